@@ -1,0 +1,157 @@
+//! `@context`: which vocabularies an event uses, and whether its prefixes are among them.
+//!
+//! §3.2.1 and §3.4.3, without a network (ruling 29): a known context URI brings its prefix; each
+//! unknown one may stand for one unknown prefix; a prefix that nothing can stand for is an error.
+
+use serde::ser::SerializeSeq;
+use serde_json::{Value as Json, json};
+
+use crate::extension;
+use crate::form::Uri;
+use crate::json::{Kind, Value};
+use crate::read::{Bounds, Field, Reader, Step};
+use crate::violation::{Code, quoted};
+
+/// The URI of the core vocabulary.
+pub const CORE_CONTEXT: &str = "https://aaep-protocol.org/context/v1";
+
+/// Context URIs whose prefix is published, so that it need not be guessed.
+const KNOWN: &[(&str, &str)] = &[
+    (extension::CONTEXT, extension::PREFIX),
+    ("https://aaep-protocol.org/extensions/multilingual-african-languages/v1", "azlearn"),
+];
+
+/// The vocabularies of an event: always the core, then those of its extensions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// The context URIs of the extensions, in their order.
+    pub extensions: Vec<Uri>,
+    /// Whether a context of the core alone is written as an array, as it came.
+    is_array: bool,
+}
+
+impl Context {
+    /// Adds the vocabulary of an extension, once.
+    pub fn declare(&mut self, uri: Uri) {
+        if !self.extensions.contains(&uri) {
+            self.extensions.push(uri);
+        }
+    }
+
+    /// Which of these prefixes nothing in the context stands for, in their order.
+    pub(crate) fn undeclared<'p>(
+        &self,
+        prefixes: impl Iterator<Item = &'p str>,
+    ) -> impl Iterator<Item = &'p str> {
+        let brings = |uri: &Uri| KNOWN.iter().find(|known| known.0 == uri.as_str());
+        let known: Vec<&str> =
+            self.extensions.iter().filter_map(brings).map(|known| known.1).collect();
+        let mut unknown_uris = self.extensions.iter().filter(|uri| brings(uri).is_none()).count();
+        let mut seen: Vec<&str> = Vec::new();
+        prefixes.filter(move |prefix| {
+            if known.contains(prefix) || seen.contains(prefix) {
+                return false;
+            }
+            seen.push(prefix);
+            let stands = unknown_uris > 0;
+            unknown_uris = unknown_uris.saturating_sub(1);
+            !stands
+        })
+    }
+}
+
+impl serde::Serialize for Context {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.extensions.is_empty() && !self.is_array {
+            return serializer.serialize_str(CORE_CONTEXT);
+        }
+        let mut list = serializer.serialize_seq(Some(self.extensions.len() + 1))?;
+        list.serialize_element(CORE_CONTEXT)?;
+        for uri in &self.extensions {
+            list.serialize_element(uri)?;
+        }
+        list.end()
+    }
+}
+
+impl Field for Context {
+    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+        match value.kind() {
+            Kind::String if value.as_str() == Some(CORE_CONTEXT) => Some(Context::default()),
+            Kind::String => {
+                no_core(value.as_str(), reader);
+                None
+            }
+            Kind::Array => {
+                let mut items = value.items();
+                let first = items.next().and_then(Value::as_str);
+                if first != Some(CORE_CONTEXT) {
+                    no_core(first, reader);
+                    return None;
+                }
+                let mut extensions = Vec::new();
+                let mut complete = true;
+                for (index, item) in items.enumerate() {
+                    let uri = reader.within(Step::Index(index + 1), None, |reader| {
+                        Uri::read(item, bounds, reader)
+                    });
+                    complete &= uri.is_some();
+                    extensions.extend(uri);
+                }
+                complete.then_some(Context { extensions, is_array: true })
+            }
+            other => reader.wrong_type("a string or an array of strings", other),
+        }
+    }
+
+    fn schema(bounds: &Bounds) -> Json {
+        json!({
+            "oneOf": [
+                { "const": CORE_CONTEXT },
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "prefixItems": [{ "const": CORE_CONTEXT }],
+                    "items": Uri::schema(bounds),
+                },
+            ],
+        })
+    }
+}
+
+fn no_core(found: Option<&str>, reader: &mut Reader<'_>) {
+    let problem = match found {
+        Some(found) => format!("The context starts with {} and not with the core.", quoted(found)),
+        None => "The context does not start with the core.".to_owned(),
+    };
+    reader.error(Code::NoCoreContext, problem);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undeclared(uris: &[&str], prefixes: &[&'static str]) -> Vec<&'static str> {
+        let mut context = Context::default();
+        for uri in uris {
+            context.declare(Uri::parse(uri).expect("uri"));
+        }
+        context.undeclared(prefixes.iter().copied()).collect()
+    }
+
+    #[test]
+    fn each_unknown_uri_stands_for_one_unknown_prefix() {
+        assert_eq!(undeclared(&[], &["medai"]), ["medai"]);
+        assert_eq!(
+            undeclared(&["https://example.org/medai/context/v1"], &["medai", "medai"]),
+            [""; 0]
+        );
+        assert_eq!(undeclared(&["https://example.org/a"], &["a", "b"]), ["b"]);
+    }
+
+    #[test]
+    fn a_known_uri_brings_its_own_prefix_only() {
+        assert_eq!(undeclared(&[extension::CONTEXT], &[extension::PREFIX]), [""; 0]);
+        assert_eq!(undeclared(&[extension::CONTEXT], &["other"]), ["other"]);
+    }
+}

@@ -1,0 +1,453 @@
+//! One event: envelope, payload, words in other languages, extension data (chapters 3 and 4).
+//!
+//! The twelve payloads are declared in the files below, one per family of chapter 4. This file puts
+//! them together and holds the rules that concern an event as a whole.
+
+use serde::ser::SerializeMap;
+use serde_json::Value as Json;
+
+use crate::envelope::{Envelope, Extensions, LocalizationHints, Urgency};
+use crate::event_type::{CoreType, EventType, TypeName};
+use crate::extension;
+use crate::json::Value;
+use crate::language::LanguageTag;
+use crate::object::{Fields, is_reserved, unknown_field};
+use crate::read::{ANY, Field, Object, Reader, Step, between};
+use crate::violation::{Code, quoted};
+
+pub mod action;
+pub mod human;
+pub mod lifecycle;
+pub mod reasoning;
+
+use action::{OutputStreaming, ToolCompleted, ToolInvoked};
+use human::{AwaitingClarification, AwaitingConfirmation, HandoffRequested};
+use lifecycle::{SessionCancelled, SessionCompleted, SessionErrored, SessionStarted};
+use reasoning::{ProgressUpdated, StateChanged};
+
+/// The greatest length of a short text, in characters.
+pub(crate) const SHORT: u64 = 4096;
+/// The greatest length of a long text, in characters; also §3.7's limit for any string.
+pub(crate) const LONG: u64 = 16384;
+pub(crate) const DAY_S: u64 = 86_400;
+pub(crate) const DAY_MS: u64 = 86_400_000;
+
+/// The most fields that an event may have, extension prefixes counted (§3.7).
+const MAX_FIELDS: usize = 32;
+
+/// Declares a payload: an object, and what its schema demands beyond its fields.
+macro_rules! payload {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident in $section:literal $(, check $check:path)? $(, also $also:path)? { $($fields:tt)* }
+    ) => {
+        $crate::object::object! {
+            $(#[doc = $about])+
+            $name in $section, others Refused $(, check $check)? { $($fields)* }
+        }
+
+        impl $crate::event::CorePayload for $name {
+            const CORE: $crate::event_type::CoreType = $crate::event_type::CoreType::$name;
+            const ABOUT: &'static str = concat!($($about, "\n"),+);
+
+            fn schema_conditions() -> Option<serde_json::Value> {
+                #[allow(unused_mut, unused_assignments, reason = "only some payloads have conditions")]
+                let mut conditions = None;
+                $( conditions = Some($also()); )?
+                conditions
+            }
+        }
+    };
+}
+use payload;
+
+/// What the payload of a core event adds to its fields.
+pub(crate) trait CorePayload: Fields {
+    const CORE: CoreType;
+    /// What the event tells, for the schema.
+    const ABOUT: &'static str;
+
+    /// Conditions that the schema states beside the fields.
+    fn schema_conditions() -> Option<Json>;
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What every event carries.
+    pub envelope: Envelope,
+    /// What this type of event tells.
+    pub payload: Payload,
+    /// Words of the payload in further languages.
+    pub variants: Vec<Variant>,
+    /// Data of extensions, each under its prefix.
+    pub extensions: Option<Extensions>,
+}
+
+/// The text of a field in another language, written as `summary_normal_yo` (§11.5.1).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// The field that it is a variant of.
+    pub field: &'static str,
+    /// The language of the text.
+    pub language: LanguageTag,
+    /// The text.
+    pub text: String,
+    /// The name under which it came.
+    key: Box<str>,
+}
+
+impl Variant {
+    /// The text of a field in another language.
+    pub fn new(field: &'static str, language: LanguageTag, text: impl Into<String>) -> Self {
+        let key = format!("{field}_{}", language.as_str().replace('-', "_")).into();
+        Variant { field, language, text: text.into(), key }
+    }
+
+    /// The name under which it is written.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Reads `key` as a variant of one of these fields.
+    fn find(
+        key: &str,
+        words: &'static [(&'static str, u64)],
+    ) -> Option<(&'static str, u64, LanguageTag)> {
+        words.iter().find_map(|&(field, max)| {
+            let suffix = key.strip_prefix(field)?.strip_prefix('_')?;
+            let language = LanguageTag::parse(&suffix.replace('_', "-")).ok()?;
+            Some((field, max, language))
+        })
+    }
+}
+
+macro_rules! payloads {
+    ($($core:ident,)+) => {
+        /// What an event tells, by its type.
+        #[derive(Debug, Clone, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "an event is moved far less often than read")]
+        pub enum Payload {
+            $(
+                #[doc = concat!("See [`", stringify!($core), "`].")]
+                $core($core),
+            )+
+            /// An event of an extension, or of a newer version of the specification.
+            Extension(ExtensionPayload),
+        }
+
+        $(
+            impl From<$core> for Payload {
+                fn from(payload: $core) -> Self {
+                    Payload::$core(payload)
+                }
+            }
+        )+
+
+        impl Payload {
+            /// The type of event that it makes.
+            pub fn event_type(&self) -> EventType {
+                match self {
+                    $( Payload::$core(_) => EventType::Core(CoreType::$core), )+
+                    Payload::Extension(payload) => EventType::Other(payload.type_name.clone()),
+                }
+            }
+
+            fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                match self {
+                    $( Payload::$core(payload) => payload.write(map), )+
+                    Payload::Extension(payload) => {
+                        payload.fields.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))
+                    }
+                }
+            }
+        }
+
+        fn read_core<'t>(core: CoreType, value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Event> {
+            match core {
+                $( CoreType::$core => read_event::<$core>(value, reader), )+
+            }
+        }
+
+        /// Calls `visit` for the payload of each core type.
+        pub(crate) fn each_payload(mut visit: impl PayloadVisitor) {
+            $( visit.visit::<$core>(); )+
+        }
+    };
+}
+
+payloads! {
+    SessionStarted, SessionCompleted, SessionErrored, SessionCancelled,
+    StateChanged, ProgressUpdated,
+    ToolInvoked, ToolCompleted, OutputStreaming,
+    AwaitingConfirmation, AwaitingClarification, HandoffRequested,
+}
+
+/// Something to do with the type of every payload.
+pub(crate) trait PayloadVisitor {
+    fn visit<P: CorePayload>(&mut self);
+}
+
+/// An event whose type is not one of the twelve: all that it tells is kept as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtensionPayload {
+    /// The type.
+    pub type_name: TypeName,
+    /// The fields beside the envelope.
+    pub fields: Object,
+}
+
+impl Event {
+    /// An event with nothing beside envelope and payload.
+    pub fn new(envelope: Envelope, payload: impl Into<Payload>) -> Self {
+        Event { envelope, payload: payload.into(), variants: Vec::new(), extensions: None }
+    }
+
+    /// The type of the event.
+    pub fn event_type(&self) -> EventType {
+        self.payload.event_type()
+    }
+
+    /// Whether a person must not miss it: by its type, or because the producer says so.
+    pub fn is_critical(&self) -> bool {
+        self.envelope.urgency == Some(Urgency::Critical)
+            || self.event_type().core().is_some_and(CoreType::is_critical)
+    }
+
+    /// Reads an event of any type.
+    pub(crate) fn read<'t>(
+        event_type: EventType,
+        value: Value<'t, '_>,
+        reader: &mut Reader<'t>,
+    ) -> Option<Event> {
+        match event_type {
+            EventType::Core(core) => read_core(core, value, reader),
+            EventType::Other(type_name) => read_extension(type_name, value, reader),
+        }
+    }
+}
+
+impl serde::Serialize for Event {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // In the order that §3.6 recommends. The pattern names every field, so none is forgotten.
+        let Envelope {
+            context,
+            aaep_version,
+            event_id,
+            session_id,
+            sequence_number,
+            timestamp,
+            producer,
+            verbosity,
+            urgency,
+            localization_hints,
+            correlation_id,
+            other,
+        } = &self.envelope;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("@context", context)?;
+        write_optional(&mut map, "aaep_version", aaep_version.as_ref())?;
+        map.serialize_entry("type", self.event_type().as_str())?;
+        map.serialize_entry("event_id", event_id)?;
+        map.serialize_entry("session_id", session_id)?;
+        write_optional(&mut map, "sequence_number", sequence_number.as_ref())?;
+        map.serialize_entry("timestamp", timestamp)?;
+        map.serialize_entry("producer", producer)?;
+        write_optional(&mut map, "verbosity", verbosity.as_ref())?;
+        write_optional(&mut map, "urgency", urgency.as_ref())?;
+        write_optional(&mut map, "localization_hints", localization_hints.as_ref())?;
+        write_optional(&mut map, "correlation_id", correlation_id.as_ref())?;
+        other.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+        self.payload.write(&mut map)?;
+        for variant in &self.variants {
+            map.serialize_entry(variant.key(), &variant.text)?;
+        }
+        write_optional(&mut map, "extensions", self.extensions.as_ref())?;
+        map.end()
+    }
+}
+
+fn write_optional<M: SerializeMap>(
+    map: &mut M,
+    key: &str,
+    value: Option<&impl serde::Serialize>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
+}
+
+/// The parts of an event that do not depend on its type.
+#[derive(Default)]
+struct Common {
+    envelope: <Envelope as Fields>::Parts,
+    envelope_other: Object,
+    extensions: Option<Extensions>,
+}
+
+impl Common {
+    /// Takes a field that any event may have.
+    fn take<'t>(&mut self, key: &'t str, value: Value<'t, '_>, reader: &mut Reader<'t>) -> bool {
+        match key {
+            "type" => true,
+            "extensions" => {
+                self.extensions = reader.field((key, Some("3.4.3")), value, &ANY, false);
+                if self.extensions.is_none() {
+                    self.envelope_other.insert(key.to_owned(), value.to_json());
+                }
+                true
+            }
+            _ => reader.defined_in(Envelope::SECTION, |reader| {
+                Envelope::take(&mut self.envelope, key, value, &mut self.envelope_other, reader)
+            }),
+        }
+    }
+
+    /// The rules that hold for every event; then its envelope and extension data.
+    fn finish<'t>(
+        self,
+        event_type: &EventType,
+        value: Value<'t, '_>,
+        reader: &mut Reader<'t>,
+    ) -> Option<(Envelope, Option<Extensions>)> {
+        self.check_urgency(event_type, reader);
+        self.check_prefixes(event_type, reader);
+        self.check_own_extension(value, reader);
+        self.check_fields(value, reader);
+        let envelope = reader.defined_in(Envelope::SECTION, |reader| {
+            Envelope::finish(self.envelope, self.envelope_other, reader)
+        })?;
+        Some((envelope, self.extensions))
+    }
+
+    /// Critical types say so (§5.5.4, ruling 24).
+    fn check_urgency(&self, event_type: &EventType, reader: &mut Reader<'_>) {
+        let must = event_type.core().is_some_and(CoreType::is_critical);
+        if must && self.envelope.urgency != Some(Urgency::Critical) {
+            let problem = "An event of this type is always critical.".to_owned();
+            reader.tolerable_at(Code::NotCritical, Some("urgency"), problem);
+        }
+    }
+
+    /// Every prefix that is used is declared (§3.4.3, §3.9 step 5, ruling 29).
+    fn check_prefixes(&self, event_type: &EventType, reader: &mut Reader<'_>) {
+        let Some(context) = &self.envelope.context else { return };
+        let of_type = match event_type {
+            EventType::Other(name) if !name.is_in_core_namespace() => {
+                Some(name.prefix().unwrap_or(name.as_str()))
+            }
+            _ => None,
+        };
+        let used = self.extensions.iter().flat_map(|extensions| extensions.0.keys());
+        for prefix in context.undeclared(of_type.into_iter().chain(used.map(|key| key.as_str()))) {
+            let problem = format!("Nothing in @context declares {}.", quoted(prefix));
+            if of_type == Some(prefix) {
+                reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), problem);
+            } else {
+                reader.within(Step::Key("extensions"), None, |reader| {
+                    reader.tolerable_at(Code::UndeclaredPrefix, Some(prefix), problem);
+                });
+            }
+        }
+    }
+
+    /// Our own extension follows its own definition (§3.9 step 8).
+    fn check_own_extension<'t>(&self, value: Value<'t, '_>, reader: &mut Reader<'t>) {
+        if self.extensions.as_ref().is_some_and(extension::is_used) {
+            extension::check(value, reader);
+        }
+    }
+
+    /// How many fields there are (§3.7).
+    fn check_fields(&self, value: Value<'_, '_>, reader: &mut Reader<'_>) {
+        let prefixes = self.extensions.as_ref().map_or(0, |extensions| extensions.0.len());
+        let fields = value.fields().count() + prefixes;
+        if fields > MAX_FIELDS {
+            let problem = format!("{fields} fields are more than {MAX_FIELDS}.");
+            reader.tolerable_at(Code::TooManyFields, None, problem);
+        }
+    }
+
+    /// Whether the event says in which language its words are (§11.1).
+    fn declares_language(&self) -> bool {
+        let primary = |hints: &LocalizationHints| hints.primary_language.is_some();
+        self.envelope.localization_hints.as_ref().is_some_and(primary)
+    }
+}
+
+fn note_language(field: &str, reader: &mut Reader<'_>) {
+    let problem = format!("Nothing says in which language \"{field}\" is.");
+    reader.note_at(Code::LanguageNotDeclared, Some("localization_hints"), problem);
+}
+
+fn read_event<'t, P: CorePayload + Into<Payload>>(
+    value: Value<'t, '_>,
+    reader: &mut Reader<'t>,
+) -> Option<Event> {
+    let mut common = Common::default();
+    let mut parts = P::Parts::default();
+    let mut other = Object::new();
+    let mut variants = Vec::new();
+    let mut words = None;
+    reader.defined_in(P::SECTION, |reader| {
+        for (key, field) in value.fields() {
+            if common.take(key, field, reader) {
+                continue;
+            }
+            if P::take(&mut parts, key, field, &mut other, reader) {
+                words = words.or(P::WORDS.iter().map(|word| word.0).find(|word| *word == key));
+            } else if let Some(variant) = read_variant::<P>(key, field, reader) {
+                variants.push(variant);
+            } else {
+                unknown_field(key, reader);
+                other.insert(key.to_owned(), field.to_json());
+            }
+        }
+        if P::CORE == CoreType::OutputStreaming && !P::has(&parts, "language") {
+            words = Some("chunk");
+        }
+    });
+    if let Some(field) = words.filter(|_| !common.declares_language()) {
+        note_language(field, reader);
+    }
+    let common = common.finish(&EventType::Core(P::CORE), value, reader);
+    let payload = reader.defined_in(P::SECTION, |reader| P::finish(parts, other, reader));
+    let (envelope, extensions) = common?;
+    Some(Event { envelope, payload: payload?.into(), variants, extensions })
+}
+
+/// Reads a field as a variant of one of the payload's words, if its name says so.
+fn read_variant<'t, P: Fields>(
+    key: &'t str,
+    value: Value<'t, '_>,
+    reader: &mut Reader<'t>,
+) -> Option<Variant> {
+    let (field, max, language) = Variant::find(key, P::WORDS)?;
+    let bounds = between(1, max);
+    let text = reader
+        .within(Step::Key(key), Some("11.5.1"), |reader| String::read(value, &bounds, reader))?;
+    Some(Variant { field, language, text, key: key.into() })
+}
+
+fn read_extension<'t>(
+    type_name: TypeName,
+    value: Value<'t, '_>,
+    reader: &mut Reader<'t>,
+) -> Option<Event> {
+    if type_name.is_in_core_namespace() {
+        let problem = format!("{} is not a type of AAEP 1.0.", quoted(type_name.as_str()));
+        reader.tolerable_at(Code::UnknownType, Some("type"), problem);
+    }
+    let mut common = Common::default();
+    let mut fields = Object::new();
+    for (key, field) in value.fields() {
+        if !common.take(key, field, reader) {
+            if is_reserved(key) {
+                unknown_field(key, reader);
+            }
+            fields.insert(key.to_owned(), field.to_json());
+        }
+    }
+    let event_type = EventType::Other(type_name.clone());
+    let (envelope, extensions) = common.finish(&event_type, value, reader)?;
+    let payload = Payload::Extension(ExtensionPayload { type_name, fields });
+    Some(Event { envelope, payload, variants: Vec::new(), extensions })
+}

@@ -1,0 +1,140 @@
+//! Our own extension: what a hub tells a listener about delivery itself.
+//!
+//! It says when one event stands for several, how a question was settled, and where the stream has
+//! a gap (rulings 8, 9, 18, 20). It lives in `extensions.agentvoice` as §7.5 demands, and the events
+//! that carry it are complete without it. The context URI is a UUID because that is the one kind of
+//! URI that we can own without owning a domain; a breaking change takes a new one.
+
+use serde_json::Value as Json;
+
+use crate::envelope::Extensions;
+use crate::event::Event;
+use crate::form::{EventId, Prefix, ReplyToken, Uri};
+use crate::json::Value;
+use crate::object::{object, values};
+use crate::read::{ANY, Field, Object, Reader, Step, between};
+
+/// The prefix of the extension.
+pub const PREFIX: &str = "agentvoice";
+
+/// The context URI of the extension, version 1.
+pub const CONTEXT: &str = "urn:uuid:ad788fbe-34bf-41c1-a6a9-7fc3ed86da4e";
+
+object! {
+    /// One event that stands for several, which the history keeps.
+    Merged in "7.5", others Refused {
+        /// How many events it stands for.
+        required count: u64 = between(2, u64::MAX);
+        /// The id of the last of them.
+        required last_event_id: EventId;
+    }
+}
+
+values! {
+    /// How a question ended.
+    open Outcome {
+        /// The action may happen.
+        Accept = "accept",
+        /// The action must not happen.
+        Reject = "reject",
+        /// A clarification was given, or its default applies.
+        Answered = "answered",
+        /// A clarification was not given and has no default.
+        Unanswered = "unanswered",
+        /// The producer no longer needs to know.
+        Withdrawn = "withdrawn",
+    }
+}
+
+values! {
+    /// What decided a question.
+    open DecidedBy {
+        /// A person's reply.
+        Reply = "reply",
+        /// Time ran out, and the default applies.
+        Timeout = "timeout",
+        /// Nobody was there who could answer, and the default applies.
+        NoListener = "no_listener",
+        /// The producer withdrew the question.
+        Withdrawn = "withdrawn",
+    }
+}
+
+object! {
+    /// How a question was settled, told to everyone who was asked.
+    Resolution in "7.5", others Refused {
+        /// The token of the question.
+        required reply_token: ReplyToken;
+        /// How it ended.
+        required outcome: Outcome;
+        /// What decided it.
+        required decided_by: DecidedBy;
+    }
+}
+
+object! {
+    /// The stream does not reach back to where the listener left it.
+    Gap in "7.5", others Refused {
+        /// The last event that the listener had.
+        optional after_event_id: EventId;
+        /// How many events are missing, where that is known.
+        optional missed: u64;
+    }
+}
+
+object! {
+    /// What the extension can say on an event.
+    Delivery in "7.5", others Refused {
+        /// The event stands for several.
+        optional merged: Merged;
+        /// The event tells how a question was settled.
+        optional resolution: Resolution;
+        /// The event follows a gap in the stream.
+        optional gap: Gap;
+        /// How many events of this session were not sent before its end; the history holds them.
+        optional held_back: u64 = between(1, u64::MAX);
+    }
+}
+
+impl Delivery {
+    /// Reads what the extension says on an event, if anything that can be understood.
+    pub fn of(event: &Event) -> Option<Self> {
+        let data = event.extensions.as_ref()?.0.get(&Prefix::parse(PREFIX).ok()?)?;
+        let text = serde_json::to_vec(data).ok()?;
+        let document = crate::json::Document::parse(&text).ok()?;
+        Delivery::read(document.root(), &ANY, &mut Reader::new(crate::Mode::Tolerant))
+    }
+
+    /// Says it on an event, and declares the vocabulary there.
+    ///
+    /// # Panics
+    /// Never: prefix and URI are constants of the right form.
+    pub fn put_on(&self, event: &mut Event) {
+        let prefix = Prefix::parse(PREFIX).expect("a constant of the right form");
+        let uri = Uri::parse(CONTEXT).expect("a constant of the right form");
+        let data = match serde_json::to_value(self) {
+            Ok(Json::Object(data)) => data,
+            _ => Object::new(),
+        };
+        event.extensions.get_or_insert_default().0.insert(prefix, data);
+        event.envelope.context.declare(uri);
+    }
+}
+
+/// Whether an event has data of this extension.
+pub(crate) fn is_used(extensions: &Extensions) -> bool {
+    extensions.0.keys().any(|prefix| prefix.as_str() == PREFIX)
+}
+
+/// Checks the data of this extension on an event. A subscriber bears with what is wrong there.
+pub(crate) fn check<'t>(event: Value<'t, '_>, reader: &mut Reader<'t>) {
+    let Some(data) = event.field("extensions").and_then(|extensions| extensions.field(PREFIX))
+    else {
+        return;
+    };
+    reader.optional(|reader| {
+        reader.within(Step::Key("extensions"), Some("7.5"), |reader| {
+            reader.within(Step::Key(PREFIX), None, |reader| Delivery::read(data, &ANY, reader))
+        })
+    });
+}

@@ -1,0 +1,57 @@
+//! The words of AAEP, the Agent Accessibility Event Protocol.
+//!
+//! Every message of the protocol as a type: parsed once, validated exactly, written back without
+//! loss. [`read`] turns bytes into a [`Message`] and lists everything that is wrong; [`schemas`]
+//! gives the JSON Schemas that say the same.
+//!
+//! This crate is pure: no I/O, no clock, no randomness, no async. What it does not understand
+//! survives a round trip.
+//!
+//! Reading order: [`Message`], [`Event`], [`Envelope`], the payloads in [`event`], the handshake in
+//! [`handshake`], [`Capabilities`], the replies in [`reply`], [`Manifest`], our extension in
+//! [`extension`], and [`Code`], the list of what can be wrong.
+
+mod capabilities;
+mod context;
+mod envelope;
+pub mod event;
+mod event_type;
+pub mod extension;
+mod field;
+mod form;
+pub mod handshake;
+mod json;
+mod language;
+mod manifest;
+mod message;
+mod object;
+mod read;
+pub mod reply;
+mod schema;
+mod session_clock;
+mod time;
+mod version;
+mod violation;
+
+pub use capabilities::{Capabilities, CognitiveLoad, EventFilters};
+pub use context::{CORE_CONTEXT, Context};
+pub use envelope::{
+    Envelope, Extensions, LocalizationHints, Producer, TextDirection, Urgency, Verbosity,
+};
+pub use event::{Event, ExtensionPayload, Payload, Variant};
+pub use event_type::{CORE_TYPES, CoreType, EventType, TypeName, TypePattern};
+pub use form::{
+    CompactJws, ContentType, ErrorCode, EventId, OutputId, Prefix, ReasonName, ReplyToken, Script,
+    SessionId, SubscriptionId, ToolCallId, ToolName, Uri, WrongForm,
+};
+pub use json::{MAX_BYTES, MAX_DEPTH, MAX_SAFE_INTEGER};
+pub use language::LanguageTag;
+pub use manifest::Manifest;
+pub use message::{MAX_MESSAGE_BYTES, Message, Reading, check, read, validate};
+pub use object::Unrecognized;
+pub use read::{MAX_VIOLATIONS, Mode, Object};
+pub use schema::{BEYOND_SCHEMA, SchemaFile, schemas};
+pub use session_clock::SessionClock;
+pub use time::{DecisionTime, Timestamp};
+pub use version::{PUBLISHED, Version};
+pub use violation::{Code, Severity, Violation, printable};

@@ -1,0 +1,248 @@
+//! Reading any message: bytes in, a typed message and everything that is wrong out (§3.9).
+
+use crate::event::Event;
+use crate::event_type::EventType;
+use crate::handshake::{
+    SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
+    SubscriptionRequest,
+};
+use crate::json::{Document, LONG_STRING, Value};
+use crate::manifest::Manifest;
+use crate::object::Fields;
+use crate::read::{ANY, Field, Mode, Reader};
+use crate::reply::{ClarificationReply, ConfirmationReply};
+use crate::violation::{Code, Severity, Violation, quoted};
+
+/// The largest message by §3.7, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// How deep arrays and objects may nest below the message itself by §3.7.
+const MAX_LEVELS: usize = 8;
+
+macro_rules! messages {
+    ($($(#[doc = $doc:literal])+ $message:ident,)+) => {
+        /// Any message of the protocol.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Message {
+            /// An event of a producer.
+            Event(Box<Event>),
+            $( $(#[doc = $doc])+ $message(Box<$message>), )+
+        }
+
+        impl serde::Serialize for Message {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    Message::Event(event) => event.serialize(serializer),
+                    $( Message::$message(message) => message.serialize(serializer), )+
+                }
+            }
+        }
+
+        /// The names of the messages that are not events.
+        const NAMES: &[Option<&str>] = &[$( <$message as Fields>::TYPE ),+];
+
+        /// Reads the message that `name` says it is; the outer `None` if there is none of that name.
+        fn read_named<'t>(name: &str, value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Option<Message>> {
+            $(
+                if Some(name) == <$message as Fields>::TYPE {
+                    let message = <$message as Field>::read(value, &ANY, reader);
+                    return Some(message.map(|message| Message::$message(Box::new(message))));
+                }
+            )+
+            None
+        }
+    };
+}
+
+messages! {
+    /// A listener asks for a subscription.
+    SubscriptionRequest,
+    /// It is granted.
+    SubscriptionAccepted,
+    /// It is not granted.
+    SubscriptionRejected,
+    /// A listener asks for other terms.
+    SubscriptionRenegotiate,
+    /// A subscription ends.
+    SubscriptionClose,
+    /// The answer to a confirmation.
+    ConfirmationReply,
+    /// The answer to a clarification.
+    ClarificationReply,
+    /// What a producer says of itself.
+    Manifest,
+}
+
+impl Message {
+    /// The message as JSON text on one line.
+    ///
+    /// # Panics
+    /// Never: every message can be written as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("every message can be written as JSON")
+    }
+}
+
+/// What came of reading a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The message, if it is valid in the mode it was read in.
+    pub message: Option<Message>,
+    /// Everything that is wrong or should be better.
+    pub violations: Vec<Violation>,
+    /// The `event_id` that the text claims, for reports on what is not valid. Foreign text: escape it.
+    pub event_id: Option<String>,
+}
+
+impl Reading {
+    /// Whether the message is valid in the mode it was read in.
+    pub fn is_valid(&self) -> bool {
+        self.message.is_some()
+    }
+
+    /// The message, or why there is none.
+    pub fn into_result(self) -> Result<Message, Vec<Violation>> {
+        self.message.ok_or(self.violations)
+    }
+}
+
+/// Reads one message of any kind from JSON text.
+///
+/// ```
+/// use aaep::{Message, Mode};
+///
+/// let text = br#"{"type":"subscription.request","aaep_version":"1.0.0",
+///     "subscriber_id":"my-reader","capabilities":{"max_events_per_second":0}}"#;
+/// let reading = aaep::read(text, Mode::Strict);
+/// assert_eq!(reading.violations[0].pointer, "/capabilities/max_events_per_second");
+/// assert_eq!(reading.violations[0].section, "5.3.1.1");
+/// ```
+pub fn read(bytes: &[u8], mode: Mode) -> Reading {
+    let document = match Document::parse(bytes) {
+        Ok(document) => document,
+        Err(violation) => {
+            return Reading { message: None, violations: vec![violation], event_id: None };
+        }
+    };
+    let mut reader = Reader::new(mode);
+    let root = document.root();
+    let message = read_value(root, &mut reader);
+    check_text(&document, bytes.len(), &mut reader);
+    let violations = reader.into_violations();
+    let is_valid = violations.iter().all(|violation| violation.severity == Severity::Note);
+    let event_id = if violations.is_empty() {
+        None
+    } else {
+        root.field("event_id").and_then(Value::as_str).map(str::to_owned)
+    };
+    Reading { message: message.filter(|_| is_valid), violations, event_id }
+}
+
+/// Everything that is wrong with a message, read as in [`read`].
+pub fn validate(bytes: &[u8], mode: Mode) -> Vec<Violation> {
+    read(bytes, mode).violations
+}
+
+/// Everything that is wrong with a message that was made in Rust, as a strict reader sees it.
+pub fn check(message: &impl serde::Serialize) -> Vec<Violation> {
+    match serde_json::to_vec(message) {
+        Ok(text) => validate(&text, Mode::Strict),
+        Err(error) => vec![Violation::of_text(Code::NotJson, format!("{error}."))],
+    }
+}
+
+fn read_value<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Message> {
+    if value.kind() != crate::json::Kind::Object {
+        let problem = format!("Expected an object, found {}.", value.kind());
+        reader.add(Violation::of_text(Code::NotAnObject, problem));
+        return None;
+    }
+    let event_type = match value.field("type") {
+        None => {
+            reader.missing("type", Some("3.2.2"));
+            None
+        }
+        Some(name) => {
+            let text = name.as_str().unwrap_or_default();
+            let compact = text
+                .strip_prefix(crate::event_type::CORE_TYPES)
+                .map_or(text.into(), |local| std::borrow::Cow::Owned(format!("aaep:{local}")));
+            if let Some(message) = read_named(&compact, value, reader) {
+                return message;
+            }
+            read_type(name, reader)
+        }
+    };
+    // Without a type, the envelope can still be looked at, so that all is reported at once.
+    let is_known = event_type.is_some();
+    let stand_in = || EventType::Core(crate::event_type::CoreType::StateChanged);
+    if !is_known {
+        let mut aside = Reader::new(Mode::Strict);
+        Event::read(stand_in(), value, &mut aside);
+        for violation in
+            aside.into_violations().into_iter().filter(|it| it.section.starts_with("3."))
+        {
+            if violation.code != Code::UnknownField && violation.code != Code::ReservedField {
+                reader.add(violation);
+            }
+        }
+        return None;
+    }
+    Event::read(event_type?, value, reader).map(|event| Message::Event(Box::new(event)))
+}
+
+fn read_type(name: Value<'_, '_>, reader: &mut Reader<'_>) -> Option<EventType> {
+    let problem = match name.as_str() {
+        Some(text) => match EventType::parse(text) {
+            Ok(event_type) => return Some(event_type),
+            Err(_) => {
+                let names: Vec<&str> = NAMES.iter().copied().flatten().collect();
+                format!(
+                    "{} is neither a type of event nor one of: {}.",
+                    quoted(text),
+                    names.join(", ")
+                )
+            }
+        },
+        None => format!("Expected a string, found {}.", name.kind()),
+    };
+    reader.add(Violation::at(Code::UnknownType, "/type".to_owned(), problem));
+    None
+}
+
+/// The rules that concern the text itself: size, depth, keys, numbers, long strings (§3.7, §3.8).
+fn check_text(document: &Document<'_>, bytes: usize, reader: &mut Reader<'_>) {
+    for pointer in document.duplicate_keys() {
+        let problem = "The key stands in its object twice.".to_owned();
+        reader.add(Violation::at(Code::DuplicateKey, pointer, problem));
+    }
+    let borne = if reader.is_tolerant() { Severity::Note } else { Severity::Error };
+    let mut add = |code, pointer, problem| {
+        let mut violation = Violation::at(code, pointer, problem);
+        violation.severity = borne;
+        reader.add(violation);
+    };
+    for pointer in document.big_numbers() {
+        add(Code::NumberTooBig, pointer, "The number is beyond 2^53.".to_owned());
+    }
+    if bytes > MAX_MESSAGE_BYTES {
+        let problem = format!("{bytes} bytes are more than {MAX_MESSAGE_BYTES}.");
+        add(Code::TooLarge, String::new(), problem);
+    }
+    let levels = document.deepest().saturating_sub(1);
+    if levels > MAX_LEVELS {
+        let problem = format!("{levels} levels below the message are more than {MAX_LEVELS}.");
+        add(Code::TooDeep, String::new(), problem);
+    }
+    let long: Vec<_> = document.long_strings().collect();
+    for (pointer, length) in long {
+        let is_reported = |it: &Violation| it.code == Code::TooLong && it.pointer == pointer;
+        if !reader.violations().iter().any(is_reported) {
+            let problem = format!("{length} characters are more than {LONG_STRING}.");
+            let mut violation = Violation::at(Code::TooLong, pointer, problem);
+            violation.severity = borne;
+            reader.add(violation);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The answers of people: to a confirmation and to a clarification (§6.3, §6.5).
+
+use serde_json::{Number, Value as Json, json};
+
+use crate::event::human::Decision;
+use crate::event::{LONG, SHORT};
+use crate::form::{ReplyToken, SubscriptionId};
+use crate::json::{Kind, Value};
+use crate::object::object;
+use crate::read::{Bounds, Field, Object, Reader, between};
+use crate::time::DecisionTime;
+
+object! {
+    /// What a person decided about an action.
+    ConfirmationReply in "6.3.1", type "confirmation.reply", others Refused {
+        /// The token of the question, exactly as it came.
+        required reply_token: ReplyToken, in "6.2.1";
+        /// The decision.
+        required decision: Decision;
+        /// The subscription on which the reply is sent.
+        required subscription_id: SubscriptionId;
+        /// When the person decided.
+        required timestamp: DecisionTime;
+        /// Who decided.
+        optional decided_by: String = between(1, 256), in "6.3.2";
+        /// Why, in the person's own words.
+        optional decision_rationale: String = between(1, SHORT), in "6.3.2";
+        /// How the action should be changed; a producer that cannot do that takes it as reject.
+        optional modified_action: Object, in "6.3.2";
+        /// A trace id.
+        optional correlation_id: String, in "6.3.2";
+    }
+}
+
+object! {
+    /// What a person answered to a question.
+    ClarificationReply in "6.5.1", type "clarification.reply", others Refused {
+        /// The token of the question, exactly as it came.
+        required reply_token: ReplyToken, in "6.2.1";
+        /// The answer: text, true or false, or a number.
+        required response: Response, in "6.5.2";
+        /// The subscription on which the reply is sent.
+        required subscription_id: SubscriptionId;
+        /// When the person answered.
+        required timestamp: DecisionTime;
+        /// Who answered.
+        optional decided_by: String = between(1, 256), in "6.5.3";
+        /// How sure the listener is that it understood the person, from 0 to 1.
+        optional confidence: Number = between(0, 1), in "6.5.3";
+        /// A trace id.
+        optional correlation_id: String, in "6.5.3";
+    }
+}
+
+/// The answer to a clarification (§6.5.2).
+#[derive(Debug, Clone, PartialEq)]
+pub enum Response {
+    /// Words, or the value of a choice.
+    Text(String),
+    /// Yes or no.
+    YesNo(bool),
+    /// A number, as it was written.
+    Number(Number),
+}
+
+impl serde::Serialize for Response {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Response::Text(text) => text.serialize(serializer),
+            Response::YesNo(yes) => yes.serialize(serializer),
+            Response::Number(number) => number.serialize(serializer),
+        }
+    }
+}
+
+impl Field for Response {
+    fn read<'t>(value: Value<'t, '_>, _: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+        match value.kind() {
+            Kind::String => String::read(value, &between(1, LONG), reader).map(Response::Text),
+            Kind::Bool => value.as_bool().map(Response::YesNo),
+            Kind::Number => value.as_number().cloned().map(Response::Number),
+            other => reader.wrong_type("text, true or false, or a number", other),
+        }
+    }
+
+    fn schema(_: &Bounds) -> Json {
+        json!({
+            "oneOf": [
+                String::schema(&between(1, LONG)),
+                { "type": "boolean" },
+                { "type": "number" },
+            ],
+        })
+    }
+}

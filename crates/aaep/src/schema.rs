@@ -1,0 +1,193 @@
+//! Our JSON Schemas (2020-12), in the folders and under the names of the public ones.
+//!
+//! Each comes from the types that read the message, so the two say the same; what only the types
+//! can check is listed in [`BEYOND_SCHEMA`]. A property test holds both to it.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::envelope::{Envelope, Extensions};
+use crate::event::{CorePayload, PayloadVisitor, each_payload};
+use crate::event_type::{CORE_TYPES, EventType};
+use crate::extension::{self, Delivery};
+use crate::handshake::{
+    SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
+    SubscriptionRequest,
+};
+use crate::manifest::Manifest;
+use crate::object::{Fields, description};
+use crate::read::{ANY, Field};
+use crate::reply::{ClarificationReply, ConfirmationReply};
+use crate::violation::Code;
+
+/// The rules that a schema cannot express, and why: a message that only these find wrong passes
+/// the schemas.
+pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
+    (Code::TooLarge, "A schema does not see bytes."),
+    (Code::TooDeep, "A schema does not count levels in free data."),
+    (Code::DuplicateKey, "A schema sees one value per key, whichever its parser kept."),
+    (Code::LoneSurrogate, "A schema sees characters, not escapes."),
+    (Code::NumberTooBig, "A schema does not look at every number in free data."),
+    (
+        Code::TooLong,
+        "A schema does not measure every string in free data and in fields without a bound.",
+    ),
+    (
+        Code::TooManyFields,
+        "A schema does not add the prefixes in `extensions` to the fields of the event.",
+    ),
+    (
+        Code::UndeclaredPrefix,
+        "A schema does not compare `@context` with the prefixes that are used.",
+    ),
+    (Code::UnknownType, "The envelope schema takes any type, because extensions have their own."),
+    (
+        Code::ReservedField,
+        "The envelope schema takes any field, because extensions have their own payload.",
+    ),
+    (Code::UnpublishedVersion, "The schema would have to change with every published version."),
+    (
+        Code::WrongFormat,
+        "A pattern does not see a repeated subtag in a language tag, a number in a version that is too long to count with, or a type that is a malformed URI.",
+    ),
+    (Code::WrongType, "The schemas leave the data of our own extension to a schema of its own."),
+    (Code::TimeWentBack, "A schema sees one event at a time."),
+];
+
+/// One schema and where it belongs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemaFile {
+    /// The path in the folder of schemas, with `/`.
+    pub path: String,
+    /// The schema.
+    pub schema: Json,
+}
+
+const BASE: &str = "https://aaep-protocol.org/schemas/v1/";
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema of our own extension, under an id of our own.
+const EXTENSION_SCHEMA: &str = "urn:uuid:157fba64-d710-4654-9c9d-f7d441dc3c27";
+
+/// All schemas: the envelope, the twelve events, the handshake, the replies, the manifest, and our
+/// own extension.
+pub fn schemas() -> Vec<SchemaFile> {
+    let mut files = vec![envelope()];
+    each_payload(Collect(&mut files));
+    files.extend([
+        message::<SubscriptionRequest>("A listener asks for a subscription (§5.2)."),
+        message::<SubscriptionAccepted>("The producer grants a subscription (§5.4)."),
+        message::<SubscriptionRejected>("The producer does not grant a subscription (§5.5)."),
+        message::<SubscriptionRenegotiate>("A listener asks for other terms (§5.7)."),
+        message::<SubscriptionClose>("Either side ends a subscription (§5.8)."),
+        message::<ConfirmationReply>("What a person decided about an action (§6.3)."),
+        message::<ClarificationReply>("What a person answered to a question (§6.5)."),
+        message::<Manifest>("What a producer says of itself (§5.10)."),
+    ]);
+    let about = "What a hub tells a listener about delivery itself, in extensions.agentvoice.";
+    files.push(SchemaFile {
+        path: format!("extensions/{}.schema.json", extension::PREFIX),
+        schema: document(EXTENSION_SCHEMA, "agentvoice", about, Delivery::schema(&ANY)),
+    });
+    files
+}
+
+fn document(id: &str, title: &str, about: &str, schema: Json) -> Json {
+    let mut document = json!({
+        "$schema": DIALECT,
+        "$id": id,
+        "title": title,
+        "description": about,
+    });
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
+    document
+}
+
+/// The envelope stays open: what else an event has depends on its type.
+fn envelope() -> SchemaFile {
+    let (mut properties, mut required) = Envelope::properties();
+    let mut of_type = EventType::schema(&ANY);
+    of_type["description"] = "The type of the event, as prefix:name or as a URI.".into();
+    properties.insert("type".to_owned(), of_type);
+    required.insert(1, "type");
+    let mut extensions = Extensions::schema(&ANY);
+    extensions["description"] = "Data of extensions, each under its prefix.".into();
+    properties.insert("extensions".to_owned(), extensions);
+    let schema = json!({ "type": "object", "required": required, "properties": properties });
+    let path = "envelope.schema.json".to_owned();
+    let id = format!("{BASE}{path}");
+    let about = "What every event carries, whatever its type (chapter 3).";
+    SchemaFile { path, schema: document(&id, "AAEP event envelope", about, schema) }
+}
+
+struct Collect<'f>(&'f mut Vec<SchemaFile>);
+
+impl PayloadVisitor for Collect<'_> {
+    fn visit<P: CorePayload>(&mut self) {
+        self.0.push(event::<P>());
+    }
+}
+
+/// An event is the envelope and its payload, and nothing else.
+fn event<P: CorePayload>() -> SchemaFile {
+    let (fields, mut required) = P::properties();
+    let name = P::CORE.as_str();
+    let local = P::CORE.local_name();
+    let mut properties = Map::new();
+    properties.insert(
+        "type".to_owned(),
+        json!({ "description": "Which event this is.", "enum": [name, format!("{CORE_TYPES}{local}")] }),
+    );
+    required.insert(0, "type");
+    if P::CORE.is_critical() {
+        let about = "A person must not miss this event.";
+        properties
+            .insert("urgency".to_owned(), json!({ "description": about, "const": "critical" }));
+        required.push("urgency");
+    }
+    let variants = variants::<P>(&fields);
+    properties.extend(fields);
+    let mut all_of = vec![json!({ "$ref": format!("{BASE}envelope.schema.json") })];
+    all_of.extend(P::schema_conditions());
+    let mut schema = json!({
+        "type": "object",
+        "allOf": all_of,
+        "required": required,
+        "properties": properties,
+        "unevaluatedProperties": false,
+    });
+    if !variants.is_empty() {
+        schema["patternProperties"] = variants.into();
+    }
+    let path = format!("core/{local}.schema.json");
+    let id = format!("{BASE}{path}");
+    let about = format!("{} (§{}).", description(P::ABOUT).trim_end_matches('.'), P::SECTION);
+    SchemaFile { path, schema: document(&id, &format!("AAEP event {local}"), &about, schema) }
+}
+
+/// The same words in another language, such as `summary_normal_yo` (§11.5.1).
+fn variants<P: Fields>(fields: &Map<String, Json>) -> Map<String, Json> {
+    P::WORDS
+        .iter()
+        .map(|(word, _)| {
+            let mut schema = fields.get(*word).cloned().unwrap_or_default();
+            schema["minLength"] = 1.into();
+            schema["description"] = format!("\"{word}\" in another language.").into();
+            (format!("^{word}_{}", crate::language::SUFFIX_PATTERN), schema)
+        })
+        .collect()
+}
+
+fn message<T: Field + Fields>(about: &str) -> SchemaFile {
+    let name = T::TYPE.unwrap_or_default();
+    let path = match name.strip_prefix("aaep:") {
+        Some(local) => format!("{local}.schema.json"),
+        None => format!("handshake/{name}.schema.json"),
+    };
+    let id = format!("{BASE}{path}");
+    SchemaFile {
+        path,
+        schema: document(&id, &format!("AAEP message {name}"), about, T::schema(&ANY)),
+    }
+}

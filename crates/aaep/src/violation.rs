@@ -1,0 +1,239 @@
+//! What can be wrong with a message: one code per way, stable, with the § it breaks and what to do.
+//!
+//! A peer's mistake is data, never a panic. The list of codes is closed; a code once published
+//! keeps its name and its meaning.
+
+use std::fmt;
+
+/// Declares the codes: variant, stable name, section, whether a JSON Schema can express it, what to do.
+macro_rules! codes {
+    ($( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, $section:literal, $advice:literal; )+) => {
+        /// The ways in which a message can be wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Code {
+            $( $(#[doc = $doc])+ $variant, )+
+        }
+
+        impl Code {
+            /// Every code, in the order of the documentation.
+            pub const ALL: &[Code] = &[$(Code::$variant),+];
+
+            /// The stable name, for machines and for searching.
+            pub const fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name),+ }
+            }
+
+            /// The section of the specification that is broken where the field names no nearer one.
+            pub const fn section(self) -> &'static str {
+                match self { $(Code::$variant => $section),+ }
+            }
+
+            /// What to do about it.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Code::$variant => $advice),+ }
+            }
+
+            /// What the code means, in a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => concat!($($doc),+).trim_ascii()),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The text is larger than the limit.
+    TooLarge = "too_large", "3.7", "Send a link to large content, or split it over several events.";
+    /// The bytes are not UTF-8.
+    NotUtf8 = "not_utf8", "3.8", "Encode the message as UTF-8.";
+    /// The text is not JSON.
+    NotJson = "not_json", "3.8", "Write plain JSON: no comments, no trailing commas, one value.";
+    /// Arrays and objects nest deeper than the limit.
+    TooDeep = "too_deep", "3.7", "Flatten the data to at most 8 levels below the message.";
+    /// An escape is half of a surrogate pair, so the string is not Unicode.
+    LoneSurrogate = "lone_surrogate", "3.8", "Write the character itself in UTF-8, or both halves of the pair.";
+    /// An object has the same key twice.
+    DuplicateKey = "duplicate_key", "3.8", "Keep one of them: readers disagree about which one counts.";
+    /// A whole number lies beyond 2^53, where readers lose digits.
+    NumberTooBig = "number_too_big", "3.8", "Write it as a string.";
+    /// The message is not a JSON object.
+    NotAnObject = "not_an_object", "3.9", "Send one JSON object per message.";
+    /// A required field is absent.
+    MissingField = "missing_field", "3.2", "Add the field.";
+    /// A field holds another kind of JSON value than it should.
+    WrongType = "wrong_type", "3.9", "Send the kind of value that the field is defined with.";
+    /// A string does not have the form that the field demands.
+    WrongFormat = "wrong_format", "3.9", "Write it in the form that the field is defined with.";
+    /// A value is not among those that the field knows.
+    UnknownValue = "unknown_value", "4", "Use one of the listed values.";
+    /// A number is smaller or larger than the field allows.
+    OutOfRange = "out_of_range", "4", "Use a number within the bounds.";
+    /// A string is shorter than the field allows.
+    TooShort = "too_short", "4", "Say something, or leave the field out if it is optional.";
+    /// A string is longer than the field allows.
+    TooLong = "too_long", "3.7", "Shorten it, split it over several events, or link to it.";
+    /// An array or object has fewer members than the field allows.
+    TooFewItems = "too_few_items", "4", "Add what is missing, or leave the field out if it is optional.";
+    /// An array has more items than the field allows.
+    TooManyItems = "too_many_items", "3.7", "Keep to the limit.";
+    /// An array has the same item twice.
+    DuplicateItem = "duplicate_item", "4", "Name each item once.";
+    /// A field is not one that this message has.
+    UnknownField = "unknown_field", "3.5", "Put your own data into `extensions`, under a prefix that `@context` declares.";
+    /// A field has a name that only the specification may give out.
+    ReservedField = "reserved_field", "3.5", "Rename it and put it into `extensions`: names with aaep_ or @ are reserved.";
+    /// The type is none that the specification defines, or not the name of a type at all.
+    UnknownType = "unknown_type", "3.2.2", "Use a type of chapter 4, or one of an extension that `@context` declares.";
+    /// The AAEP core context is absent or not first.
+    NoCoreContext = "no_core_context", "3.2.1", "Put https://aaep-protocol.org/context/v1 first in `@context`.";
+    /// An extension prefix is used that nothing in the context can stand for.
+    UndeclaredPrefix = "undeclared_prefix", "3.4.3", "Add the context URI of that extension to `@context`.";
+    /// An extension uses a prefix that is reserved, or not a prefix at all.
+    ReservedPrefix = "reserved_prefix", "7.3.2", "Choose another prefix for the extension.";
+    /// An event that a person must not miss is not marked critical.
+    NotCritical = "not_critical", "5.5.4", "Set `urgency` to \"critical\".";
+    /// Silence would let an irreversible action happen.
+    UnsafeDefault = "unsafe_default", "6.4.1", "Set `default_decision` to \"reject\", or state truthfully that the risk is low or the action reversible.";
+    /// A multiple-choice question offers no choices.
+    MissingChoices = "missing_choices", "4.4.2", "Add `choices`, or drop multiple_choice from `accepted_response_kinds`.";
+    /// The event claims a version of AAEP that was never published.
+    UnpublishedVersion = "unpublished_version", "3.4.4", "Name a published version such as 1.0.0, or leave `aaep_version` out.";
+    /// The message has more fields than the limit.
+    TooManyFields = "too_many_fields", "3.7", "Keep to 32 fields, the extension prefixes counted.";
+    /// A session's event is older than the one before it.
+    TimeWentBack = "time_went_back", "3.2.5", "Stamp events with a clock that never goes back within a session.";
+    /// An event with words does not say in which language they are.
+    LanguageNotDeclared = "language_not_declared", "11.1", "Set `localization_hints.primary_language`, so that a voice and a braille table can be chosen.";
+    /// Silence would let a risky action happen that should rather not.
+    RiskyDefault = "risky_default", "6.4.1", "Prefer `default_decision`: \"reject\" here.";
+    /// A listener that claims level 2 cannot reply to a confirmation.
+    CannotReply = "cannot_reply", "5.3.1.4", "Set `supports_confirmation_reply` to true, or claim level 1 only.";
+    /// More is wrong than is listed.
+    More = "more", "3.9", "Correct what is listed and check again.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whether a violation makes the message invalid in the mode it was read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The message is not valid.
+    Error,
+    /// The message stands; this should be better (strict), or was borne with (tolerant).
+    Note,
+}
+
+impl Severity {
+    /// The word for machines and people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// One thing that is wrong with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// Which way of being wrong.
+    pub code: Code,
+    /// Whether the message is invalid for it.
+    pub severity: Severity,
+    /// Where: a JSON Pointer (RFC 6901), empty for the message as a whole.
+    pub pointer: String,
+    /// The section of the specification that is broken.
+    pub section: &'static str,
+    /// What is wrong, in a sentence. Quotes from the message in it are escaped and cut short.
+    pub problem: String,
+}
+
+impl Violation {
+    /// What to do about it, in a sentence.
+    pub fn advice(&self) -> &'static str {
+        self.code.advice()
+    }
+
+    /// An error of the text as a whole.
+    pub(crate) fn of_text(code: Code, problem: String) -> Self {
+        Self::at(code, String::new(), problem)
+    }
+
+    /// An error at a place whose section is the code's own.
+    pub(crate) fn at(code: Code, pointer: String, problem: String) -> Self {
+        Violation { code, severity: Severity::Error, pointer, section: code.section(), problem }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.pointer.is_empty() {
+            write!(f, "{}: ", printable(&self.pointer))?;
+        }
+        write!(f, "{} {} (§{}, {})", self.problem, self.advice(), self.section, self.code)
+    }
+}
+
+/// How many characters of a foreign string are quoted in a report.
+const QUOTE: usize = 60;
+
+/// A foreign string in quotation marks, fit for a terminal, a log or a voice: cut short, and
+/// without anything that could move a cursor or reorder text.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut cut: String = text.chars().take(QUOTE).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    format!("\"{}\"", printable(&cut))
+}
+
+/// A foreign string with everything escaped that is not plainly visible: control characters,
+/// line breaks, direction marks, invisible and private characters.
+pub fn printable(text: &str) -> std::borrow::Cow<'_, str> {
+    fn is_plain(c: char) -> bool {
+        !(c.is_control()
+            || matches!(c,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}'))
+    }
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_plain(c) { out.push(c) } else { out.extend(c.escape_unicode()) }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_readable() {
+        let mut names: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len());
+        for code in Code::ALL {
+            assert!(code.advice().ends_with('.'), "{code}");
+            assert!(code.meaning().ends_with('.'), "{code}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_moves_a_cursor_survives_quoting() {
+        let hostile = "a\u{1b}[2J\r\n\u{202e}b\u{0007}";
+        assert_eq!(printable(hostile), "a\\u{1b}[2J\\u{d}\\u{a}\\u{202e}b\\u{7}");
+        assert_eq!(printable("Ẹ ku àárọ̀, 世界"), "Ẹ ku àárọ̀, 世界");
+        assert_eq!(quoted(&"x".repeat(1000)).chars().count(), QUOTE + 3);
+    }
+}
