@@ -1,1 +1,33 @@
-fn main() {}
+//! The benchmark program: what is measured is compared with something else in the same run, so that
+//! a slow machine or a noisy neighbour slows both.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod capture;
+mod sample;
+mod table;
+mod timing;
+mod validate;
+
+#[derive(Parser)]
+#[command(about = "Measures, and compares with others in the same run.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// How fast messages are read and validated.
+    Validate(validate::Options),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Validate(options) => validate::run(&options),
+    }
+}

@@ -1,1 +1,47 @@
-fn main() {}
+//! `aaep`: one binary, one file per command. It speaks to people; the rules live in the crates below.
+//!
+//! Every command works without colour, redraw or terminal, and says what to do next when it fails.
+//! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
+
+mod console;
+mod progress;
+mod schema;
+mod split;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What AI agents do, told to the people who cannot see the screen.
+///
+/// AAEP, the Agent Accessibility Event Protocol, lets an agent tell assistive technology what it
+/// does, and ask before it does what cannot be undone.
+#[derive(Debug, Parser)]
+#[command(name = "aaep", version, propagate_version = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check messages: say precisely what is wrong, where, and how to fix it.
+    Validate(validate::Arguments),
+    /// Write the JSON Schemas of all messages into a folder.
+    Schema(schema::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Validate(arguments) => validate::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            console::complain(&failure);
+            ExitCode::from(console::COULD_NOT)
+        }
+    }
+}

@@ -468,7 +468,11 @@ fn note_duplicates(document: &mut Document<'_>, start: usize) {
 /// Turns a syntax error into one that says where, and what a person most likely did.
 fn explain(text: &str, error: &serde_json::Error) -> Violation {
     let (line, column) = (error.line(), error.column());
-    let place = format!("line {line}, column {column}");
+    let place = if text.trim_end().contains('\n') {
+        format!("line {line} of the message, column {column}")
+    } else {
+        format!("column {column}")
+    };
     let reason = error.to_string();
     let reason = reason.split(" at line ").next().unwrap_or_default();
     if reason == TOO_DEEP || reason.starts_with("recursion limit") {

@@ -62,9 +62,9 @@ codes! {
     /// A required field is absent.
     MissingField = "missing_field", "3.2", "Add the field.";
     /// A field holds another kind of JSON value than it should.
-    WrongType = "wrong_type", "3.9", "Send the kind of value that the field is defined with.";
+    WrongType = "wrong_type", "3.9", "Send that kind of value.";
     /// A string does not have the form that the field demands.
-    WrongFormat = "wrong_format", "3.9", "Write it in the form that the field is defined with.";
+    WrongFormat = "wrong_format", "3.9", "Write it that way.";
     /// A value is not among those that the field knows.
     UnknownValue = "unknown_value", "4", "Use one of the listed values.";
     /// A number is smaller or larger than the field allows.
@@ -158,6 +158,11 @@ impl Violation {
     /// What to do about it, in a sentence.
     pub fn advice(&self) -> &'static str {
         self.code.advice()
+    }
+
+    /// An error between the messages of a stream, such as a missing comma in an array of them.
+    pub fn of_stream(problem: String) -> Self {
+        Self::of_text(Code::NotJson, problem)
     }
 
     /// An error of the text as a whole.

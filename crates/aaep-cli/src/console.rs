@@ -1,0 +1,101 @@
+//! How the program speaks: plain lines, errors with a next step, nothing foreign unescaped.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// The exit code when something could not be done.
+pub(crate) const COULD_NOT: u8 = 2;
+
+/// Something could not be done, and what to try next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    next: String,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Failure { what: what.into(), next: next.into() }
+    }
+
+    /// A file could not be used.
+    pub(crate) fn of_file(verb: &str, path: &Path, error: &io::Error, next: &str) -> Self {
+        Failure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
+    }
+
+    /// Standard output could not be written to.
+    pub(crate) fn of_output(error: &io::Error) -> Self {
+        Failure::new(
+            format!("cannot write the report: {}", reason(error)),
+            "Send the output somewhere with room, or use --quiet and look at the exit code.",
+        )
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}. {}", self.what, self.next)
+    }
+}
+
+/// An error of the system in words, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// The name of a file, fit for a terminal.
+pub(crate) fn name_of(path: &Path) -> String {
+    aaep::printable(&path.to_string_lossy()).into_owned()
+}
+
+/// Says on standard error what could not be done. If even that fails, the exit code still tells.
+pub(crate) fn complain(failure: &Failure) {
+    say(&format!("aaep: {failure}"));
+}
+
+/// Says a line on standard error.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Whether a line may be drawn over again: on a terminal, for someone who did not ask for plain lines.
+pub(crate) fn may_redraw() -> bool {
+    let asked_for_plain = ["NO_COLOR", "ACCESSIBLE"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stderr().is_terminal() && !asked_for_plain && !is_dumb
+}
+
+/// A number with commas between the thousands, as voices read it best.
+pub(crate) fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// "1 message", "2 messages".
+pub(crate) fn count(value: u64, noun: &str) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", number(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_nouns_counted() {
+        assert_eq!(count(1, "message"), "1 message");
+        assert_eq!(count(1_000_000, "message"), "1,000,000 messages");
+        assert_eq!(number(999), "999");
+    }
+}

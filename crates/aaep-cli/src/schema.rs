@@ -1,0 +1,36 @@
+//! `aaep schema`: writes our JSON Schemas in the folders and under the names of the public ones.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::console::{Failure, count, name_of};
+
+/// What to write and where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder to write to; made if it is not there. Files of the same names are replaced.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Writes all schemas and says how many.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let next = "Choose a folder that you may write to, with --out.";
+    let files = aaep::schemas();
+    for file in &files {
+        let path = arguments.out.join(&file.path);
+        let mut text = serde_json::to_string_pretty(&file.schema).unwrap_or_default();
+        text.push('\n');
+        path.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| Failure::of_file("write", &path, &error, next))?;
+    }
+    crate::console::say(&format!(
+        "Wrote {} to {}.",
+        count(files.len() as u64, "schema"),
+        name_of(&arguments.out)
+    ));
+    Ok(ExitCode::SUCCESS)
+}

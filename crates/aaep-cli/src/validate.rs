@@ -1,0 +1,410 @@
+//! `aaep validate`: says precisely what is wrong with messages, where, and how to fix it.
+//!
+//! One thread cuts the input into messages, the others check them, and the main one reports in the
+//! order of the input. Everything between them is bounded, so a file of any size takes the same memory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use aaep::{Code, Event, Message, Mode, Severity, Violation};
+use serde_json::json;
+
+use crate::console::{self, Failure, count, name_of, number};
+use crate::progress::Progress;
+use crate::split::{Batch, Found, Splitter};
+
+const EXIT_CODES: &str = "\
+Input is a JSON document, an array, or JSON lines such as a capture; which of these it is, is found out.
+
+Exit codes:
+  0  every message is valid
+  1  at least one message is not valid
+  2  it could not be done: wrong usage, an unreadable file, or no message at all";
+
+/// What to check and how to tell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// Files to check; "-" or none at all for standard input.
+    files: Vec<PathBuf>,
+    /// Read as a subscriber does: bear with what a newer or sloppier producer adds.
+    #[arg(long)]
+    tolerant: bool,
+    /// How to tell what was found.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// List every note, not only how many there are of each kind.
+    #[arg(long)]
+    notes: bool,
+    /// Say nothing; the exit code tells.
+    #[arg(long, short, conflicts_with = "notes")]
+    quiet: bool,
+}
+
+/// How to tell what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line per problem, for people.
+    Text,
+    /// A JSON object per problem and one at the end, for machines.
+    Json,
+}
+
+/// Checks all files and reports.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mode = if arguments.tolerant { Mode::Tolerant } else { Mode::Strict };
+    let output = BufWriter::with_capacity(64 * 1024, io::stdout());
+    let mut report = Report::new(output, arguments);
+    let standard_input = [PathBuf::from("-")];
+    let files = if arguments.files.is_empty() { &standard_input[..] } else { &arguments.files };
+    let mut failures = 0;
+    for path in files {
+        match check_file(path, mode, &mut report) {
+            Ok(()) => {}
+            Err(Stop::Input(failure)) => {
+                report.flush().map_err(|error| Failure::of_output(&error))?;
+                console::complain(&failure);
+                failures += 1;
+            }
+            // Whoever read the report has gone, as in `aaep validate … | head`.
+            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(ExitCode::from(console::COULD_NOT));
+            }
+            Err(Stop::Output(error)) => return Err(Failure::of_output(&error)),
+        }
+    }
+    report.finish().map_err(|error| Failure::of_output(&error))?;
+    Ok(match (failures, report.tally.invalid) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(1),
+        _ => ExitCode::from(console::COULD_NOT),
+    })
+}
+
+/// Why checking a file stopped.
+enum Stop {
+    Input(Failure),
+    Output(io::Error),
+}
+
+fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Result<(), Stop> {
+    let next = "Check the name, or pass - to read standard input.";
+    let unreadable = |error: &io::Error| Stop::Input(Failure::of_file("read", path, error, next));
+    let before = report.tally.checked;
+    if path.as_os_str() == "-" {
+        if io::stdin().is_terminal() {
+            console::say("Reading from standard input; end with Control-D.");
+        }
+        report.file = "standard input".to_owned();
+        check_stream(io::stdin(), None, mode, report, &unreadable)?;
+    } else {
+        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+        if metadata.is_dir() {
+            let what = format!("{} is a folder", name_of(path));
+            return Err(Stop::Input(Failure::new(what, "Name the files in it that you mean.")));
+        }
+        report.file = name_of(path);
+        check_stream(file, Some(metadata.len()), mode, report, &unreadable)?;
+    }
+    if report.tally.checked == before {
+        let what = format!("{} holds no message", report.file);
+        let next = "Check that it is the file you mean.";
+        return Err(Stop::Input(Failure::new(what, next)));
+    }
+    Ok(())
+}
+
+/// A message that was checked.
+struct Checked {
+    line: u64,
+    is_valid: bool,
+    /// The event, if it is one, for what concerns its session.
+    event: Option<Box<Event>>,
+    violations: Vec<Violation>,
+    event_id: Option<String>,
+}
+
+/// A batch that was checked, and where it stands in the input.
+struct Done {
+    index: u64,
+    read: u64,
+    checked: Vec<Checked>,
+}
+
+/// How many batches may wait on either side of the checking threads.
+const WAITING: usize = 4;
+
+fn check_stream(
+    source: impl Read + Send,
+    size: Option<u64>,
+    mode: Mode,
+    report: &mut Report<impl Write>,
+    unreadable: &dyn Fn(&io::Error) -> Stop,
+) -> Result<(), Stop> {
+    let (give, take) = sync_channel::<(u64, Batch)>(WAITING);
+    let (done, results) = sync_channel::<Done>(WAITING);
+    let take = Arc::new(Mutex::new(take));
+    let workers = thread::available_parallelism().map_or(2, usize::from).clamp(1, 8);
+    thread::scope(|scope| {
+        let cutter = scope.spawn(move || cut(source, &give));
+        for _ in 0..workers {
+            let (take, done) = (Arc::clone(&take), done.clone());
+            scope.spawn(move || check_batches(&take, &done, mode));
+        }
+        drop(done);
+        let reported = report_in_order(&results, size, report).map_err(Stop::Output);
+        // If the report failed, nobody takes results any more: let the others see it and end.
+        drop(results);
+        drop(take);
+        let cut = cutter.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")));
+        reported?;
+        cut.map_err(|error| unreadable(&error))
+    })
+}
+
+fn cut(source: impl Read, give: &SyncSender<(u64, Batch)>) -> io::Result<()> {
+    let mut splitter = Splitter::new(source);
+    let mut index = 0;
+    while let Some(batch) = splitter.next()? {
+        if give.send((index, batch)).is_err() {
+            break;
+        }
+        index += 1;
+    }
+    Ok(())
+}
+
+fn check_batches(take: &Mutex<Receiver<(u64, Batch)>>, done: &SyncSender<Done>, mode: Mode) {
+    loop {
+        let next = match take.lock() {
+            Ok(take) => take.recv(),
+            Err(_) => return,
+        };
+        let Ok((index, batch)) = next else { return };
+        let checked = batch.pieces().map(|(line, found)| check_piece(line, &found, mode)).collect();
+        if done.send(Done { index, read: batch.read, checked }).is_err() {
+            return;
+        }
+    }
+}
+
+fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
+    match found {
+        Found::Message(bytes) => {
+            let reading = aaep::read(bytes, mode);
+            Checked {
+                line,
+                is_valid: reading.is_valid(),
+                event: match reading.message {
+                    Some(Message::Event(event)) => Some(event),
+                    _ => None,
+                },
+                violations: reading.violations,
+                event_id: reading.event_id,
+            }
+        }
+        Found::Fault(fault) => Checked {
+            line,
+            is_valid: false,
+            event: None,
+            violations: vec![Violation::of_stream((*fault).to_owned())],
+            event_id: None,
+        },
+    }
+}
+
+/// Reports batches in the order of the input, whatever order they come in.
+fn report_in_order(
+    results: &Receiver<Done>,
+    size: Option<u64>,
+    report: &mut Report<impl Write>,
+) -> io::Result<()> {
+    let mut progress = Progress::new(size);
+    let mut clock = aaep::SessionClock::default();
+    let mut early = BTreeMap::new();
+    let (mut next, mut read) = (0, 0);
+    loop {
+        match results.recv_timeout(Duration::from_millis(100)) {
+            Ok(batch) => {
+                early.insert(batch.index, batch);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        while let Some(batch) = early.remove(&next) {
+            if batch.checked.iter().any(|it| report.has_lines_for(it)) {
+                progress.clear();
+            }
+            for mut checked in batch.checked {
+                if let Some(event) = checked.event.take()
+                    && let Some(late) = clock.observe(&event)
+                {
+                    checked.is_valid = false;
+                    checked.violations.push(late);
+                    checked.event_id = Some(event.envelope.event_id.to_string());
+                }
+                report.add(&checked)?;
+            }
+            read = batch.read;
+            next += 1;
+        }
+        progress.tick(read, report.tally.checked);
+    }
+    progress.clear();
+    Ok(())
+}
+
+/// How many of what.
+#[derive(Debug, Default)]
+struct Tally {
+    checked: u64,
+    invalid: u64,
+    errors: u64,
+    /// The notes by kind: how many, and where the first one was.
+    notes: BTreeMap<&'static str, (u64, String, Code)>,
+}
+
+/// Writes what is found.
+struct Report<W> {
+    output: W,
+    format: Format,
+    list_notes: bool,
+    quiet: bool,
+    file: String,
+    tally: Tally,
+}
+
+impl<W: Write> Report<W> {
+    fn new(output: W, arguments: &Arguments) -> Self {
+        Report {
+            output,
+            format: arguments.format,
+            list_notes: arguments.notes,
+            quiet: arguments.quiet,
+            file: String::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn has_lines_for(&self, checked: &Checked) -> bool {
+        checked.violations.iter().any(|violation| self.lists(violation))
+    }
+
+    fn lists(&self, violation: &Violation) -> bool {
+        !self.quiet && (violation.severity == Severity::Error || self.list_notes)
+    }
+
+    fn add(&mut self, checked: &Checked) -> io::Result<()> {
+        self.tally.checked += 1;
+        self.tally.invalid += u64::from(!checked.is_valid);
+        for violation in &checked.violations {
+            match violation.severity {
+                Severity::Error => self.tally.errors += 1,
+                Severity::Note => {
+                    let name = violation.code.name();
+                    let first = || (0, format!("{}:{}", self.file, checked.line), violation.code);
+                    self.tally.notes.entry(name).or_insert_with(first).0 += 1;
+                }
+            }
+            if self.lists(violation) {
+                match self.format {
+                    Format::Text => self.write_line(checked, violation)?,
+                    Format::Json => self.write_json(checked, violation)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, checked: &Checked, violation: &Violation) -> io::Result<()> {
+        let event = match &checked.event_id {
+            Some(id) => format!("{}: ", shorten(id)),
+            None => String::new(),
+        };
+        let severity = violation.severity.name();
+        writeln!(self.output, "{}:{}: {severity}: {event}{violation}", self.file, checked.line)
+    }
+
+    fn write_json(&mut self, checked: &Checked, violation: &Violation) -> io::Result<()> {
+        let line = json!({
+            "file": self.file,
+            "line": checked.line,
+            "event_id": checked.event_id,
+            "severity": violation.severity.name(),
+            "code": violation.code.name(),
+            "pointer": violation.pointer,
+            "section": violation.section,
+            "problem": violation.problem,
+            "advice": violation.advice(),
+        });
+        writeln!(self.output, "{line}")
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// The last lines: notes by kind, then the sum.
+    fn finish(&mut self) -> io::Result<()> {
+        if !self.quiet && self.tally.checked > 0 {
+            match self.format {
+                Format::Text => self.write_summary()?,
+                Format::Json => self.write_json_summary()?,
+            }
+        }
+        self.flush()
+    }
+
+    fn write_summary(&mut self) -> io::Result<()> {
+        let tally = &self.tally;
+        for (times, first, code) in tally.notes.values().filter(|_| !self.list_notes) {
+            let times = count(*times, "time");
+            let (meaning, advice, section) = (code.meaning(), code.advice(), code.section());
+            writeln!(
+                self.output,
+                "note, {times}, first at {first}: {meaning} {advice} (§{section}, {code})"
+            )?;
+        }
+        let checked = count(tally.checked, "message");
+        match (tally.invalid, tally.checked) {
+            (0, 1) => writeln!(self.output, "1 message checked. It is valid."),
+            (0, _) => writeln!(self.output, "{checked} checked. All are valid."),
+            (invalid, all) => writeln!(
+                self.output,
+                "{checked} checked. {} valid, {} not valid, {} in all.",
+                number(all - invalid),
+                number(invalid),
+                count(tally.errors, "error")
+            ),
+        }
+    }
+
+    fn write_json_summary(&mut self) -> io::Result<()> {
+        let notes: BTreeMap<_, _> =
+            self.tally.notes.iter().map(|(name, (times, ..))| (*name, *times)).collect();
+        let summary = json!({
+            "summary": {
+                "checked": self.tally.checked,
+                "valid": self.tally.checked - self.tally.invalid,
+                "invalid": self.tally.invalid,
+                "errors": self.tally.errors,
+                "notes": notes,
+            },
+        });
+        writeln!(self.output, "{summary}")
+    }
+}
+
+/// A foreign id, fit for a terminal and no longer than a right one can be.
+fn shorten(id: &str) -> String {
+    let cut: String = id.chars().take(68).collect();
+    aaep::printable(&cut).into_owned()
+}

@@ -1,0 +1,305 @@
+//! Hears both sides about a document, the schemas and the types, and compares. Never takes a side.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use aaep::{BEYOND_SCHEMA, Code, Mode, SchemaFile, Severity, Violation, extension};
+use jsonschema::{Registry, Validator};
+use serde_json::Value as Json;
+
+use crate::generator::{Case, Generator};
+use crate::mutation::places;
+
+/// The schemas, ready to judge.
+pub(crate) struct Judge {
+    validators: HashMap<String, Validator>,
+}
+
+/// How the two sides differ.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Difference {
+    /// The schemas refuse what the types take.
+    SchemasAreStricter,
+    /// The types refuse what the schemas take, with a code that is not listed as beyond a schema.
+    NotListed(Code),
+    /// The code is listed, but not for such a reason.
+    NotTheStatedReason(Code),
+}
+
+/// What both sides say about one document.
+#[derive(Debug)]
+pub(crate) struct Verdicts {
+    /// The schema that was asked.
+    pub(crate) path: String,
+    pub(crate) schemas_accept: bool,
+    /// The violations that make the document invalid to the types.
+    pub(crate) errors: Vec<Violation>,
+}
+
+impl Verdicts {
+    pub(crate) fn types_accept(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
+impl Judge {
+    /// Compiles the schemas; all references stay within them, and formats count.
+    pub(crate) fn new(files: &[SchemaFile]) -> Self {
+        let pairs = files.iter().map(|file| {
+            (file.schema["$id"].as_str().expect("a schema has an id"), file.schema.clone())
+        });
+        let registry = Registry::new()
+            .extend(pairs)
+            .and_then(|builder| builder.prepare())
+            .expect("the schemas refer to each other only");
+        let validators = files
+            .iter()
+            .map(|file| {
+                let validator = jsonschema::options()
+                    .with_registry(&registry)
+                    .should_validate_formats(true)
+                    .should_ignore_unknown_formats(false)
+                    .build(&file.schema)
+                    .unwrap_or_else(|error| panic!("{}: {error}", file.path));
+                (file.path.clone(), validator)
+            })
+            .collect();
+        Judge { validators }
+    }
+
+    /// What both sides say.
+    pub(crate) fn hear(&self, case: &Case) -> Verdicts {
+        self.hear_with(case, errors_by_types(&case.text()))
+    }
+
+    /// The same, where it is known already what the types say.
+    pub(crate) fn hear_with(&self, case: &Case, errors: Vec<Violation>) -> Verdicts {
+        let path = self.path_for(case);
+        let schemas_accept = self.validators[&path].is_valid(&case.document)
+            && own_extension(&path, &case.document)
+                .is_none_or(|(path, data)| self.validators[&path].is_valid(data));
+        Verdicts { path, schemas_accept, errors }
+    }
+
+    /// What the schemas have to say against a document, for people.
+    pub(crate) fn complaints(&self, case: &Case) -> Vec<String> {
+        let path = self.path_for(case);
+        let extension = own_extension(&path, &case.document);
+        std::iter::once((path, &case.document))
+            .chain(extension)
+            .flat_map(|(path, value)| {
+                let complaints: Vec<String> = self.validators[&path]
+                    .iter_errors(value)
+                    .map(|error| {
+                        let text: String = error.to_string().chars().take(200).collect();
+                        format!("{}: {text}", error.instance_path())
+                    })
+                    .collect();
+                complaints
+            })
+            .collect()
+    }
+
+    /// The schema that a reader would take for the document: by its type, as far as it names one.
+    fn path_for(&self, case: &Case) -> String {
+        let Some(name) = case.document.get("type").and_then(Json::as_str) else {
+            return case.path.clone();
+        };
+        let local = name.strip_prefix("aaep:").or_else(|| name.strip_prefix(aaep::CORE_TYPES));
+        let by_name = match local {
+            Some("producer.manifest") => "producer.manifest.schema.json".to_owned(),
+            Some(local) => format!("core/{local}.schema.json"),
+            None => format!("handshake/{name}.schema.json"),
+        };
+        if self.validators.contains_key(&by_name) {
+            by_name
+        } else if name.contains(':') {
+            ENVELOPE.to_owned()
+        } else {
+            case.path.clone()
+        }
+    }
+}
+
+const ENVELOPE: &str = "envelope.schema.json";
+
+/// The data of our own extension on an event, and its schema.
+fn own_extension<'d>(path: &str, document: &'d Json) -> Option<(String, &'d Json)> {
+    let is_event = path.starts_with("core/") || path == ENVELOPE;
+    let data = document.get("extensions")?.get(extension::PREFIX).filter(|_| is_event)?;
+    Some((format!("extensions/{}.schema.json", extension::PREFIX), data))
+}
+
+/// What makes a text invalid to a strict reader.
+pub(crate) fn errors_by_types(text: &str) -> Vec<Violation> {
+    let mut violations = aaep::read(text.as_bytes(), Mode::Strict).violations;
+    violations.retain(|violation| violation.severity == Severity::Error);
+    violations
+}
+
+/// How the verdicts differ, if they do; the generator knows where schemas have bounds.
+pub(crate) fn difference(
+    verdicts: &Verdicts,
+    document: &Json,
+    generator: &Generator,
+) -> Option<Difference> {
+    if !verdicts.schemas_accept {
+        return verdicts.types_accept().then_some(Difference::SchemasAreStricter);
+    }
+    verdicts.errors.iter().find_map(|error| {
+        if !BEYOND_SCHEMA.iter().any(|(code, _)| *code == error.code) {
+            Some(Difference::NotListed(error.code))
+        } else if !has_stated_reason(error, verdicts, document, generator) {
+            Some(Difference::NotTheStatedReason(error.code))
+        } else {
+            None
+        }
+    })
+}
+
+/// Whether an error is beyond a schema for the reason that `BEYOND_SCHEMA` gives for its code.
+/// Without this, a bound that the schemas forget would hide behind a code that is listed for
+/// something else.
+fn has_stated_reason(
+    error: &Violation,
+    verdicts: &Verdicts,
+    document: &Json,
+    generator: &Generator,
+) -> bool {
+    let bounded_by = |keyword: &str| {
+        places(document, generator.whole(&verdicts.path))
+            .iter()
+            .find(|place| place.pointer() == error.pointer)
+            .and_then(|place| place.schema)
+            .is_some_and(|schema| schema.get(keyword).is_some())
+    };
+    let text = document.pointer(&error.pointer).and_then(Json::as_str);
+    match error.code {
+        Code::TooLong => {
+            text.is_some_and(|text| text.chars().count() > 16384) && !bounded_by("maxLength")
+        }
+        Code::NumberTooBig => !bounded_by("maximum"),
+        Code::UnknownType => verdicts.path == ENVELOPE && error.pointer == "/type",
+        Code::ReservedField => {
+            verdicts.path == ENVELOPE && !error.pointer[1..].contains('/')
+        }
+        Code::UnpublishedVersion => error.pointer == "/aaep_version",
+        Code::WrongFormat => {
+            text.is_some_and(|text| has_repeated_subtag(text) || has_endless_number(text))
+        }
+        // The schema of our own extension is asked too, so nothing is left to this code.
+        Code::WrongType => false,
+        _ => true,
+    }
+}
+
+fn has_repeated_subtag(tag: &str) -> bool {
+    let subtags: Vec<String> = tag.split('-').map(str::to_lowercase).collect();
+    let is_repeated = |(at, subtag): (usize, &String)| subtags[..at].contains(subtag);
+    !tag.contains(' ') && subtags.iter().enumerate().any(is_repeated)
+}
+
+fn has_endless_number(version: &str) -> bool {
+    let numbers = version.split(['.', '-']);
+    numbers.take(3).any(|number| {
+        number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() > 19
+    })
+}
+
+/// A document on which the sides differ, made as small as possible.
+#[derive(Debug)]
+pub(crate) struct Disagreement {
+    pub(crate) difference: Difference,
+    case: Case,
+    complaints: Vec<String>,
+    verdicts: Verdicts,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let accept = |yes: bool| if yes { "accept" } else { "refuse" };
+        writeln!(f, "{:?} for {}", self.difference, self.case.target)?;
+        let text: String = self.case.text().chars().take(1500).collect();
+        writeln!(f, "  document: {text}")?;
+        writeln!(f, "  {}: the schemas {}", self.verdicts.path, accept(self.verdicts.schemas_accept))?;
+        for complaint in &self.complaints {
+            writeln!(f, "    {complaint}")?;
+        }
+        writeln!(f, "  the types {}", accept(self.verdicts.types_accept()))?;
+        for error in self.verdicts.errors.iter().take(5) {
+            writeln!(f, "    {error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a document smaller as long as the sides differ over it in the same way.
+pub(crate) fn shrink(
+    mut case: Case,
+    difference_seen: &Difference,
+    judge: &Judge,
+    generator: &Generator,
+) -> Disagreement {
+    let still_differs = |case: &Case| {
+        difference(&judge.hear(case), &case.document, generator).as_ref() == Some(difference_seen)
+    };
+    let mut tries = 5000;
+    'smaller: loop {
+        for smaller in smaller_documents(&case.document) {
+            tries -= 1;
+            if tries == 0 {
+                break 'smaller;
+            }
+            let candidate = Case { document: smaller, ..case.clone() };
+            if still_differs(&candidate) {
+                case = candidate;
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    let verdicts = judge.hear(&case);
+    let complaints = judge.complaints(&case);
+    Disagreement { difference: difference_seen.clone(), case, complaints, verdicts }
+}
+
+/// Every document with one member or item less, or with a shorter string.
+fn smaller_documents(document: &Json) -> Vec<Json> {
+    match document {
+        Json::Object(fields) => {
+            let without = fields.keys().map(|key| {
+                let mut fewer = fields.clone();
+                fewer.remove(key);
+                fewer.into()
+            });
+            let inside = fields.iter().flat_map(|(key, value)| {
+                smaller_documents(value).into_iter().map(move |smaller| {
+                    let mut fields = fields.clone();
+                    fields.insert(key.clone(), smaller);
+                    fields.into()
+                })
+            });
+            without.chain(inside).collect()
+        }
+        Json::Array(items) => {
+            let without = (0..items.len()).map(|index| {
+                let mut fewer = items.clone();
+                fewer.remove(index);
+                fewer.into()
+            });
+            let inside = items.iter().enumerate().flat_map(|(index, value)| {
+                smaller_documents(value).into_iter().map(move |smaller| {
+                    let mut items = items.clone();
+                    items[index] = smaller;
+                    items.into()
+                })
+            });
+            without.chain(inside).collect()
+        }
+        Json::String(text) if text.chars().count() > 1 => {
+            let length = text.chars().count();
+            vec![text.chars().take(length / 2).collect::<String>().into()]
+        }
+        _ => Vec::new(),
+    }
+}
