@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::envelope::{Envelope, Extensions, LocalizationHints, Urgency};
 use crate::event_type::{CoreType, EventType, TypeName};
 use crate::extension;
+use crate::form::Prefix;
 use crate::json::Value;
 use crate::language::LanguageTag;
 use crate::object::{Fields, is_reserved, unknown_field};
@@ -50,11 +51,8 @@ macro_rules! payload {
             const CORE: $crate::event_type::CoreType = $crate::event_type::CoreType::$name;
             const ABOUT: &'static str = concat!($($about, "\n"),+);
 
-            fn schema_conditions() -> Option<serde_json::Value> {
-                #[allow(unused_mut, unused_assignments, reason = "only some payloads have conditions")]
-                let mut conditions = None;
-                $( conditions = Some($also()); )?
-                conditions
+            fn schema_conditions() -> Vec<serde_json::Value> {
+                vec![$($also())?]
             }
         }
     };
@@ -68,7 +66,7 @@ pub(crate) trait CorePayload: Fields {
     const ABOUT: &'static str;
 
     /// Conditions that the schema states beside the fields.
-    fn schema_conditions() -> Option<Json>;
+    fn schema_conditions() -> Vec<Json>;
 }
 
 /// One event.
@@ -126,7 +124,6 @@ macro_rules! payloads {
     ($($core:ident,)+) => {
         /// What an event tells, by its type.
         #[derive(Debug, Clone, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "an event is moved far less often than read")]
         pub enum Payload {
             $(
                 #[doc = concat!("See [`", stringify!($core), "`].")]
@@ -336,8 +333,11 @@ impl Common {
             }
             _ => None,
         };
+        if of_type.is_none() && self.extensions.is_none() {
+            return;
+        }
         let used = self.extensions.iter().flat_map(|extensions| extensions.0.keys());
-        for prefix in context.undeclared(of_type.into_iter().chain(used.map(|key| key.as_str()))) {
+        for prefix in context.undeclared(of_type.into_iter().chain(used.map(Prefix::as_str))) {
             let problem = format!("Nothing in @context declares {}.", quoted(prefix));
             if of_type == Some(prefix) {
                 reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), problem);

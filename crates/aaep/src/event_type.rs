@@ -1,5 +1,7 @@
 //! Event types and the patterns that filters are made of (§3.2.2, §5.3.1.7).
 
+use std::borrow::Cow;
+
 use crate::form::{WrongForm, string_field};
 use crate::object::values;
 
@@ -60,10 +62,6 @@ impl CoreType {
             CoreType::SessionCompleted | CoreType::SessionErrored | CoreType::SessionCancelled
         )
     }
-
-    fn from_local(local: &str) -> Option<Self> {
-        CoreType::ALL.iter().copied().find(|core| core.local_name() == local)
-    }
 }
 
 /// The type of an event. Both written forms are read; the compact one is written.
@@ -78,10 +76,13 @@ pub enum EventType {
 impl EventType {
     /// Parses a compact type or the URI of one.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
-        let local = text.strip_prefix("aaep:").or_else(|| text.strip_prefix(CORE_TYPES));
-        match local.and_then(CoreType::from_local) {
+        if let Some(core) = CoreType::known(text) {
+            return Ok(EventType::Core(core));
+        }
+        let name = TypeName::parse(text)?;
+        match CoreType::known(&name.to_compact()) {
             Some(core) => Ok(EventType::Core(core)),
-            None => TypeName::parse(text).map(EventType::Other),
+            None => Ok(EventType::Other(name)),
         }
     }
 
@@ -137,6 +138,14 @@ impl TypeName {
     pub fn prefix(&self) -> Option<&str> {
         let (prefix, local) = self.0.split_once(':')?;
         (!local.starts_with("//")).then_some(prefix)
+    }
+
+    /// The name with `aaep:` for the URI that it stands for.
+    pub(crate) fn to_compact(&self) -> Cow<'_, str> {
+        match self.0.strip_prefix(CORE_TYPES) {
+            Some(local) => format!("aaep:{local}").into(),
+            None => self.as_str().into(),
+        }
     }
 
     /// Whether it claims to belong to the specification itself.

@@ -172,6 +172,9 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
+/// How many items that are not strings are compared with one another.
+const COMPARED: usize = 64;
+
 /// Reports each item that came before. Strings are sorted first, so that a long list does not cost
 /// its square; lists of anything else are short or are refused for their length.
 fn check_unique(list: Value<'_, '_>, reader: &mut Reader<'_>) {
@@ -187,9 +190,12 @@ fn check_unique(list: Value<'_, '_>, reader: &mut Reader<'_>) {
             reader.tolerable(Code::DuplicateItem, problem);
         });
     }
-    const SHORT: usize = 64;
-    let others: Vec<_> =
-        list.items().enumerate().filter(|(_, item)| item.as_str().is_none()).take(SHORT).collect();
+    let others: Vec<_> = list
+        .items()
+        .enumerate()
+        .filter(|(_, item)| item.as_str().is_none())
+        .take(COMPARED)
+        .collect();
     for (position, (index, item)) in others.iter().enumerate() {
         if others[..position].iter().any(|(_, earlier)| earlier.same_as(*item)) {
             reader.within(Step::Index(*index), None, |reader| {

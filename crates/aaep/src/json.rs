@@ -1,6 +1,6 @@
 //! One JSON text as a flat list of nodes that borrow from it (§3.8).
 //!
-//! serde_json does the lexing; this file adds what it does not tell: duplicate keys, whether an
+//! `serde_json` does the lexing; this file adds what it does not tell: duplicate keys, whether an
 //! integer still fits a double, and how deep the text nests, all within fixed bounds. It knows
 //! nothing of AAEP's fields and never recurses deeper than [`MAX_DEPTH`].
 
@@ -306,7 +306,7 @@ impl<'t, 'a> Iterator for Children<'t, 'a> {
     }
 }
 
-/// Appends what serde_json reads to a document.
+/// Appends what `serde_json` reads to a document.
 struct Builder<'d, 'a> {
     document: &'d mut Document<'a>,
     depth: usize,
@@ -315,23 +315,22 @@ struct Builder<'d, 'a> {
 const TOO_DEEP: &str = "nested too deep";
 
 impl<'a> Builder<'_, 'a> {
-    fn push<E>(&mut self, node: Node<'a>) -> Result<(), E> {
+    fn push(&mut self, node: Node<'a>) {
         self.document.nodes.push(node);
-        Ok(())
     }
 
-    fn push_number<E>(&mut self, number: Number) -> Result<(), E> {
+    fn push_number(&mut self, number: Number) {
         if !is_safe(&number) {
             self.document.big_numbers.push(self.document.nodes.len());
         }
-        self.push(Node::Number(number))
+        self.push(Node::Number(number));
     }
 
-    fn push_string<E>(&mut self, text: Cow<'a, str>) -> Result<(), E> {
+    fn push_string(&mut self, text: Cow<'a, str>) {
         if text.len() > LONG_STRING {
             self.document.long_strings.push(self.document.nodes.len());
         }
-        self.push(Node::String(text))
+        self.push(Node::String(text));
     }
 
     /// Steps into an array or object.
@@ -375,38 +374,45 @@ impl<'a> Visitor<'a> for Builder<'_, 'a> {
     }
 
     fn visit_unit<E>(mut self) -> Result<(), E> {
-        self.push(Node::Null)
+        self.push(Node::Null);
+        Ok(())
     }
 
     fn visit_bool<E>(mut self, value: bool) -> Result<(), E> {
-        self.push(Node::Bool(value))
+        self.push(Node::Bool(value));
+        Ok(())
     }
 
     fn visit_i64<E>(mut self, value: i64) -> Result<(), E> {
-        self.push_number(value.into())
+        self.push_number(value.into());
+        Ok(())
     }
 
     fn visit_u64<E>(mut self, value: u64) -> Result<(), E> {
-        self.push_number(value.into())
+        self.push_number(value.into());
+        Ok(())
     }
 
     fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
         let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
-        self.push_number(number)
+        self.push_number(number);
+        Ok(())
     }
 
     fn visit_borrowed_str<E>(mut self, value: &'a str) -> Result<(), E> {
-        self.push_string(Cow::Borrowed(value))
+        self.push_string(Cow::Borrowed(value));
+        Ok(())
     }
 
     fn visit_str<E>(mut self, value: &str) -> Result<(), E> {
-        self.push_string(Cow::Owned(value.to_owned()))
+        self.push_string(Cow::Owned(value.to_owned()));
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'a>>(mut self, mut items: A) -> Result<(), A::Error> {
         self.enter::<A::Error>()?;
         let start = self.document.nodes.len();
-        self.push::<A::Error>(Node::Array { end: 0 })?;
+        self.push(Node::Array { end: 0 });
         while let Some(()) = items.next_element_seed(self.inside())? {}
         self.document.nodes[start] = Node::Array { end: self.document.nodes.len() };
         Ok(())
@@ -415,7 +421,7 @@ impl<'a> Visitor<'a> for Builder<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(mut self, mut fields: A) -> Result<(), A::Error> {
         self.enter::<A::Error>()?;
         let start = self.document.nodes.len();
-        self.push::<A::Error>(Node::Object { end: 0 })?;
+        self.push(Node::Object { end: 0 });
         while let Some(()) = fields.next_key_seed(Key(&mut *self.document))? {
             fields.next_value_seed(self.inside())?;
         }
@@ -453,16 +459,35 @@ impl<'a> Visitor<'a> for Key<'_, 'a> {
     }
 }
 
-/// Notes the keys of the object at `start` that came before. Sorting keeps a hostile object of ten
-/// thousand keys from costing their square.
+/// Notes the keys of the object at `start` that came before.
 fn note_duplicates(document: &mut Document<'_>, start: usize) {
     let object = Value { document, at: start };
+    if !has_duplicates(object) {
+        return;
+    }
     let mut keys: Vec<(&str, usize)> =
         object.fields().map(|(key, value)| (key, value.at - 1)).collect();
     keys.sort_unstable();
-    let repeated: Vec<usize> =
-        keys.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).collect();
+    let is_repeated = |pair: &&[(&str, usize)]| pair[0].0 == pair[1].0;
+    let repeated: Vec<usize> = keys.windows(2).filter(is_repeated).map(|pair| pair[1].1).collect();
     document.duplicates.extend(repeated);
+}
+
+/// Whether keys may repeat: small objects are compared pair by pair, without allocating; large ones
+/// are left to sorting, so that a hostile object of ten thousand keys does not cost their square.
+fn has_duplicates(object: Value<'_, '_>) -> bool {
+    const FEW: usize = 32;
+    let mut keys = [""; FEW];
+    for (count, (key, _)) in object.fields().enumerate() {
+        if count == FEW {
+            return true;
+        }
+        if keys[..count].contains(&key) {
+            return true;
+        }
+        keys[count] = key;
+    }
+    false
 }
 
 /// Turns a syntax error into one that says where, and what a person most likely did.

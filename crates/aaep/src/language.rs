@@ -59,9 +59,9 @@ impl std::hash::Hash for LanguageTag {
 
 /// The grandfathered tags that do not follow the grammar of RFC 5646.
 fn is_irregular(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    lower.starts_with("i-")
-        || matches!(lower.as_str(), "en-gb-oed" | "sgn-be-fr" | "sgn-be-nl" | "sgn-ch-de")
+    let is = |irregular: &&str| text.eq_ignore_ascii_case(irregular);
+    text.starts_with(['i', 'I']) && text.as_bytes().get(1) == Some(&b'-')
+        || ["en-GB-oed", "sgn-BE-FR", "sgn-BE-NL", "sgn-CH-DE"].iter().any(is)
 }
 
 /// The grammar of RFC 5646 as a pattern with `$dash` between the subtags; only repeated variants

@@ -1,7 +1,7 @@
 //! Reading any message: bytes in, a typed message and everything that is wrong out (§3.9).
 
 use crate::event::Event;
-use crate::event_type::EventType;
+use crate::event_type::{CoreType, EventType};
 use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
     SubscriptionRequest,
@@ -158,56 +158,46 @@ fn read_value<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Messa
         reader.add(Violation::of_text(Code::NotAnObject, problem));
         return None;
     }
-    let event_type = match value.field("type") {
-        None => {
-            reader.missing("type", Some("3.2.2"));
-            None
-        }
-        Some(name) => {
-            let text = name.as_str().unwrap_or_default();
-            let compact = text
-                .strip_prefix(crate::event_type::CORE_TYPES)
-                .map_or(text.into(), |local| std::borrow::Cow::Owned(format!("aaep:{local}")));
-            if let Some(message) = read_named(&compact, value, reader) {
+    let Some(name) = value.field("type") else {
+        reader.missing("type", Some("3.2.2"));
+        return read_envelope_alone(value, reader);
+    };
+    let text = name.as_str().unwrap_or_default();
+    match EventType::parse(text) {
+        Ok(event_type) => {
+            if let EventType::Other(other) = &event_type
+                && let Some(message) = read_named(&other.to_compact(), value, reader)
+            {
                 return message;
             }
-            read_type(name, reader)
+            Event::read(event_type, value, reader).map(|event| Message::Event(Box::new(event)))
         }
-    };
-    // Without a type, the envelope can still be looked at, so that all is reported at once.
-    let is_known = event_type.is_some();
-    let stand_in = || EventType::Core(crate::event_type::CoreType::StateChanged);
-    if !is_known {
-        let mut aside = Reader::new(Mode::Strict);
-        Event::read(stand_in(), value, &mut aside);
-        for violation in
-            aside.into_violations().into_iter().filter(|it| it.section.starts_with("3."))
-        {
-            if violation.code != Code::UnknownField && violation.code != Code::ReservedField {
-                reader.add(violation);
-            }
-        }
-        return None;
+        Err(_) => read_named(text, value, reader).unwrap_or_else(|| {
+            unknown_type(name, reader);
+            read_envelope_alone(value, reader)
+        }),
     }
-    Event::read(event_type?, value, reader).map(|event| Message::Event(Box::new(event)))
 }
 
-fn read_type(name: Value<'_, '_>, reader: &mut Reader<'_>) -> Option<EventType> {
+fn unknown_type(name: Value<'_, '_>, reader: &mut Reader<'_>) {
     let problem = match name.as_str() {
-        Some(text) => match EventType::parse(text) {
-            Ok(event_type) => return Some(event_type),
-            Err(_) => {
-                let names: Vec<&str> = NAMES.iter().copied().flatten().collect();
-                format!(
-                    "{} is neither a type of event nor one of: {}.",
-                    quoted(text),
-                    names.join(", ")
-                )
-            }
-        },
+        Some(text) => {
+            let names: Vec<&str> = NAMES.iter().copied().flatten().collect();
+            format!("{} is neither a type of event nor one of: {}.", quoted(text), names.join(", "))
+        }
         None => format!("Expected a string, found {}.", name.kind()),
     };
     reader.add(Violation::at(Code::UnknownType, "/type".to_owned(), problem));
+}
+
+/// Without a type, the envelope can still be looked at, so that all is reported at once.
+fn read_envelope_alone<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Message> {
+    let mut aside = Reader::new(Mode::Strict);
+    Event::read(EventType::Core(CoreType::StateChanged), value, &mut aside);
+    let concerns_envelope = |it: &Violation| {
+        it.section.starts_with("3.") && !matches!(it.code, Code::UnknownField | Code::ReservedField)
+    };
+    aside.into_violations().into_iter().filter(concerns_envelope).for_each(|it| reader.add(it));
     None
 }
 

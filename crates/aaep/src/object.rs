@@ -458,6 +458,14 @@ macro_rules! values {
             /// Every value that the specification knows, in its order.
             pub const ALL: &[$name] = &[$($name::$variant),+];
             pub(crate) const NAMES: &[&str] = &[$($wire),+];
+
+            /// The value that is written so, if the specification knows it.
+            pub fn known(text: &str) -> Option<Self> {
+                match text {
+                    $( $wire => Some($name::$variant), )+
+                    _ => None,
+                }
+            }
         }
 
         impl serde::Serialize for $name {
@@ -481,14 +489,11 @@ macro_rules! values {
                 let Some(text) = value.as_str() else {
                     return reader.wrong_type("a string", value.kind());
                 };
-                match text {
-                    $( $wire => Some($name::$variant), )+
-                    _ => {
-                        $crate::object::unknown_value(text, Self::NAMES, reader);
-                        let otherwise: fn(&str, &$crate::read::Reader<'_>) -> Option<$name> = $otherwise;
-                        otherwise(text, reader)
-                    }
-                }
+                $name::known(text).or_else(|| {
+                    $crate::object::unknown_value(text, Self::NAMES, reader);
+                    let otherwise: fn(&str, &$crate::read::Reader<'_>) -> Option<$name> = $otherwise;
+                    otherwise(text, reader)
+                })
             }
 
             fn schema(_: &$crate::read::Bounds) -> serde_json::Value {

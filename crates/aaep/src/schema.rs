@@ -86,12 +86,12 @@ pub fn schemas() -> Vec<SchemaFile> {
     let about = "What a hub tells a listener about delivery itself, in extensions.agentvoice.";
     files.push(SchemaFile {
         path: format!("extensions/{}.schema.json", extension::PREFIX),
-        schema: document(EXTENSION_SCHEMA, "agentvoice", about, Delivery::schema(&ANY)),
+        schema: document(EXTENSION_SCHEMA, "agentvoice", about, &Delivery::schema(&ANY)),
     });
     files
 }
 
-fn document(id: &str, title: &str, about: &str, schema: Json) -> Json {
+fn document(id: &str, title: &str, about: &str, schema: &Json) -> Json {
     let mut document = json!({
         "$schema": DIALECT,
         "$id": id,
@@ -118,7 +118,7 @@ fn envelope() -> SchemaFile {
     let path = "envelope.schema.json".to_owned();
     let id = format!("{BASE}{path}");
     let about = "What every event carries, whatever its type (chapter 3).";
-    SchemaFile { path, schema: document(&id, "AAEP event envelope", about, schema) }
+    SchemaFile { path, schema: document(&id, "AAEP event envelope", about, &schema) }
 }
 
 struct Collect<'f>(&'f mut Vec<SchemaFile>);
@@ -163,7 +163,7 @@ fn event<P: CorePayload>() -> SchemaFile {
     let path = format!("core/{local}.schema.json");
     let id = format!("{BASE}{path}");
     let about = format!("{} (§{}).", description(P::ABOUT).trim_end_matches('.'), P::SECTION);
-    SchemaFile { path, schema: document(&id, &format!("AAEP event {local}"), &about, schema) }
+    SchemaFile { path, schema: document(&id, &format!("AAEP event {local}"), &about, &schema) }
 }
 
 /// The same words in another language, such as `summary_normal_yo` (§11.5.1).
@@ -188,6 +188,6 @@ fn message<T: Field + Fields>(about: &str) -> SchemaFile {
     let id = format!("{BASE}{path}");
     SchemaFile {
         path,
-        schema: document(&id, &format!("AAEP message {name}"), about, T::schema(&ANY)),
+        schema: document(&id, &format!("AAEP message {name}"), about, &T::schema(&ANY)),
     }
 }

@@ -137,7 +137,7 @@ payload! {
         optional summary_detailed: String = between(1, LONG) => words;
         /// The kinds of answer that the agent understands.
         optional accepted_response_kinds: Vec<ResponseKind> = ANY.items(1, 4).unique();
-        /// The answers to choose from; required for multiple_choice.
+        /// The answers to choose from; required for `multiple_choice`.
         optional choices: Vec<Choice> = ANY.items(2, 32).unique();
         /// Why the agent needs to know.
         optional context: String = between(1, SHORT) => words;
