@@ -96,6 +96,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let mut report = Report::default();
     let mut found = Found::default();
     let mut missing = false;
+    if let Some(load) = load() {
+        report.say(load);
+    }
     let parts = options.only.map_or(Part::value_variants().to_vec(), |part| vec![part]);
     for part in parts {
         let (name, result) = match part {
@@ -119,4 +122,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
     }
     if missing { ExitCode::from(NOT_MEASURED) } else { ExitCode::SUCCESS }
+}
+
+/// How busy the machine is with other things, as Linux says; the end-to-end part wants all cores.
+fn load() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let load = text.split(' ').next()?;
+    let cores = std::thread::available_parallelism().ok()?;
+    Some(format!("Load of the machine at the start: {load}, on {cores} cores."))
 }

@@ -12,7 +12,7 @@ use crate::sample::{Sample, samples};
 use crate::table::{Amount, Block, Report};
 use crate::timing::{Spread, Turns};
 
-const TURNS: Turns = Turns { rounds: 400, batch: 200 };
+const TURNS: Turns = Turns { rounds: 800, batch: 100 };
 
 /// Measures every sample; the first is the one that the targets speak of.
 pub(super) fn measure(found: &mut Found, report: &mut Report) -> Result<(), String> {

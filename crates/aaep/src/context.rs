@@ -46,7 +46,12 @@ impl Context {
         let brings = |uri: &Uri| KNOWN.iter().find(|known| known.0 == uri.as_str());
         let known: Vec<&str> =
             self.extensions.iter().filter_map(brings).map(|known| known.1).collect();
-        let mut unknown_uris = self.extensions.iter().filter(|uri| brings(uri).is_none()).count();
+        let is_unknown = |(at, uri): &(usize, &Uri)| {
+            brings(uri).is_none()
+                && uri.as_str() != CORE_CONTEXT
+                && !self.extensions[..*at].contains(uri)
+        };
+        let mut unknown_uris = self.extensions.iter().enumerate().filter(is_unknown).count();
         let mut seen: Vec<&str> = Vec::new();
         prefixes.filter(move |prefix| {
             if known.contains(prefix) || seen.contains(prefix) {

@@ -13,7 +13,7 @@ use crate::form::Prefix;
 use crate::json::Value;
 use crate::language::LanguageTag;
 use crate::object::{Fields, is_reserved, unknown_field};
-use crate::read::{ANY, Field, Object, Reader, Step, between};
+use crate::read::{ANY, Object, Reader, Step, between};
 use crate::violation::{Code, quoted};
 
 pub mod action;
@@ -324,26 +324,31 @@ impl Common {
         }
     }
 
-    /// Every prefix that is used is declared (§3.4.3, §3.9 step 5, ruling 29).
+    /// Every prefix that is used is declared and free to be used (§3.4.3, §3.9 step 5, §7.3.2, ruling 29).
     fn check_prefixes(&self, event_type: &EventType, reader: &mut Reader<'_>) {
-        let Some(context) = &self.envelope.context else { return };
-        let of_type = match event_type {
-            EventType::Other(name) if !name.is_in_core_namespace() => {
-                Some(name.prefix().unwrap_or(name.as_str()))
-            }
+        let foreign = match event_type {
+            EventType::Other(name) if !name.is_in_core_namespace() => Some(name),
             _ => None,
         };
-        if of_type.is_none() && self.extensions.is_none() {
-            return;
+        let prefix = foreign.and_then(TypeName::prefix);
+        if let Some(reserved) = prefix.filter(|prefix| Prefix::parse(prefix).is_err()) {
+            let problem = format!("{} cannot be the prefix of an extension.", quoted(reserved));
+            reader.tolerable_at(Code::ReservedPrefix, Some("type"), problem);
+        }
+        let Some(context) = &self.envelope.context else { return };
+        let undeclared = |prefix| format!("Nothing in @context declares {}.", quoted(prefix));
+        // A type written as a URI needs some vocabulary, but shares it with the prefix of its data.
+        let uri = foreign.filter(|name| name.prefix().is_none()).map(TypeName::as_str);
+        for uri in context.undeclared(uri.into_iter()) {
+            reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), undeclared(uri));
         }
         let used = self.extensions.iter().flat_map(|extensions| extensions.0.keys());
-        for prefix in context.undeclared(of_type.into_iter().chain(used.map(Prefix::as_str))) {
-            let problem = format!("Nothing in @context declares {}.", quoted(prefix));
-            if of_type == Some(prefix) {
-                reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), problem);
+        for used in context.undeclared(prefix.into_iter().chain(used.map(Prefix::as_str))) {
+            if prefix == Some(used) {
+                reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), undeclared(used));
             } else {
                 reader.within(Step::Key("extensions"), None, |reader| {
-                    reader.tolerable_at(Code::UndeclaredPrefix, Some(prefix), problem);
+                    reader.tolerable_at(Code::UndeclaredPrefix, Some(used), undeclared(used));
                 });
             }
         }
@@ -394,8 +399,14 @@ fn read_event<'t, P: CorePayload + Into<Payload>>(
             }
             if P::take(&mut parts, key, field, &mut other, reader) {
                 words = words.or(P::WORDS.iter().map(|word| word.0).find(|word| *word == key));
-            } else if let Some(variant) = read_variant::<P>(key, field, reader) {
-                variants.push(variant);
+            } else if let Some((word, max, language)) = Variant::find(key, P::WORDS) {
+                let bounds = between(1, max);
+                match reader.field((key, Some("11.5.1")), field, &bounds, false) {
+                    Some(text) => {
+                        variants.push(Variant { field: word, language, text, key: key.into() })
+                    }
+                    None => drop(other.insert(key.to_owned(), field.to_json())),
+                }
             } else {
                 unknown_field(key, reader);
                 other.insert(key.to_owned(), field.to_json());
@@ -412,19 +423,6 @@ fn read_event<'t, P: CorePayload + Into<Payload>>(
     let payload = reader.defined_in(P::SECTION, |reader| P::finish(parts, other, reader));
     let (envelope, extensions) = common?;
     Some(Event { envelope, payload: payload?.into(), variants, extensions })
-}
-
-/// Reads a field as a variant of one of the payload's words, if its name says so.
-fn read_variant<'t, P: Fields>(
-    key: &'t str,
-    value: Value<'t, '_>,
-    reader: &mut Reader<'t>,
-) -> Option<Variant> {
-    let (field, max, language) = Variant::find(key, P::WORDS)?;
-    let bounds = between(1, max);
-    let text = reader
-        .within(Step::Key(key), Some("11.5.1"), |reader| String::read(value, &bounds, reader))?;
-    Some(Variant { field, language, text, key: key.into() })
 }
 
 fn read_extension<'t>(

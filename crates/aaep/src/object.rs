@@ -490,9 +490,10 @@ macro_rules! values {
                     return reader.wrong_type("a string", value.kind());
                 };
                 $name::known(text).or_else(|| {
-                    $crate::object::unknown_value(text, Self::NAMES, reader);
                     let otherwise: fn(&str, &$crate::read::Reader<'_>) -> Option<$name> = $otherwise;
-                    otherwise(text, reader)
+                    let kept = otherwise(text, reader);
+                    $crate::object::unknown_value(text, Self::NAMES, kept.is_some(), reader);
+                    kept
                 })
             }
 
@@ -508,8 +509,12 @@ pub(crate) use {
     wire_name, write_field,
 };
 
-/// Reports a value that is not among the known ones.
-pub(crate) fn unknown_value(text: &str, known: &[&str], reader: &mut Reader<'_>) {
+/// Reports a value that is not among the known ones; only one that is kept can be borne with.
+pub(crate) fn unknown_value(text: &str, known: &[&str], is_kept: bool, reader: &mut Reader<'_>) {
     let problem = format!("{} is not one of: {}.", quoted(text), known.join(", "));
-    reader.tolerable(Code::UnknownValue, problem);
+    if is_kept {
+        reader.tolerable(Code::UnknownValue, problem);
+    } else {
+        reader.error(Code::UnknownValue, problem);
+    }
 }

@@ -83,12 +83,20 @@ pub(crate) struct Reader<'t> {
     path: Vec<Step<'t>>,
     /// The section that defines what is being read.
     section: &'static str,
+    /// How many of the things being read could be done without.
+    dispensable: usize,
     violations: Vec<Violation>,
 }
 
 impl<'t> Reader<'t> {
     pub(crate) fn new(mode: Mode) -> Self {
-        Reader { mode, path: Vec::with_capacity(4), section: "", violations: Vec::new() }
+        Reader {
+            mode,
+            path: Vec::with_capacity(4),
+            section: "",
+            dispensable: 0,
+            violations: Vec::new(),
+        }
     }
 
     pub(crate) fn is_tolerant(&self) -> bool {
@@ -152,13 +160,9 @@ impl<'t> Reader<'t> {
 
     /// Reads something that the message can do without: a tolerant reader only notes what is wrong.
     pub(crate) fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let before = self.violations.len();
+        self.dispensable += 1;
         let result = read(self);
-        if result.is_none() && self.is_tolerant() {
-            for violation in &mut self.violations[before..] {
-                violation.severity = Severity::Note;
-            }
-        }
+        self.dispensable -= 1;
         result
     }
 
@@ -214,7 +218,10 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a violation, as long as there is room.
-    pub(crate) fn add(&mut self, violation: Violation) {
+    pub(crate) fn add(&mut self, mut violation: Violation) {
+        if self.dispensable > 0 && self.is_tolerant() {
+            violation.severity = Severity::Note;
+        }
         let listed = self.violations.len();
         if listed < MAX_VIOLATIONS {
             self.violations.push(violation);

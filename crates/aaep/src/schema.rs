@@ -39,6 +39,8 @@ pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
         Code::UndeclaredPrefix,
         "A schema does not compare `@context` with the prefixes that are used.",
     ),
+    (Code::ReservedPrefix, "The envelope schema does not look into the prefix of a type."),
+    (Code::ReservedPrefix, "The envelope schema does not look into the prefix of a type."),
     (Code::UnknownType, "The envelope schema takes any type, because extensions have their own."),
     (
         Code::ReservedField,

@@ -3,7 +3,7 @@
 //!
 //! The smallest and the fullest form of each. It never judges a document; the tests do.
 
-#![expect(dead_code, reason = "each test file uses its part of this one")]
+#![allow(dead_code, reason = "each test file uses its part of this one")]
 
 use aaep::{CORE_CONTEXT, extension};
 use serde_json::{Value as Json, json};
@@ -238,7 +238,7 @@ pub(crate) fn capabilities() -> Json {
     json!({
         "max_events_per_second": 2,
         "preferred_verbosity": "terse",
-        "languages": ["cy", "en-GB"],
+        "languages": ["cy", "gd"],
         "supports_confirmation_reply": true,
         "supports_clarification_reply": false,
         "coalesce_boundaries": ["paragraph", "completion"],
@@ -343,10 +343,10 @@ pub(crate) fn manifest() -> Json {
         "agent_id": "catalogue-keeper",
         "agent_version": "2",
         "agent_name": "Catalogue keeper",
-        "aaep_versions_supported": ["1.0.0", "0.1.0-draft"],
+        "aaep_versions_supported": ["1.0.0", "1.0.0-rc.2"],
         "conformance_levels_supported": [1, 2, 3],
         "transports_supported": ["sse", "websocket"],
-        "languages_supported": ["cy", "en-GB"],
+        "languages_supported": ["cy", "gd"],
         "event_types_emitted": ["aaep:agent.*", "lumen:lamp.lit"],
         "extensions_supported": [LUMEN],
         "default_verbosity": "normal",
