@@ -3,7 +3,6 @@
 //! The twelve payloads are declared in the files below, one per family of chapter 4. This file puts
 //! them together and holds the rules that concern an event as a whole.
 
-use serde::ser::SerializeMap;
 use serde_json::Value as Json;
 
 use crate::envelope::{Envelope, Extensions, LocalizationHints, Urgency};
@@ -12,7 +11,7 @@ use crate::extension;
 use crate::form::Prefix;
 use crate::json::Value;
 use crate::language::LanguageTag;
-use crate::object::{Fields, is_reserved, unknown_field};
+use crate::object::{FieldWriter, Fields, is_reserved, unknown_field};
 use crate::read::{ANY, Object, Reader, Step, between};
 use crate::violation::{Code, quoted};
 
@@ -20,11 +19,14 @@ pub mod action;
 pub mod human;
 pub mod lifecycle;
 pub mod reasoning;
+mod view;
 
 use action::{OutputStreaming, ToolCompleted, ToolInvoked};
 use human::{AwaitingClarification, AwaitingConfirmation, HandoffRequested};
 use lifecycle::{SessionCancelled, SessionCompleted, SessionErrored, SessionStarted};
 use reasoning::{ProgressUpdated, StateChanged};
+
+pub use view::View;
 
 /// The greatest length of a short text, in characters.
 pub(crate) const SHORT: u64 = 4096;
@@ -150,11 +152,11 @@ macro_rules! payloads {
                 }
             }
 
-            fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+            fn write<W: FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error> {
                 match self {
-                    $( Payload::$core(payload) => payload.write(map), )+
+                    $( Payload::$core(payload) => payload.write(writer), )+
                     Payload::Extension(payload) => {
-                        payload.fields.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))
+                        payload.fields.iter().try_for_each(|(key, value)| writer.field(key, value))
                     }
                 }
             }
@@ -205,6 +207,17 @@ impl Event {
         self.payload.event_type()
     }
 
+    /// The languages in which the event has words beside its own, each once.
+    pub fn variant_languages(&self) -> Vec<&LanguageTag> {
+        let mut languages: Vec<&LanguageTag> = Vec::new();
+        for variant in &self.variants {
+            if !languages.contains(&&variant.language) {
+                languages.push(&variant.language);
+            }
+        }
+        languages
+    }
+
     /// Whether a person must not miss it: by its type, or because the producer says so.
     pub fn is_critical(&self) -> bool {
         self.envelope.urgency == Some(Urgency::Critical)
@@ -226,50 +239,8 @@ impl Event {
 
 impl serde::Serialize for Event {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // In the order that §3.6 recommends. The pattern names every field, so none is forgotten.
-        let Envelope {
-            context,
-            aaep_version,
-            event_id,
-            session_id,
-            sequence_number,
-            timestamp,
-            producer,
-            verbosity,
-            urgency,
-            localization_hints,
-            correlation_id,
-            other,
-        } = &self.envelope;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("@context", context)?;
-        write_optional(&mut map, "aaep_version", aaep_version.as_ref())?;
-        map.serialize_entry("type", self.event_type().as_str())?;
-        map.serialize_entry("event_id", event_id)?;
-        map.serialize_entry("session_id", session_id)?;
-        write_optional(&mut map, "sequence_number", sequence_number.as_ref())?;
-        map.serialize_entry("timestamp", timestamp)?;
-        map.serialize_entry("producer", producer)?;
-        write_optional(&mut map, "verbosity", verbosity.as_ref())?;
-        write_optional(&mut map, "urgency", urgency.as_ref())?;
-        write_optional(&mut map, "localization_hints", localization_hints.as_ref())?;
-        write_optional(&mut map, "correlation_id", correlation_id.as_ref())?;
-        other.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
-        self.payload.write(&mut map)?;
-        for variant in &self.variants {
-            map.serialize_entry(variant.key(), &variant.text)?;
-        }
-        write_optional(&mut map, "extensions", self.extensions.as_ref())?;
-        map.end()
+        view::write_event(self, None, serializer)
     }
-}
-
-fn write_optional<M: SerializeMap>(
-    map: &mut M,
-    key: &str,
-    value: Option<&impl serde::Serialize>,
-) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
 /// The parts of an event that do not depend on its type.

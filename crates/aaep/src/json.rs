@@ -584,6 +584,16 @@ mod tests {
     }
 
     #[test]
+    fn a_number_keeps_its_last_digit_when_it_is_written_and_read_again() {
+        // Needs serde_json's feature `float_roundtrip`; found by fuzzing.
+        let text = format!("[3{}]", "1".repeat(127));
+        let once = Document::parse(text.as_bytes()).expect("JSON").root().to_json();
+        let written = once.to_string();
+        let twice = Document::parse(written.as_bytes()).expect("JSON").root().to_json();
+        assert_eq!(once, twice);
+    }
+
+    #[test]
     fn ten_thousand_keys_are_read_without_their_square() {
         let fields: Vec<String> = (0..10_000).map(|n| format!("\"k{n}\":0")).collect();
         let text = format!("{{{},\"k7\":1}}", fields.join(","));

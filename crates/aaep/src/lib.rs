@@ -38,7 +38,7 @@ pub use context::{CORE_CONTEXT, Context};
 pub use envelope::{
     Envelope, Extensions, LocalizationHints, Producer, TextDirection, Urgency, Verbosity,
 };
-pub use event::{Event, ExtensionPayload, Payload, Variant};
+pub use event::{Event, ExtensionPayload, Payload, Variant, View};
 pub use event_type::{CORE_TYPES, CoreType, EventType, TypeName, TypePattern};
 pub use form::{
     CompactJws, ContentType, ErrorCode, EventId, OutputId, Prefix, ReasonName, ReplyToken, Script,

@@ -3,6 +3,7 @@
 //! `object!` declares an object of the protocol, `values!` an enumeration. The doc comments become
 //! the descriptions in the schemas. Nothing else in the crate describes a field a second time.
 
+use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value as Json, json};
 
@@ -42,10 +43,25 @@ pub(crate) trait Fields: Sized {
     fn finish(parts: Self::Parts, other: Object, reader: &mut Reader<'_>) -> Option<Self>;
 
     /// Writes the declared fields, then what was kept without being understood.
-    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+    fn write<W: FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error>;
 
     /// The `properties` and `required` of the JSON Schema.
     fn properties() -> (Map<String, Json>, Vec<&'static str>);
+}
+
+/// Where fields are written to.
+pub(crate) trait FieldWriter {
+    type Error;
+
+    fn field<V: Serialize + ?Sized>(&mut self, name: &str, value: &V) -> Result<(), Self::Error>;
+}
+
+impl<M: SerializeMap> FieldWriter for M {
+    type Error = M::Error;
+
+    fn field<V: Serialize + ?Sized>(&mut self, name: &str, value: &V) -> Result<(), M::Error> {
+        self.serialize_entry(name, value)
+    }
 }
 
 /// What an object does with fields that it does not declare.
@@ -186,12 +202,12 @@ macro_rules! unpart {
 }
 
 macro_rules! write_field {
-    (required, $map:ident, $wire:expr, $value:expr) => {
-        $map.serialize_entry($wire, &$value)?;
+    (required, $writer:ident, $wire:expr, $value:expr) => {
+        $writer.field($wire, &$value)?;
     };
-    (optional, $map:ident, $wire:expr, $value:expr) => {
+    (optional, $writer:ident, $wire:expr, $value:expr) => {
         if let Some(value) = &$value {
-            $map.serialize_entry($wire, value)?;
+            $writer.field($wire, value)?;
         }
     };
 }
@@ -316,19 +332,16 @@ macro_rules! object {
                     })
                 }
 
-                fn write<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                fn write<W: $crate::object::FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error> {
                     if let Some(name) = Self::TYPE {
-                        map.serialize_entry("type", name)?;
+                        writer.field("type", name)?;
                     }
                     $(
                         $crate::object::write_field!(
-                            $need, map, $crate::object::wire_name!($field $($wire)?), self.$field
+                            $need, writer, $crate::object::wire_name!($field $($wire)?), self.$field
                         );
                     )*
-                    for (key, value) in &self.other {
-                        map.serialize_entry(key, value)?;
-                    }
-                    Ok(())
+                    self.other.iter().try_for_each(|(key, value)| writer.field(key, value))
                 }
 
                 fn properties() -> (serde_json::Map<String, serde_json::Value>, Vec<&'static str>) {
