@@ -3,7 +3,27 @@
 //! What each person hears and when, and that nothing irreversible happens unasked (chapters 4.5, 5
 //! and 6). Time is an argument, randomness a seed: the same inputs give the same outputs.
 
+mod ask;
+mod audience;
 pub mod boundary;
+mod budget;
+mod clock;
+mod engine;
+mod frame;
+mod ids;
+mod io;
 pub mod listener;
+mod member;
 pub mod order;
 pub mod terms;
+
+pub use audience::{ListenerKey, MAX_UNITS};
+pub use clock::Now;
+pub use engine::{
+    Config, Engine, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS, MAX_USED_TOKENS,
+};
+pub use frame::Frame;
+pub use io::{
+    AgentKey, Audit, Input, Output, Principal, Refusal, ReplyRefusal, Resolution,
+};
+pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

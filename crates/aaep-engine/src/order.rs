@@ -1,1 +1,326 @@
-//! To be written.
+//! The order of a session: which event may come now (§3.2.4, §3.2.5, §3.4.1, §4.5, §6.1, appendix A).
+//!
+//! [`SessionOrder`] is the state machine of one session as the hub holds it: an event is taken into
+//! account whole or not at all, and the reason for a refusal has a name ([`OrderViolation`]).
+//! [`StreamOrder`] holds a recorded stream to the same rules and goes on after each fault.
+//!
+//! It never looks at a clock, never asks or answers anyone, never repairs an event, and never keeps
+//! words. An irreversible tool passes only on a [`Grant`] that someone else put here. Not here: the
+//! form of events (`aaep`), tokens, deadlines and who may answer (the asks).
+//!
+//! Memory is bounded: about 3 MiB for a session at all its limits at once ([`MAX_SESSION_BYTES`]), a
+//! few hundred bytes for a common one. An ended session keeps only that it has ended.
+
+mod grants;
+mod outputs;
+mod producers;
+mod seen;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod violation;
+
+use aaep::{Envelope, Event, Payload};
+
+use grants::{Grants, is_irreversible};
+use outputs::Outputs;
+use producers::{Producers, implied_by};
+use tools::Tools;
+
+pub use grants::{Grant, MAX_GRANTS};
+pub use outputs::{MAX_OPEN_OUTPUTS, MAX_OUTPUTS, OpenOutput};
+pub use producers::{MAX_PRODUCER_NAME_BYTES, MAX_PRODUCERS};
+pub use stream::StreamOrder;
+pub use tools::{MAX_OPEN_TOOLS, MAX_TOOLS, OpenTool};
+pub use violation::OrderViolation;
+
+/// About how much memory the order of one session takes when it is at all its limits.
+pub const MAX_SESSION_BYTES: usize = 3 * 1024 * 1024;
+
+/// What an event means for its session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Admitted {
+    /// The place of the event in its session, from 0, whether it carries the number or not.
+    pub sequence_number: u64,
+    /// The event ended the session.
+    pub terminal: bool,
+    /// What the end of the session left open, for the caller to close before listeners hear of the
+    /// end: running tools with the status timeout, outputs with an empty last chunk.
+    pub left_open: LeftOpen,
+    /// The accept that the event used up.
+    pub grant: Option<Grant>,
+}
+
+/// What an errored or cancelled session left open; always empty for a completed one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeftOpen {
+    /// The tools that ran, the oldest first.
+    pub tools: Vec<OpenTool>,
+    /// The outputs that lack their last chunk, in the order in which they began.
+    pub outputs: Vec<OpenOutput>,
+}
+
+/// The order of one session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionOrder {
+    phase: Phase,
+    last_us: Option<i64>,
+    /// How many events were admitted; in a capture, the number after the last that was seen.
+    next_sequence_number: u64,
+    /// Whether events carry their number; the first one decides.
+    is_numbered: bool,
+    /// The order of a recorded stream, in which events may lack their number (ruling 7).
+    is_capture: bool,
+    /// A part of the session was not seen, and a question may have been accepted there.
+    is_joined_late: bool,
+    producers: Producers,
+    tools: Tools,
+    outputs: Outputs,
+    grants: Grants,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    New,
+    Open,
+    Ended,
+}
+
+impl SessionOrder {
+    /// The order of a session of which nothing has come.
+    pub fn new() -> Self {
+        SessionOrder::default()
+    }
+
+    /// Checks an event and, if it may come now, takes it into account. On `Err` nothing has changed.
+    ///
+    /// The caller has found the event valid and of this session.
+    pub fn admit(&mut self, event: &Event) -> Result<Admitted, OrderViolation> {
+        self.check_phase(event)?;
+        self.check_time(&event.envelope)?;
+        self.check_sequence(event)?;
+        self.check_payload(event)?;
+        Ok(self.take(event))
+    }
+
+    /// An action was accepted: one invocation of the tool that it names, or of any, may now be
+    /// irreversible. Gives back the grant that does not count: this one if the session does not
+    /// run, or the oldest past [`MAX_GRANTS`], whose action has to be asked for again.
+    pub fn accept(&mut self, grant: Grant) -> Option<Grant> {
+        if self.phase == Phase::Open { self.grants.add(grant) } else { Some(grant) }
+    }
+
+    /// The hub itself told listeners in which state a producer is, such as when a question was
+    /// settled (ruling 18). The producer may not know: it may leave that state or its own.
+    pub fn tell(&mut self, agent_id: &str, state: &str) {
+        if self.phase == Phase::Open {
+            self.producers.tell(agent_id, state);
+        }
+    }
+
+    /// Whether the session has started; it may have ended since.
+    pub fn is_started(&self) -> bool {
+        self.phase != Phase::New
+    }
+
+    /// Whether the session has ended.
+    pub fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// The state that listeners know this producer to be in: announced, implied or told. Idle
+    /// before the first of these and after the end of the session.
+    pub fn state_of(&self, agent_id: &str) -> &str {
+        self.producers.state_of(agent_id)
+    }
+
+    /// The tools that run, the oldest first.
+    pub fn open_tools(&self) -> impl Iterator<Item = &OpenTool> {
+        self.tools.open().iter()
+    }
+
+    /// The outputs that have begun and are not complete, in the order in which they began.
+    pub fn open_outputs(&self) -> impl Iterator<Item = &OpenOutput> {
+        self.outputs.open().iter()
+    }
+
+    /// The number of the next event, from 0, whether events carry it or not.
+    pub fn next_sequence_number(&self) -> u64 {
+        self.next_sequence_number
+    }
+
+    /// The moment of the last event, in microseconds since 1970 began.
+    pub fn last_timestamp_us(&self) -> Option<i64> {
+        self.last_us
+    }
+
+    /// §4.5.1: everything lies between the start and the end.
+    fn check_phase(&self, event: &Event) -> Result<(), OrderViolation> {
+        match (self.phase, is_start(event)) {
+            (Phase::Ended, _) => Err(OrderViolation::Ended),
+            (Phase::New, false) => Err(OrderViolation::NotStarted),
+            (Phase::Open, true) => Err(OrderViolation::StartedTwice),
+            (Phase::New, true) | (Phase::Open, false) => Ok(()),
+        }
+    }
+
+    /// §3.2.5: time does not go back within a session, whoever emits.
+    fn check_time(&self, envelope: &Envelope) -> Result<(), OrderViolation> {
+        match self.last_us {
+            Some(last_us) if envelope.timestamp.unix_us() < last_us => {
+                Err(OrderViolation::TimeWentBack { last_us })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// §3.4.1: all events of a session are numbered without gaps, or none is.
+    fn check_sequence(&self, event: &Event) -> Result<(), OrderViolation> {
+        let expected = self.next_sequence_number;
+        let is_first = is_start(event) && self.phase == Phase::New;
+        match event.envelope.sequence_number {
+            Some(number) if (self.is_numbered || is_first) && number != expected => {
+                Err(OrderViolation::SequenceBroken { expected })
+            }
+            Some(_) if !self.is_numbered && !is_first && !self.is_capture => {
+                Err(OrderViolation::SequenceUnexpected)
+            }
+            None if self.is_numbered && !self.is_capture => {
+                Err(OrderViolation::SequenceMissing { expected })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_payload(&self, event: &Event) -> Result<(), OrderViolation> {
+        let agent_id = &event.envelope.producer.agent_id;
+        if implied_by(&event.payload).is_some() {
+            self.producers.check_room(agent_id)?;
+        }
+        match &event.payload {
+            Payload::StateChanged(changed) => {
+                self.producers.check_left(agent_id, &changed.from_state)
+            }
+            Payload::ToolInvoked(invoked) => {
+                self.tools.check_invoked(invoked)?;
+                // Who joined late may have missed the question (§4.3.1).
+                let is_covered = self.is_joined_late || self.grants.cover(invoked);
+                if is_irreversible(invoked) && !is_covered {
+                    let tool = invoked.tool.clone();
+                    return Err(OrderViolation::IrreversibleWithoutAccept { tool });
+                }
+                Ok(())
+            }
+            Payload::ToolCompleted(completed) => self.tools.check_completed(completed),
+            Payload::OutputStreaming(chunk) => self.outputs.check(chunk),
+            Payload::SessionCompleted(_) => {
+                self.tools.check_none_open()?;
+                self.outputs.check_none_open()
+            }
+            // A crash leaves things open, and the caller closes them (§4.1.3, §4.1.4).
+            Payload::SessionErrored(_)
+            | Payload::SessionCancelled(_)
+            | Payload::SessionStarted(_)
+            | Payload::ProgressUpdated(_)
+            | Payload::AwaitingConfirmation(_)
+            | Payload::AwaitingClarification(_)
+            | Payload::HandoffRequested(_)
+            | Payload::Extension(_) => Ok(()),
+        }
+    }
+
+    /// Takes an event into account. It cannot fail: what does not fit the order, in a capture that
+    /// is followed past a fault, changes as much as it can.
+    fn take(&mut self, event: &Event) -> Admitted {
+        if self.phase == Phase::New {
+            self.phase = Phase::Open;
+            self.is_numbered = event.envelope.sequence_number.is_some();
+        }
+        let sequence_number = self.take_number(event.envelope.sequence_number);
+        let now_us = event.envelope.timestamp.unix_us();
+        self.last_us = self.last_us.max(Some(now_us));
+        let grant = self.take_payload(event);
+        let terminal = is_terminal(event);
+        let left_open = if terminal { self.end() } else { LeftOpen::default() };
+        Admitted { sequence_number, terminal, left_open, grant }
+    }
+
+    fn take_number(&mut self, number: Option<u64>) -> u64 {
+        let taken = if self.is_capture { number } else { None };
+        self.is_numbered |= taken.is_some();
+        let this = taken.unwrap_or(self.next_sequence_number);
+        if taken.is_some() || !self.is_capture {
+            self.next_sequence_number = this.saturating_add(1);
+        }
+        this
+    }
+
+    fn take_payload(&mut self, event: &Event) -> Option<Grant> {
+        let agent_id = &event.envelope.producer.agent_id;
+        let agent = implied_by(&event.payload).map(|state| self.producers.imply(agent_id, state));
+        match (&event.payload, agent) {
+            (Payload::StateChanged(changed), _) => {
+                self.producers.enter(agent_id, &changed.to_state);
+            }
+            (Payload::ToolInvoked(invoked), Some(agent)) => {
+                self.tools.invoke(invoked, agent);
+                return self.grants.spend(invoked);
+            }
+            (Payload::ToolCompleted(completed), _) => self.tools.complete(completed),
+            (Payload::OutputStreaming(chunk), Some(agent)) => self.outputs.take(chunk, agent),
+            _ => {}
+        }
+        None
+    }
+
+    /// Ends the session. Grants end with it, and what it remembered is of no more use.
+    fn end(&mut self) -> LeftOpen {
+        let left_open =
+            LeftOpen { tools: self.tools.take_open(), outputs: self.outputs.take_open() };
+        *self = SessionOrder {
+            phase: Phase::Ended,
+            last_us: self.last_us,
+            next_sequence_number: self.next_sequence_number,
+            is_numbered: self.is_numbered,
+            is_capture: self.is_capture,
+            ..SessionOrder::default()
+        };
+        left_open
+    }
+
+    /// Goes on from the middle of a recorded session: what was begun before is not known.
+    fn join_late(&mut self) {
+        *self = SessionOrder {
+            phase: Phase::Open,
+            last_us: self.last_us,
+            is_capture: true,
+            is_joined_late: true,
+            ..SessionOrder::default()
+        };
+        self.tools.may_be_unknown = true;
+        self.outputs.may_be_unknown = true;
+        self.producers.may_be_unknown = true;
+    }
+
+    /// About how much memory this session takes.
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.producers.memory_bytes()
+            + self.tools.memory_bytes()
+            + self.outputs.memory_bytes()
+            + self.grants.memory_bytes()
+    }
+}
+
+fn is_start(event: &Event) -> bool {
+    matches!(event.payload, Payload::SessionStarted(_))
+}
+
+fn is_terminal(event: &Event) -> bool {
+    matches!(
+        event.payload,
+        Payload::SessionCompleted(_) | Payload::SessionErrored(_) | Payload::SessionCancelled(_)
+    )
+}

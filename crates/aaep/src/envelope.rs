@@ -151,6 +151,27 @@ impl Producer {
     }
 }
 
+impl LocalizationHints {
+    /// Hints that say nothing yet.
+    pub fn new() -> Self {
+        LocalizationHints {
+            primary_language: None,
+            text_direction: None,
+            available_languages: None,
+            fallback_chain: None,
+            script: None,
+            calendar: None,
+            other: Object::new(),
+        }
+    }
+}
+
+impl Default for LocalizationHints {
+    fn default() -> Self {
+        LocalizationHints::new()
+    }
+}
+
 type EnvelopeParts = <Envelope as crate::object::Fields>::Parts;
 
 fn check_version(parts: &EnvelopeParts, reader: &mut Reader<'_>) {

@@ -97,6 +97,11 @@ object! {
 }
 
 impl Delivery {
+    /// Nothing to say yet.
+    pub fn new() -> Self {
+        Delivery { merged: None, resolution: None, gap: None, held_back: None, other: Object::new() }
+    }
+
     /// Reads what the extension says on an event, if anything that can be understood.
     pub fn of(event: &Event) -> Option<Self> {
         let data = event.extensions.as_ref()?.0.get(&Prefix::parse(PREFIX).ok()?)?;
@@ -118,6 +123,12 @@ impl Delivery {
         };
         event.extensions.get_or_insert_default().0.insert(prefix, data);
         event.envelope.context.declare(uri);
+    }
+}
+
+impl Default for Delivery {
+    fn default() -> Self {
+        Delivery::new()
     }
 }
 

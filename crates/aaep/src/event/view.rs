@@ -87,8 +87,8 @@ pub(super) fn write_event<S: Serializer>(
     optional(&mut map, "sequence_number", sequence_number.as_ref())?;
     map.field("timestamp", timestamp)?;
     map.field("producer", producer)?;
-    // Where there is a choice of words, the envelope's hint on their length says nothing.
-    optional(&mut map, "verbosity", verbosity.as_ref().filter(|_| view.is_none()))?;
+    let verbosity = view.map_or(verbosity.as_ref(), |view| Some(&view.verbosity));
+    optional(&mut map, "verbosity", verbosity)?;
     optional(&mut map, "urgency", urgency.as_ref())?;
     optional(&mut map, "localization_hints", hints)?;
     optional(&mut map, "correlation_id", correlation_id.as_ref())?;

@@ -1,0 +1,149 @@
+//! One question to people, from asking to settling (chapter 6).
+//!
+//! Here is what a question is and which replies it takes. Who is told, when time is over and what
+//! follows is in `engine::asks`. In doubt the answer is no.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
+use aaep::reply::{ConfirmationReply, Response};
+use aaep::{Event, Payload, ReplyToken};
+
+use crate::audience::{ListenerKey, SessionKey};
+use crate::clock::SECOND_US;
+use crate::io::{AgentKey, ReplyRefusal, Resolution};
+
+/// From which timeout on people are told how much time is left (§6.4.3).
+const COUNTDOWN_FROM_US: u64 = 60 * SECOND_US;
+
+/// A question that is open.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) agent: AgentKey,
+    pub(crate) session: SessionKey,
+    pub(crate) event: Arc<Event>,
+    /// When the default applies, on our own clock (ruling 13).
+    pub(crate) deadline_us: u64,
+    /// Until when it is waited for someone who can answer to come back (ruling 4).
+    pub(crate) abandoned_us: Option<u64>,
+    /// When people are told how much time is left, the next moment last.
+    countdown_us: Vec<(u64, u64)>,
+    /// Who was sent the question itself.
+    pub(crate) told: BTreeSet<ListenerKey>,
+}
+
+/// Whether the payload is a question, and its token and timeout.
+pub(crate) fn question(payload: &Payload) -> Option<(&ReplyToken, u64)> {
+    match payload {
+        Payload::AwaitingConfirmation(it) => Some((&it.reply_token, it.timeout_seconds)),
+        Payload::AwaitingClarification(it) => Some((&it.reply_token, it.timeout_seconds)),
+        _ => None,
+    }
+}
+
+impl Ask {
+    pub(crate) fn new(
+        agent: AgentKey,
+        session: SessionKey,
+        event: Arc<Event>,
+        timeout_seconds: u64,
+        now_us: u64,
+    ) -> Self {
+        let timeout_us = timeout_seconds.saturating_mul(SECOND_US);
+        let deadline_us = now_us.saturating_add(timeout_us);
+        let countdown_us = if timeout_us > COUNTDOWN_FROM_US {
+            let (tenth, half) = (timeout_us / 10, timeout_us / 2);
+            vec![(deadline_us - tenth, tenth), (deadline_us - half, half)]
+        } else {
+            Vec::new()
+        };
+        Ask {
+            agent,
+            session,
+            event,
+            deadline_us,
+            abandoned_us: None,
+            countdown_us,
+            told: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn is_confirmation(&self) -> bool {
+        matches!(self.event.payload, Payload::AwaitingConfirmation(_))
+    }
+
+    /// When something is next due for this question.
+    pub(crate) fn next_us(&self) -> u64 {
+        let countdown = self.countdown_us.last().map_or(u64::MAX, |(at, _)| *at);
+        self.end_us().min(countdown)
+    }
+
+    /// When the default applies, if nobody answers.
+    pub(crate) fn end_us(&self) -> u64 {
+        self.deadline_us.min(self.abandoned_us.unwrap_or(u64::MAX))
+    }
+
+    /// How many microseconds are left, if it is time to tell.
+    pub(crate) fn countdown(&mut self, now_us: u64) -> Option<u64> {
+        let due = self.countdown_us.last().is_some_and(|(at, _)| *at <= now_us);
+        due.then(|| self.countdown_us.pop().map(|(_, left)| left)).flatten()
+    }
+
+    /// What silence means (§6.4).
+    pub(crate) fn default(&self) -> Resolution {
+        match &self.event.payload {
+            Payload::AwaitingConfirmation(it) => match it.default_decision {
+                Decision::Accept => Resolution::Accept,
+                Decision::Reject => Resolution::Reject,
+            },
+            Payload::AwaitingClarification(it) => match &it.default_response {
+                Some(response) => Resolution::DefaultAnswer(response.clone()),
+                None => Resolution::NoAnswer,
+            },
+            _ => Resolution::Reject,
+        }
+    }
+
+    /// What a reply to a confirmation means (§6.3.4 step 6, ruling 15).
+    pub(crate) fn decide(&self, reply: &ConfirmationReply) -> Result<Resolution, ReplyRefusal> {
+        let Payload::AwaitingConfirmation(AwaitingConfirmation { allowed_replies, .. }) =
+            &self.event.payload
+        else {
+            return Err(ReplyRefusal::WrongKind);
+        };
+        let decision = reply.decision.as_str();
+        let is_allowed =
+            allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(|it| it == decision));
+        if !is_allowed {
+            return Err(ReplyRefusal::NotAllowed);
+        }
+        // No agent has declared yet that it can change its action, so a changed one is a no.
+        match reply.decision {
+            Decision::Accept if reply.modified_action.is_none() => Ok(Resolution::Accept),
+            _ => Ok(Resolution::Reject),
+        }
+    }
+
+    /// What a reply to a clarification means (§6.5.5).
+    pub(crate) fn answer(&self, response: &Response) -> Result<Resolution, ReplyRefusal> {
+        let Payload::AwaitingClarification(question) = &self.event.payload else {
+            return Err(ReplyRefusal::WrongKind);
+        };
+        let kinds = question.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
+        let fits = kinds.iter().any(|kind| fits(kind, response, question));
+        if fits { Ok(Resolution::Answer(response.clone())) } else { Err(ReplyRefusal::NotAllowed) }
+    }
+}
+
+fn fits(kind: &ResponseKind, response: &Response, question: &AwaitingClarification) -> bool {
+    match (kind, response) {
+        (ResponseKind::Freetext, Response::Text(_))
+        | (ResponseKind::YesNo, Response::YesNo(_))
+        | (ResponseKind::Numeric, Response::Number(_)) => true,
+        (ResponseKind::MultipleChoice, Response::Text(value)) => {
+            question.choices.iter().flatten().any(|choice| choice.value == *value)
+        }
+        _ => false,
+    }
+}

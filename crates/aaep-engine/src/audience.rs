@@ -1,0 +1,341 @@
+//! An audience: all listeners whose terms shape events alike (§5.6, §5.9).
+//!
+//! Filtering, wording, coalescing and encoding happen once per audience and event. What comes out is
+//! a log of [`Unit`]s, a pure function of the events and the terms: listeners only differ in how far
+//! they are in it. Pace and rate are personal and live in `member`.
+
+mod text;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use aaep::event::action::OutputStreaming;
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation};
+use aaep::event::reasoning::{StateChanged, state};
+use aaep::{CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Urgency};
+
+use crate::frame::{Frame, encode};
+use crate::ids::derived_event_id;
+use crate::terms::Terms;
+use text::Texts;
+
+/// How many units an audience remembers. Who is further behind has a gap, and is told so.
+pub const MAX_UNITS: usize = 2048;
+
+/// A session, by the number that the engine gave it.
+pub(crate) type SessionKey = u64;
+
+/// An output, by its session and id.
+pub(crate) type TextKey = (SessionKey, Option<Box<str>>);
+
+/// A listener, by the number that the engine gave it.
+pub type ListenerKey = u32;
+
+/// An event as the engine takes it in.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// Its place among all events of all sessions.
+    pub(crate) order: u64,
+    pub(crate) session: SessionKey,
+    pub(crate) event: Arc<Event>,
+    pub(crate) sequence_number: u64,
+    /// Told to everyone at once, past filter and rate: critical events, and how a question ended.
+    pub(crate) is_urgent: bool,
+}
+
+/// What kind of thing a unit tells, as far as merging is concerned (ruling 10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A piece of an output; pieces of one output can be joined.
+    Text,
+    /// The newest progress wins.
+    Progress,
+    /// States can be folded: from the first one left to the last one entered.
+    State,
+    /// A tool that can be summed up with others when there are too many.
+    PlainTool,
+    /// Anything else stays an event of its own.
+    Other,
+}
+
+/// Something to tell an audience.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// The place of the last event that it tells of, among all events.
+    pub(crate) order: u64,
+    pub(crate) session: SessionKey,
+    pub(crate) event: Arc<Event>,
+    pub(crate) kind: Kind,
+    pub(crate) is_urgent: bool,
+    /// How many of the agent's events it stands for.
+    pub(crate) stands_for: u64,
+    sequence_number: Option<u64>,
+    frame: OnceCell<Arc<Frame>>,
+}
+
+/// The listeners of an audience, by what a new unit means for them.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    /// No rate, no pace, nothing held: every unit at once.
+    pub(crate) unlimited: Vec<ListenerKey>,
+    /// A rate or a pace, and nothing held.
+    pub(crate) ready: BTreeSet<ListenerKey>,
+    /// A rate or a pace, connected, with or without something held.
+    pub(crate) connected: BTreeSet<ListenerKey>,
+    /// All that belong to the audience, connected or not.
+    pub(crate) members: BTreeSet<ListenerKey>,
+}
+
+/// One audience.
+#[derive(Debug)]
+pub(crate) struct Audience {
+    pub(crate) terms: Terms,
+    /// Tells its derived ids from those of other audiences.
+    pub(crate) number: u64,
+    pub(crate) listeners: Listeners,
+    texts: Texts,
+    log: VecDeque<Unit>,
+    /// The position of the first unit that is remembered.
+    first: u64,
+    /// Where the newest progress of a session is, and the newest state of each agent in it.
+    latest_progress: BTreeMap<SessionKey, u64>,
+    latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
+    /// Where a session ended critically: what is held of it from before is not told any more (ruling 8).
+    critical_end: BTreeMap<SessionKey, u64>,
+}
+
+impl Audience {
+    pub(crate) fn new(terms: Terms, number: u64) -> Self {
+        let texts = Texts::new(&terms);
+        Audience {
+            terms,
+            number,
+            listeners: Listeners::default(),
+            texts,
+            log: VecDeque::new(),
+            first: 0,
+            latest_progress: BTreeMap::new(),
+            latest_state: BTreeMap::new(),
+            critical_end: BTreeMap::new(),
+        }
+    }
+
+    /// Shapes an event; what is to be told is appended to the log. Returns where that begins.
+    pub(crate) fn take(&mut self, entry: &Entry) -> u64 {
+        let begin = self.end();
+        let event = &entry.event;
+        let core = event.event_type().core();
+        if core.is_some_and(aaep::CoreType::is_terminal) {
+            for unit in self.texts.end_session(entry.session, self.number) {
+                self.push(unit);
+            }
+        }
+        if entry.is_urgent {
+            let told = self.substitute(event);
+            self.push(Unit::new(entry, told, Kind::Other, self.number_of(entry)));
+        } else if self.wants(event) {
+            if let Payload::OutputStreaming(_) = &event.payload {
+                for unit in self.texts.take(entry, self.number, self.number_of(entry)) {
+                    self.push(unit);
+                }
+            } else {
+                let kind = kind_of(&event.payload);
+                self.push(Unit::new(entry, Arc::clone(event), kind, self.number_of(entry)));
+            }
+        }
+        begin
+    }
+
+    /// The session ended critically, with the newest unit: what is held of it is told no more.
+    pub(crate) fn end_critically(&mut self, session: SessionKey) {
+        self.critical_end.insert(session, self.end().saturating_sub(1));
+    }
+
+    /// Where the text begins that is held of each output, waiting for its boundary.
+    pub(crate) fn held_texts(&self) -> impl Iterator<Item = (TextKey, u64)> + '_ {
+        self.texts.held()
+    }
+
+    /// The position of the first unit that tells of something after this place among all events.
+    pub(crate) fn position_after(&self, order: u64) -> u64 {
+        let before = self.log.iter().take_while(|unit| unit.order <= order).count();
+        self.first + before as u64
+    }
+
+    /// Whether the terms let an event pass that is not urgent (§5.3.1.7, §5.3.1.10).
+    fn wants(&self, event: &Event) -> bool {
+        let is_background = event.envelope.urgency == Some(Urgency::Background);
+        let is_too_much = self.terms.cognitive_load == CognitiveLoad::Low && is_background;
+        !is_too_much && self.terms.wants(&event.event_type())
+    }
+
+    fn number_of(&self, entry: &Entry) -> Option<u64> {
+        self.terms.keeps_every_event().then_some(entry.sequence_number)
+    }
+
+    /// A question goes only to those who can answer; the others hear that there is one (ruling 1).
+    fn substitute(&self, event: &Arc<Event>) -> Arc<Event> {
+        let can_answer = match &event.payload {
+            Payload::AwaitingConfirmation(_) => self.terms.confirmation_reply,
+            Payload::AwaitingClarification(_) => self.terms.clarification_reply,
+            _ => true,
+        };
+        if can_answer { Arc::clone(event) } else { Arc::new(waiting_for_someone(event, self.number)) }
+    }
+
+    fn push(&mut self, unit: Unit) {
+        let at = self.end();
+        let agent = || unit.event.envelope.producer.agent_id.as_str().into();
+        match unit.kind {
+            Kind::Progress => drop(self.latest_progress.insert(unit.session, at)),
+            Kind::State => drop(self.latest_state.insert((unit.session, agent()), at)),
+            _ => {}
+        }
+        self.log.push_back(unit);
+        if self.log.len() > MAX_UNITS {
+            self.log.pop_front();
+            self.first += 1;
+            if self.first % (MAX_UNITS as u64) == 0 {
+                self.forget_old();
+            }
+        }
+    }
+
+    /// Drops what points to units that are no longer remembered.
+    fn forget_old(&mut self) {
+        let first = self.first;
+        self.latest_progress.retain(|_, at| *at >= first);
+        self.latest_state.retain(|_, at| *at >= first);
+        self.critical_end.retain(|_, at| *at >= first);
+    }
+
+    /// The position behind the last unit.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.log.len() as u64
+    }
+
+    /// The position of the first unit that is still remembered.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    pub(crate) fn unit(&self, at: u64) -> Option<&Unit> {
+        self.log.get(usize::try_from(at.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Where a later unit makes this one superfluous for someone who is behind.
+    pub(crate) fn is_superseded(&self, at: u64, unit: &Unit) -> bool {
+        match unit.kind {
+            Kind::Progress => self.latest_progress.get(&unit.session).is_some_and(|it| *it > at),
+            Kind::State => {
+                let agent = unit.event.envelope.producer.agent_id.as_str();
+                let key = (unit.session, Box::from(agent));
+                self.latest_state.get(&key).is_some_and(|it| *it > at)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the session of a unit ended critically after it: then it is withdrawn (ruling 8).
+    pub(crate) fn is_withdrawn(&self, at: u64, unit: &Unit) -> bool {
+        self.critical_end.get(&unit.session).is_some_and(|end| at < *end)
+    }
+
+    /// The encoded unit, made when first asked for.
+    pub(crate) fn frame(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
+        let frame = unit.frame.get_or_init(|| {
+            encode(&unit.event, unit.is_urgent, unit.sequence_number, &self.terms, primary)
+        });
+        Arc::clone(frame)
+    }
+
+    /// Where the unit with this id is, or the last unit that an event with this id stood for.
+    pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
+        let is_it = |unit: &Unit| {
+            let own = &unit.event.envelope.event_id;
+            own == id || merged_id(own, self.number) == *id
+        };
+        let at = self.log.iter().rposition(is_it)?;
+        Some(self.first + at as u64)
+    }
+}
+
+/// The output that a chunk belongs to.
+pub(crate) fn text_key(session: SessionKey, chunk: &OutputStreaming) -> TextKey {
+    (session, chunk.output_id.as_ref().map(|id| Box::from(id.as_str())))
+}
+
+/// The id of an event that a listener gets for several units, the last of which has this id.
+pub(crate) fn merged_id(last: &EventId, audience: u64) -> EventId {
+    derived_event_id(last, u64::MAX, audience)
+}
+
+impl Unit {
+    pub(crate) fn new(
+        entry: &Entry,
+        event: Arc<Event>,
+        kind: Kind,
+        sequence_number: Option<u64>,
+    ) -> Self {
+        Unit {
+            order: entry.order,
+            session: entry.session,
+            event,
+            kind,
+            is_urgent: entry.is_urgent,
+            stands_for: 1,
+            sequence_number,
+            frame: OnceCell::new(),
+        }
+    }
+}
+
+fn kind_of(payload: &Payload) -> Kind {
+    match payload {
+        Payload::ProgressUpdated(_) => Kind::Progress,
+        Payload::StateChanged(_) => Kind::State,
+        Payload::ToolInvoked(tool) if tool.irreversible != Some(true) => Kind::PlainTool,
+        Payload::ToolCompleted(tool) if tool.status == aaep::event::action::ToolStatus::Success => {
+            Kind::PlainTool
+        }
+        _ => Kind::Other,
+    }
+}
+
+/// What someone hears who cannot answer a question: that the agent waits, and for what (ruling 1).
+fn waiting_for_someone(event: &Event, audience: u64) -> Event {
+    let (what, terse) = match &event.payload {
+        Payload::AwaitingConfirmation(AwaitingConfirmation { action, summary_terse, .. }) => {
+            (format!("Waiting for someone to confirm: {action}"), summary_terse.clone())
+        }
+        Payload::AwaitingClarification(AwaitingClarification { question, summary_terse, .. }) => {
+            (format!("Waiting for someone to answer: {question}"), summary_terse.clone())
+        }
+        _ => ("Waiting for someone.".to_owned(), None),
+    };
+    let envelope = Envelope {
+        event_id: derived_event_id(&event.envelope.event_id, 0, audience),
+        urgency: Some(Urgency::Critical),
+        ..event.envelope.clone()
+    };
+    let payload = StateChanged {
+        from_state: state::AWAITING_INPUT.to_owned(),
+        to_state: state::AWAITING_INPUT.to_owned(),
+        summary_terse: terse,
+        summary_normal: Some(cut(what)),
+        summary_detailed: None,
+        expected_duration_ms: None,
+        other: Object::new(),
+    };
+    Event::new(envelope, payload)
+}
+
+/// A text within the bound of a summary.
+pub(crate) fn cut(text: String) -> String {
+    const LONG: usize = 16_384;
+    match text.char_indices().nth(LONG) {
+        Some((at, _)) => text[..at].to_owned(),
+        None => text,
+    }
+}

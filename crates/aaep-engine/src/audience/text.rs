@@ -1,0 +1,209 @@
+//! Streamed text, cut at the boundaries of an audience (§5.6.3, ruling 10).
+//!
+//! The pieces of an output joined are the output: no character is lost or repeated. Each piece has
+//! the place of its last character in the order of the session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aaep::event::action::{CoalesceBoundary, OutputStreaming};
+use aaep::extension::{Delivery, Merged};
+use aaep::{CognitiveLoad, Event, EventId, Object, Payload};
+
+use super::{Entry, Kind, SessionKey, TextKey, Unit, text_key};
+use crate::boundary::{Boundaries, Cutter};
+use crate::ids::derived_event_id;
+use crate::terms::Terms;
+
+/// The outputs of all sessions that are not complete yet.
+#[derive(Debug)]
+pub(super) struct Texts {
+    boundaries: Boundaries,
+    /// Whether merged events may say so.
+    extension: bool,
+    open: BTreeMap<TextKey, Output>,
+}
+
+/// One output and what is held of it.
+#[derive(Debug)]
+struct Output {
+    cutter: Cutter,
+    /// The position of the first character that is held.
+    position: u64,
+    /// How many events the held text is from, the newest one, and how many pieces it gave so far.
+    held_events: u64,
+    newest: Entry,
+    parts: u64,
+}
+
+impl Texts {
+    pub(super) fn new(terms: &Terms) -> Self {
+        // Who wants to hear little hears an answer when it is complete (§5.3.1.10).
+        let boundaries = if terms.cognitive_load == CognitiveLoad::Low {
+            Boundaries::from_list(&[CoalesceBoundary::Completion])
+        } else {
+            Boundaries::from_list(&terms.boundaries)
+        };
+        Texts { boundaries, extension: terms.understands_our_extension(), open: BTreeMap::new() }
+    }
+
+    /// Takes a chunk and gives the pieces that are certain now.
+    pub(super) fn take(
+        &mut self,
+        entry: &Entry,
+        audience: u64,
+        sequence_number: Option<u64>,
+    ) -> Vec<Unit> {
+        let Payload::OutputStreaming(chunk) = &entry.event.payload else { return Vec::new() };
+        let key = text_key(entry.session, chunk);
+        let language = chunk.language.as_ref().or_else(|| {
+            entry.event.envelope.localization_hints.as_ref()?.primary_language.as_ref()
+        });
+        let boundaries = self.boundaries;
+        let output = self.open.entry(key.clone()).or_insert_with(|| Output {
+            cutter: Cutter::new(boundaries, language),
+            position: chunk.position,
+            held_events: 0,
+            newest: entry.clone(),
+            parts: 0,
+        });
+        output.newest = entry.clone();
+        output.held_events += 1;
+        output.parts = 0;
+        let mut pieces = Vec::new();
+        output.cutter.push(&chunk.chunk, &mut |piece| {
+            pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
+        });
+        let mut is_complete = false;
+        if chunk.complete {
+            let before = pieces.len();
+            output.cutter.finish(&mut |piece| {
+                pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
+            });
+            is_complete = true;
+            if pieces.len() == before {
+                pieces.push((String::new(), CoalesceBoundary::Completion, 0));
+            }
+        }
+        let extension = self.extension;
+        let units = output.units(pieces, is_complete, audience, sequence_number, extension);
+        if is_complete {
+            self.open.remove(&key);
+        }
+        units
+    }
+
+    /// Where the held text of each output begins.
+    pub(super) fn held(&self) -> impl Iterator<Item = (TextKey, u64)> + '_ {
+        self.open.iter().map(|(key, output)| (key.clone(), output.position))
+    }
+
+    /// The session is over: what is held of its outputs is told as it is.
+    pub(super) fn end_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
+        let keys: Vec<_> =
+            self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
+        let mut units = Vec::new();
+        for key in keys {
+            let Some(mut output) = self.open.remove(&key) else { continue };
+            let mut pieces = Vec::new();
+            output.cutter.finish(&mut |piece| {
+                pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
+            });
+            units.extend(output.units(pieces, false, audience, None, self.extension));
+        }
+        units
+    }
+}
+
+impl Output {
+    fn units(
+        &mut self,
+        pieces: Vec<(String, CoalesceBoundary, u64)>,
+        is_complete: bool,
+        audience: u64,
+        sequence_number: Option<u64>,
+        extension: bool,
+    ) -> Vec<Unit> {
+        let count = pieces.len();
+        let mut units = Vec::with_capacity(count);
+        for (index, (text, boundary, chars)) in pieces.into_iter().enumerate() {
+            let is_last = index + 1 == count;
+            let mut unit =
+                self.unit(text, boundary, is_complete && is_last, audience, sequence_number);
+            if extension && unit.stands_for > 1 {
+                mark_merged(&mut unit, &self.newest.event.envelope.event_id);
+            }
+            units.push(unit);
+            self.position += chars;
+            self.parts += 1;
+            // What is left over of the newest event is still that event.
+            self.held_events = 1;
+        }
+        if count > 0 && self.cutter.held_chars() == 0 {
+            self.held_events = 0;
+        }
+        units
+    }
+
+    /// A piece as an event; the agent's own event where the piece is exactly that.
+    fn unit(
+        &self,
+        text: String,
+        boundary: CoalesceBoundary,
+        is_complete: bool,
+        audience: u64,
+        sequence_number: Option<u64>,
+    ) -> Unit {
+        let source = &self.newest.event;
+        let Payload::OutputStreaming(chunk) = &source.payload else {
+            return Unit::new(&self.newest, Arc::clone(source), Kind::Other, sequence_number);
+        };
+        let is_whole = chunk.position == self.position
+            && chunk.chunk == text
+            && chunk.complete == is_complete
+            && self.held_events <= 1;
+        let event = if is_whole {
+            Arc::clone(source)
+        } else {
+            Arc::new(piece_of(source, chunk, text, self.position, is_complete, boundary, (self.parts, audience)))
+        };
+        let mut unit = Unit::new(&self.newest, event, Kind::Text, sequence_number);
+        unit.stands_for = self.held_events.max(1);
+        unit
+    }
+}
+
+fn piece_of(
+    source: &Event,
+    chunk: &OutputStreaming,
+    text: String,
+    position: u64,
+    is_complete: bool,
+    boundary: CoalesceBoundary,
+    (part, audience): (u64, u64),
+) -> Event {
+    let mut envelope = source.envelope.clone();
+    envelope.event_id = derived_event_id(&source.envelope.event_id, part, audience);
+    let payload = OutputStreaming {
+        chunk: text,
+        position,
+        complete: is_complete,
+        coalesce_hint: Some(boundary),
+        output_id: chunk.output_id.clone(),
+        content_type: chunk.content_type.clone(),
+        language: chunk.language.clone(),
+        other: Object::new(),
+    };
+    let mut event = Event::new(envelope, payload);
+    event.extensions.clone_from(&source.extensions);
+    event
+}
+
+/// Says on a unit that it stands for several events.
+fn mark_merged(unit: &mut Unit, last: &EventId) {
+    let mut event = (*unit.event).clone();
+    let merged = Merged { count: unit.stands_for, last_event_id: last.clone(), other: Object::new() };
+    let delivery = Delivery { merged: Some(merged), ..Delivery::new() };
+    delivery.put_on(&mut event);
+    unit.event = Arc::new(event);
+}

@@ -1,0 +1,151 @@
+//! The text that waits to be cut, with a little of what went before it.
+//!
+//! Places are counted from the beginning of the output, so that they stay valid while text leaves.
+//! It never shows anything beyond the last character that was read.
+
+use super::class;
+
+/// How many characters before a place can be looked at, cut or not.
+pub(super) const LOOK_BACK_CHARS: usize = 24;
+
+/// What is kept of the text already cut: enough for looking back, four bytes to a character.
+const KEPT_BYTES: usize = LOOK_BACK_CHARS * 4;
+
+/// Cut text is thrown away in portions this large, so that moving the rest costs little.
+const PORTION_BYTES: usize = 4_096;
+
+/// A place in the output, counted from its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) struct Position {
+    pub(super) byte: usize,
+    pub(super) chars: usize,
+}
+
+/// The text that waits to be cut.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    buffer: String,
+    /// Where in the output the buffer begins.
+    base: usize,
+    start: Position,
+    end: Position,
+}
+
+impl Held {
+    /// Where the text not yet cut begins.
+    pub(super) fn start(&self) -> Position {
+        self.start
+    }
+
+    /// Where the text read so far ends.
+    pub(super) fn end(&self) -> Position {
+        self.end
+    }
+
+    /// How many characters wait.
+    pub(super) fn chars(&self) -> usize {
+        self.end.chars - self.start.chars
+    }
+
+    /// Adds a character.
+    pub(super) fn push(&mut self, c: char) {
+        self.buffer.push(c);
+        self.end.byte += c.len_utf8();
+        self.end.chars += 1;
+    }
+
+    /// Adds text.
+    pub(super) fn push_str(&mut self, text: &str) {
+        self.buffer.push_str(text);
+        self.end.byte += text.len();
+        self.end.chars += text.chars().count();
+    }
+
+    /// Adds the characters at the front that can neither end nor begin anything, while fewer than
+    /// `limit` wait, and returns the rest.
+    pub(super) fn take_plain<'a>(&mut self, text: &'a str, limit: usize) -> &'a str {
+        let room = limit - self.chars();
+        let is_plain = |byte: &u8| class::is_plain(*byte);
+        let length = text.bytes().take(room).take_while(is_plain).count();
+        let (plain, rest) = text.split_at(length);
+        self.buffer.push_str(plain);
+        self.end.byte += length;
+        self.end.chars += length;
+        rest
+    }
+
+    /// The text between two places, both from the start of the waiting text on.
+    pub(super) fn slice(&self, from: Position, to: Position) -> &str {
+        &self.buffer[from.byte - self.base..to.byte - self.base]
+    }
+
+    /// The last characters before a place, [`LOOK_BACK_CHARS`] at most.
+    pub(super) fn before(&self, position: Position) -> &str {
+        tail(&self.buffer[..position.byte - self.base], LOOK_BACK_CHARS)
+    }
+
+    /// Whether the line that ended before the place did so with a comma.
+    pub(super) fn ends_with_comma(&self, position: Position) -> bool {
+        self.before(position).trim_end().ends_with([',', '،'])
+    }
+
+    /// Whether a cut there would split a grapheme cluster.
+    pub(super) fn is_inside_cluster(&self, position: Position) -> bool {
+        let place = position.byte - self.base;
+        let before = tail(&self.buffer[..place], 4);
+        let Some(next) = self.buffer[place..].chars().next() else { return false };
+        match before.chars().next_back() {
+            None => false,
+            Some(last) if last.is_ascii() && next.is_ascii() => last == '\r' && next == '\n',
+            Some(_) => {
+                let around = &self.buffer[place - before.len()..place + next.len_utf8()];
+                !class::clusters(around).any(|boundary| boundary == before.len())
+            }
+        }
+    }
+
+    /// Where the last of several grapheme clusters that wait begins.
+    pub(super) fn last_cluster(&self) -> Option<Position> {
+        let text = &self.buffer[self.start.byte - self.base..];
+        if let [.., before, last] = text.as_bytes()
+            && before.is_ascii()
+            && last.is_ascii()
+            && (*before, *last) != (b'\r', b'\n')
+        {
+            return Some(self.last_char());
+        }
+        let inner = |boundary: &usize| (1..text.len()).contains(boundary);
+        let boundary = class::clusters(text).filter(inner).last()?;
+        Some(Position {
+            byte: self.start.byte + boundary,
+            chars: self.end.chars - text[boundary..].chars().count(),
+        })
+    }
+
+    /// Where the last character begins.
+    pub(super) fn last_char(&self) -> Position {
+        let length = self.buffer.chars().next_back().map_or(0, char::len_utf8);
+        Position { byte: self.end.byte - length, chars: self.end.chars - length.min(1) }
+    }
+
+    /// The text up to there was cut.
+    pub(super) fn advance(&mut self, position: Position) {
+        self.start = position;
+        let done = position.byte - self.base;
+        if done > PORTION_BYTES {
+            let gone = self.buffer.floor_char_boundary(done - KEPT_BYTES);
+            self.buffer.drain(..gone);
+            self.base += gone;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+}
+
+/// The last characters of the text.
+fn tail(text: &str, chars: usize) -> &str {
+    text.char_indices().rev().nth(chars - 1).map_or(text, |(byte, _)| &text[byte..])
+}

@@ -1,0 +1,137 @@
+//! How many events a listener may still get now (§5.3.1.1, §5.6.1, ruling 6).
+//!
+//! In no window of one second more than the negotiated number; a burst up to that number is
+//! allowed; what was spent comes back piece by piece, one second later.
+
+use crate::clock::SECOND_US;
+
+/// The second is cut into this many slots. What was spent in a slot comes back when the slot has
+/// ended and a second has passed, so never too early, and at most a slot too late.
+const SLOTS: u64 = 64;
+const SLOT_US: u64 = SECOND_US / SLOTS;
+/// A slot counts while it runs and for the second after it.
+const COUNTED: usize = SLOTS as usize + 1;
+
+/// The budget of one listener. While nothing was spent lately, it owns no memory.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max: u64,
+    spent: Option<Box<Spent>>,
+}
+
+#[derive(Debug)]
+struct Spent {
+    /// How much was spent in each of the slots that count, by slot number modulo [`COUNTED`].
+    slots: [u32; COUNTED],
+    /// The number of the newest slot.
+    newest: u64,
+    total: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(max_events_per_second: u64) -> Self {
+        Budget { max: max_events_per_second.max(1), spent: None }
+    }
+
+    /// Another rate from now on; what was spent stays spent.
+    pub(crate) fn set_max(&mut self, max_events_per_second: u64) {
+        self.max = max_events_per_second.max(1);
+    }
+
+    /// Takes one event out of the budget, if there is one.
+    pub(crate) fn spend(&mut self, now_us: u64) -> bool {
+        self.forget(now_us);
+        if self.spent.as_ref().is_some_and(|spent| spent.total >= self.max) {
+            return false;
+        }
+        let newest = now_us / SLOT_US;
+        let spent = self.spent.get_or_insert_with(|| {
+            Box::new(Spent { slots: [0; COUNTED], newest, total: 0 })
+        });
+        spent.slots[slot(newest)] += 1;
+        spent.total += 1;
+        true
+    }
+
+    /// When something is left again; now, if something is.
+    pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
+        self.forget(now_us);
+        let Some(spent) = self.spent.as_ref().filter(|spent| spent.total >= self.max) else {
+            return now_us;
+        };
+        let oldest = spent.newest.saturating_sub(COUNTED as u64 - 1);
+        let first = (oldest..=spent.newest).find(|number| spent.slots[slot(*number)] > 0);
+        (first.unwrap_or(spent.newest) + COUNTED as u64) * SLOT_US
+    }
+
+    /// Lets come back what was spent long enough ago.
+    fn forget(&mut self, now_us: u64) {
+        let Some(spent) = &mut self.spent else { return };
+        let newest = now_us / SLOT_US;
+        if newest >= spent.newest + COUNTED as u64 {
+            self.spent = None;
+            return;
+        }
+        while spent.newest < newest {
+            spent.newest += 1;
+            let returned = std::mem::take(&mut spent.slots[slot(spent.newest)]);
+            spent.total -= u64::from(returned);
+        }
+        if spent.total == 0 {
+            self.spent = None;
+        }
+    }
+}
+
+fn slot(number: u64) -> usize {
+    usize::try_from(number % COUNTED as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_burst_is_allowed_and_comes_back_a_second_later() {
+        let mut budget = Budget::new(3);
+        assert!((0..3).all(|_| budget.spend(500)));
+        assert!(!budget.spend(500));
+        let next = budget.next_us(500);
+        assert!((SECOND_US + 500..=SECOND_US + 2 * SLOT_US).contains(&next), "{next}");
+        assert!(!budget.spend(next - 1));
+        assert!(budget.spend(next));
+    }
+
+    #[test]
+    fn an_idle_budget_owns_nothing() {
+        let mut budget = Budget::new(2);
+        assert!(budget.spend(0));
+        assert!(budget.spent.is_some());
+        assert_eq!(budget.next_us(3 * SECOND_US), 3 * SECOND_US);
+        assert!(budget.spent.is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_of_a_second_has_more_than_the_rate(
+            max in 1u64..20,
+            steps in proptest::collection::vec(0u64..400_000, 1..200),
+        ) {
+            let mut budget = Budget::new(max);
+            let mut now_us = 0;
+            let mut sent = Vec::new();
+            for step in steps {
+                now_us += step;
+                while budget.spend(now_us) {
+                    sent.push(now_us);
+                }
+                prop_assert!(budget.next_us(now_us) > now_us);
+            }
+            for (at, first) in sent.iter().enumerate() {
+                let in_window = sent[at..].iter().take_while(|it| **it < first + SECOND_US).count();
+                prop_assert!(in_window as u64 <= max);
+            }
+        }
+    }
+}

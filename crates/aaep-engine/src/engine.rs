@@ -1,0 +1,234 @@
+//! The engine: one entry, `handle`, and the moment when to call it again, `deadline`.
+//!
+//! It owns sessions, questions, audiences and listeners. Its parts are below: `publish` takes events
+//! in, `asks` settles questions, `listeners` lets people in and out, `deliver` tells them.
+
+mod asks;
+mod deliver;
+mod listeners;
+mod publish;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use aaep::{Capabilities, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
+
+use crate::ask::Ask;
+use crate::audience::{Audience, Entry, ListenerKey, SessionKey};
+use crate::clock::{Now, SECOND_US};
+use crate::ids::Ids;
+use crate::io::{AgentKey, Input, Output, Principal};
+use crate::member::{Cursor, Limits};
+use crate::order::SessionOrder;
+use crate::terms::{AudienceKey, Offer, Terms};
+
+/// The most questions that are open at a time.
+pub const MAX_OPEN_ASKS: usize = 4096;
+/// The most tokens of settled questions that are remembered.
+pub const MAX_USED_TOKENS: usize = 65_536;
+/// The most sessions that are remembered, running or ended.
+pub const MAX_SESSIONS: usize = 1024;
+/// The most events of a session that are remembered.
+pub const MAX_SESSION_EVENTS: usize = 8192;
+
+/// How the engine is set up.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What listeners are offered.
+    pub offer: Offer,
+    /// Where ids and tokens come from: 32 bytes that nobody can guess.
+    pub seed: [u8; 32],
+    /// How long it is waited for a listener whose connection broke before a question that only it
+    /// could answer gets its default (ruling 4).
+    pub resume_grace_us: u64,
+    /// How long a broken subscription can be taken up again.
+    pub keep_subscription_us: u64,
+}
+
+impl Config {
+    /// The usual times: ten seconds for a question, an hour for a subscription.
+    pub fn new(offer: Offer, seed: [u8; 32]) -> Self {
+        Config {
+            offer,
+            seed,
+            resume_grace_us: 10 * SECOND_US,
+            keep_subscription_us: 3600 * SECOND_US,
+        }
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) agent: AgentKey,
+    pub(crate) order: SessionOrder,
+    /// The events, the oldest first, within [`MAX_SESSION_EVENTS`].
+    pub(crate) history: VecDeque<Entry>,
+    /// The number of the next event as listeners count.
+    pub(crate) next_number: u64,
+    /// The moment of the last event.
+    pub(crate) last_us: i64,
+    /// The state that was announced last, by agent.
+    pub(crate) announced: BTreeMap<String, String>,
+    /// The state that the engine announced for an agent since its own last announcement.
+    pub(crate) spoken: BTreeMap<String, String>,
+}
+
+impl Session {
+    /// The engine announces a state for an agent.
+    pub(crate) fn speak_for(&mut self, agent_id: &str, state: &str) {
+        self.order.tell(agent_id, state);
+        self.announced.insert(agent_id.to_owned(), state.to_owned());
+        self.spoken.insert(agent_id.to_owned(), state.to_owned());
+    }
+}
+
+/// Whether a listener can be told something now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here,
+    /// Here, but its wire is full.
+    Blocked,
+    /// Its connection broke at this moment.
+    Away(u64),
+}
+
+/// One subscription. What many listeners have in common is shared.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: SubscriptionId,
+    pub(crate) principal: Principal,
+    pub(crate) may_reply: bool,
+    pub(crate) presence: Presence,
+    pub(crate) audience: AudienceKey,
+    pub(crate) wish: Arc<Wish>,
+    pub(crate) limits: Option<Box<Limits>>,
+    pub(crate) cursor: Cursor,
+    /// When it is due, if something is held for it.
+    pub(crate) due_us: Option<u64>,
+}
+
+/// What was asked for and what was granted, shared by all who asked for the same.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wish {
+    pub(crate) asked: Capabilities,
+    pub(crate) terms: Terms,
+}
+
+/// The rules of AAEP at work.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    primary: LanguageTag,
+    ids: Ids,
+    next_session: SessionKey,
+    next_order: u64,
+    sessions: BTreeMap<SessionKey, Session>,
+    session_keys: BTreeMap<SessionId, SessionKey>,
+    /// The ids of the events in the histories, so that a repeated one is noticed.
+    event_ids: BTreeSet<EventId>,
+    asks: BTreeMap<ReplyToken, Ask>,
+    used_tokens: BTreeSet<ReplyToken>,
+    used_order: VecDeque<ReplyToken>,
+    audiences: BTreeMap<AudienceKey, Audience>,
+    members: Vec<Option<Member>>,
+    free: Vec<ListenerKey>,
+    subscriptions: BTreeMap<SubscriptionId, ListenerKey>,
+    wishes: BTreeMap<Box<str>, Arc<Wish>>,
+    /// Who is due when: something held, or a broken subscription that ends.
+    due: BTreeSet<(u64, ListenerKey)>,
+}
+
+impl Engine {
+    /// An engine with nothing in it.
+    ///
+    /// # Panics
+    /// If the offer names no language: the first one is the primary one.
+    pub fn new(config: Config) -> Self {
+        let primary = config.offer.languages.first().cloned();
+        Engine {
+            primary: primary.expect("an offer names at least one language"),
+            ids: Ids::new(config.seed),
+            config,
+            next_session: 0,
+            next_order: 0,
+            sessions: BTreeMap::new(),
+            session_keys: BTreeMap::new(),
+            event_ids: BTreeSet::new(),
+            asks: BTreeMap::new(),
+            used_tokens: BTreeSet::new(),
+            used_order: VecDeque::new(),
+            audiences: BTreeMap::new(),
+            members: Vec::new(),
+            free: Vec::new(),
+            subscriptions: BTreeMap::new(),
+            wishes: BTreeMap::new(),
+            due: BTreeSet::new(),
+        }
+    }
+
+    /// Handles what happened and says what is to be done, in this order. Everything that was due by
+    /// now comes first.
+    pub fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        self.tick(now, &mut outputs);
+        let out = &mut outputs;
+        match input {
+            Input::Publish { agent, event } => self.publish(now, agent, *event, out),
+            Input::Withdraw { agent, reply_token } => self.withdraw(now, agent, &reply_token, out),
+            Input::Subscribe { principal, door, may_reply, request, resume_from } => {
+                self.subscribe(now, (principal, may_reply), door, &request, resume_from.as_ref(), out);
+            }
+            Input::Renegotiate { principal, change } => self.renegotiate(now, principal, &change, out),
+            Input::Close { principal, message } => {
+                self.close(now, principal, &message.subscription_id, out);
+            }
+            Input::Disconnect { listener } => self.disconnect(now, listener, out),
+            Input::Reconnect { principal, subscription_id, last_event_id } => {
+                self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);
+            }
+            Input::Block { listener } => self.block(listener),
+            Input::Unblock { listener } => self.unblock(now, listener, out),
+            Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
+            Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
+            Input::Tick => {}
+        }
+        outputs
+    }
+
+    /// When something is due next; nothing, if only an input can change anything. After `handle`, it
+    /// is later than the moment that was handled.
+    pub fn deadline(&self) -> Option<u64> {
+        let asks = self.asks.values().map(Ask::next_us).min();
+        let listeners = self.due.first().map(|(at, _)| *at);
+        [asks, listeners].into_iter().flatten().min()
+    }
+
+    /// How many subscriptions there are, broken ones that may come back counted.
+    pub fn subscriptions(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    /// How many different audiences there are.
+    pub fn audiences(&self) -> usize {
+        self.audiences.len()
+    }
+
+    /// How many questions are open.
+    pub fn open_asks(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// Does everything that is due by now.
+    fn tick(&mut self, now: Now, out: &mut Vec<Output>) {
+        self.tick_asks(now, out);
+        while let Some(&(at, listener)) = self.due.first() {
+            if at > now.monotonic_us {
+                break;
+            }
+            self.due.pop_first();
+            self.wake(now, listener, out);
+        }
+    }
+}

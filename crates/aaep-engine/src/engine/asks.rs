@@ -1,0 +1,380 @@
+//! Questions: who is asked, which reply counts, and what follows (chapter 6).
+//!
+//! Every question is settled exactly once: by the first valid reply, by time, because nobody is left
+//! who could answer, or because the agent withdrew it. Only a reply that says so, or a default that
+//! says so and is allowed to, ever means yes.
+
+use std::sync::Arc;
+
+use aaep::event::reasoning::{Progress, ProgressUpdated, state};
+use aaep::extension::{self, DecidedBy, Delivery, Outcome};
+use aaep::reply::{ClarificationReply, ConfirmationReply};
+use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId};
+
+use super::publish::state_changed;
+use super::{Engine, MAX_USED_TOKENS, Member, Presence};
+use crate::ask::Ask;
+use crate::audience::{ListenerKey, SessionKey, cut};
+use crate::clock::{Now, SECOND_US};
+use crate::io::{AgentKey, Audit, Output, Principal, ReplyRefusal, Resolution};
+use crate::order::Grant;
+
+impl Engine {
+    /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
+    /// the default applies at once (ruling 2).
+    pub(super) fn ask(
+        &mut self,
+        now: Now,
+        session: SessionKey,
+        event: &Arc<Event>,
+        (token, timeout_seconds): (ReplyToken, u64),
+        out: &mut Vec<Output>,
+    ) {
+        let Some(agent) = self.sessions.get(&session).map(|session| session.agent) else { return };
+        let now_us = now.monotonic_us;
+        let mut ask = Ask::new(agent, session, Arc::clone(event), timeout_seconds, now_us);
+        let is_confirmation = ask.is_confirmation();
+        ask.told = self.able(is_confirmation).collect();
+        let told = ask.told.len();
+        let session_id = event.envelope.session_id.clone();
+        out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
+        self.asks.insert(token.clone(), ask);
+        self.append(now, session, Arc::clone(event), true, out);
+        self.look_for_someone(now, &token, out);
+    }
+
+    /// The listeners who can answer such a question, here or just away.
+    fn able(&self, is_confirmation: bool) -> impl Iterator<Item = ListenerKey> + '_ {
+        (0..).zip(&self.members).filter_map(move |(key, member)| {
+            member.as_ref().filter(|member| member.can_answer(is_confirmation)).map(|_| key)
+        })
+    }
+
+    /// If nobody who was asked can answer any more, the default applies: at once, or when the time
+    /// to come back is over (ruling 4).
+    fn look_for_someone(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+        let grace_us = self.config.resume_grace_us;
+        let Some(ask) = self.asks.get(token) else { return };
+        let mut until = Some(0);
+        for listener in &ask.told {
+            match self.members.get(*listener as usize).and_then(Option::as_ref) {
+                Some(Member { presence: Presence::Away(since), .. }) => {
+                    until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
+                }
+                Some(_) => until = None,
+                None => {}
+            }
+        }
+        let Some(ask) = self.asks.get_mut(token) else { return };
+        ask.abandoned_us = until;
+        if ask.end_us() <= now.monotonic_us {
+            let by = if ask.deadline_us <= now.monotonic_us {
+                DecidedBy::Timeout
+            } else {
+                DecidedBy::NoListener
+            };
+            let default = ask.default();
+            self.settle(now, token, default, by, out);
+        }
+    }
+
+    /// Someone came, went or changed terms: looks at every open question again.
+    pub(super) fn look_at_asks(&mut self, now: Now, out: &mut Vec<Output>) {
+        let tokens: Vec<ReplyToken> = self.asks.keys().cloned().collect();
+        for token in tokens {
+            self.look_for_someone(now, &token, out);
+        }
+    }
+
+    /// Does what is due for questions.
+    pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
+        let is_due = |ask: &Ask| ask.next_us() <= now.monotonic_us;
+        let due: Vec<ReplyToken> =
+            self.asks.iter().filter(|(_, ask)| is_due(ask)).map(|(token, _)| token.clone()).collect();
+        for token in due {
+            self.look_for_someone(now, &token, out);
+            let left = self.asks.get_mut(&token).and_then(|ask| ask.countdown(now.monotonic_us));
+            if let Some(left_us) = left {
+                self.tell_countdown(now, &token, left_us, out);
+            }
+        }
+    }
+
+    /// Tells how much time is left (§6.4.3).
+    fn tell_countdown(&mut self, now: Now, token: &ReplyToken, left_us: u64, out: &mut Vec<Output>) {
+        let Some(ask) = self.asks.get(token) else { return };
+        let (session, like) = (ask.session, ask.event.envelope.clone());
+        let seconds = left_us / SECOND_US;
+        let text = format!("{seconds} seconds left to answer.");
+        let update = ProgressUpdated {
+            progress: Progress {
+                percent: None,
+                step: None,
+                total_steps: None,
+                description: Some(text.clone()),
+                other: Object::new(),
+            },
+            summary_terse: Some(format!("{seconds} seconds left.")),
+            summary_normal: Some(text),
+            summary_detailed: None,
+            eta_ms: Some(left_us / 1000),
+            other: Object::new(),
+        };
+        let envelope = self.own_envelope(now, session, &like);
+        self.append(now, session, Arc::new(Event::new(envelope, update)), false, out);
+    }
+
+    pub(super) fn confirm(
+        &mut self,
+        now: Now,
+        principal: Principal,
+        reply: &ConfirmationReply,
+        out: &mut Vec<Output>,
+    ) {
+        let decide = |ask: &Ask| ask.decide(reply);
+        self.reply(now, principal, (&reply.subscription_id, &reply.reply_token), decide, out);
+    }
+
+    pub(super) fn clarify(
+        &mut self,
+        now: Now,
+        principal: Principal,
+        reply: &ClarificationReply,
+        out: &mut Vec<Output>,
+    ) {
+        let decide = |ask: &Ask| ask.answer(&reply.response);
+        self.reply(now, principal, (&reply.subscription_id, &reply.reply_token), decide, out);
+    }
+
+    /// The checks of §6.3.4; the sender only learns whether the reply counts (ruling 12).
+    fn reply(
+        &mut self,
+        now: Now,
+        principal: Principal,
+        (subscription, token): (&SubscriptionId, &ReplyToken),
+        decide: impl FnOnce(&Ask) -> Result<Resolution, ReplyRefusal>,
+        out: &mut Vec<Output>,
+    ) {
+        let checked = self.check_reply(now, principal, subscription, token).and_then(decide);
+        out.push(Output::Replied { is_accepted: checked.is_ok() });
+        let refused = checked.as_ref().err().copied();
+        out.push(Output::Audit(Audit::Reply { reply_token: token.clone(), principal, refused }));
+        if let Ok(resolution) = checked {
+            self.settle(now, token, resolution, DecidedBy::Reply, out);
+        }
+    }
+
+    fn check_reply(
+        &self,
+        now: Now,
+        principal: Principal,
+        subscription: &SubscriptionId,
+        token: &ReplyToken,
+    ) -> Result<&Ask, ReplyRefusal> {
+        let listener = self.subscriptions.get(subscription).copied();
+        let member = listener.and_then(|key| self.members.get(key as usize)?.as_ref());
+        let (Some(listener), Some(member)) = (listener, member) else {
+            return Err(ReplyRefusal::NotYourSubscription);
+        };
+        if member.principal != principal {
+            return Err(ReplyRefusal::NotYourSubscription);
+        }
+        if !member.may_reply {
+            return Err(ReplyRefusal::MayNotReply);
+        }
+        let Some(ask) = self.asks.get(token) else {
+            let was_used = self.used_tokens.contains(token);
+            return Err(if was_used { ReplyRefusal::AlreadySettled } else { ReplyRefusal::UnknownToken });
+        };
+        if ask.deadline_us <= now.monotonic_us {
+            return Err(ReplyRefusal::TooLate);
+        }
+        if !ask.told.contains(&listener) || !member.can_answer(ask.is_confirmation()) {
+            return Err(ReplyRefusal::NotAsked);
+        }
+        Ok(ask)
+    }
+
+    /// Settles a question, once and for all: grants what was accepted, tells the agent and everyone
+    /// who was told of the question.
+    pub(super) fn settle(
+        &mut self,
+        now: Now,
+        token: &ReplyToken,
+        resolution: Resolution,
+        decided_by: DecidedBy,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(ask) = self.asks.remove(token) else { return };
+        self.use_up(token);
+        if resolution == Resolution::Accept
+            && let Some(session) = self.sessions.get_mut(&ask.session)
+        {
+            session.order.accept(Grant::for_any_tool());
+        }
+        out.push(Output::Audit(Audit::Settled {
+            reply_token: token.clone(),
+            resolution: resolution.clone(),
+            decided_by: decided_by.clone(),
+        }));
+        out.push(Output::Resolved {
+            agent: ask.agent,
+            reply_token: token.clone(),
+            resolution: resolution.clone(),
+            decided_by: decided_by.clone(),
+        });
+        self.tell_settled(now, &ask, token, &resolution, decided_by, out);
+    }
+
+    /// The notice of ruling 18.
+    fn tell_settled(
+        &mut self,
+        now: Now,
+        ask: &Ask,
+        token: &ReplyToken,
+        resolution: &Resolution,
+        decided_by: DecidedBy,
+        out: &mut Vec<Output>,
+    ) {
+        let agent_id = &ask.event.envelope.producer.agent_id;
+        let others_wait = self.asks.values().any(|other| {
+            other.session == ask.session && other.event.envelope.producer.agent_id == *agent_id
+        });
+        let to = match resolution {
+            _ if others_wait => state::AWAITING_INPUT,
+            Resolution::Accept => state::CALLING_TOOL,
+            Resolution::Reject => state::DECIDING,
+            _ => state::THINKING,
+        };
+        if let Some(session) = self.sessions.get_mut(&ask.session) {
+            session.speak_for(agent_id, to);
+        }
+        let summary = cut(format!("{}: {}", how(resolution, &decided_by), about(&ask.event)));
+        let envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
+        let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
+        let mut event = Event::new(envelope, change);
+        let notice = resolution_notice(token, resolution, decided_by);
+        notice.put_on(&mut event);
+        self.append(now, ask.session, Arc::new(event), true, out);
+    }
+
+    fn use_up(&mut self, token: &ReplyToken) {
+        if self.used_tokens.insert(token.clone()) {
+            self.used_order.push_back(token.clone());
+        }
+        if self.used_order.len() > MAX_USED_TOKENS
+            && let Some(oldest) = self.used_order.pop_front()
+        {
+            self.used_tokens.remove(&oldest);
+        }
+    }
+
+    /// The agent no longer needs an answer.
+    pub(super) fn withdraw(
+        &mut self,
+        now: Now,
+        agent: AgentKey,
+        token: &ReplyToken,
+        out: &mut Vec<Output>,
+    ) {
+        if self.asks.get(token).is_some_and(|ask| ask.agent == agent) {
+            self.settle(now, token, Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        }
+    }
+
+    /// Withdraws the open questions of a session, or of one agent in it.
+    pub(super) fn withdraw_all(
+        &mut self,
+        now: Now,
+        session: SessionKey,
+        agent_id: Option<&str>,
+        out: &mut Vec<Output>,
+    ) {
+        let is_meant = |ask: &Ask| {
+            ask.session == session
+                && agent_id.is_none_or(|agent| ask.event.envelope.producer.agent_id == agent)
+        };
+        let tokens: Vec<ReplyToken> =
+            self.asks.iter().filter(|(_, ask)| is_meant(ask)).map(|(token, _)| token.clone()).collect();
+        for token in tokens {
+            self.settle(now, &token, Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        }
+    }
+
+    /// An agent that leaves the waiting state by itself withdraws its questions (§6.8); its own event
+    /// then goes on from the state that the notice told.
+    pub(super) fn withdraw_by_state(
+        &mut self,
+        now: Now,
+        session: SessionKey,
+        mut event: Event,
+        out: &mut Vec<Output>,
+    ) -> Event {
+        let agent_id = event.envelope.producer.agent_id.clone();
+        self.withdraw_all(now, session, Some(&agent_id), out);
+        if let Some(session) = self.sessions.get_mut(&session)
+            && let Some(known) = session.spoken.remove(&agent_id)
+            && let Payload::StateChanged(change) = &mut event.payload
+        {
+            change.from_state = known;
+            session.order.tell(&agent_id, &change.to_state);
+            session.announced.insert(agent_id, change.to_state.clone());
+        }
+        event
+    }
+}
+
+impl Member {
+    /// Whether the person behind this listener can answer such a question.
+    pub(super) fn can_answer(&self, is_confirmation: bool) -> bool {
+        let terms = &self.wish.terms;
+        let is_able = if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
+        is_able && self.may_reply
+    }
+}
+
+fn resolution_notice(
+    token: &ReplyToken,
+    resolution: &Resolution,
+    decided_by: DecidedBy,
+) -> Delivery {
+    let outcome = match resolution {
+        Resolution::Accept => Outcome::Accept,
+        Resolution::Reject => Outcome::Reject,
+        Resolution::Answer(_) | Resolution::DefaultAnswer(_) => Outcome::Answered,
+        Resolution::NoAnswer => Outcome::Unanswered,
+        Resolution::Withdrawn => Outcome::Withdrawn,
+    };
+    let resolution = extension::Resolution {
+        reply_token: token.clone(),
+        outcome,
+        decided_by,
+        other: Object::new(),
+    };
+    Delivery { resolution: Some(resolution), ..Delivery::new() }
+}
+
+/// How a question was settled, in words.
+fn how(resolution: &Resolution, decided_by: &DecidedBy) -> String {
+    let what = match resolution {
+        Resolution::Accept => "Accepted",
+        Resolution::Reject => "Rejected",
+        Resolution::Answer(_) | Resolution::DefaultAnswer(_) => "Answered",
+        Resolution::NoAnswer => "Not answered",
+        Resolution::Withdrawn => "No longer asked",
+    };
+    match decided_by {
+        DecidedBy::Timeout => format!("{what}, because nobody answered in time"),
+        DecidedBy::NoListener => format!("{what}, because nobody was there to answer"),
+        _ => what.to_owned(),
+    }
+}
+
+/// What a question is about.
+fn about(event: &Event) -> &str {
+    match &event.payload {
+        Payload::AwaitingConfirmation(it) => &it.action,
+        Payload::AwaitingClarification(it) => &it.question,
+        _ => "",
+    }
+}

@@ -1,0 +1,307 @@
+//! Taking events in: order first, then history, then everyone who listens (§4.5).
+
+use std::sync::Arc;
+
+use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
+use aaep::event::reasoning::{StateChanged, state};
+use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
+
+use super::{Engine, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
+use crate::ask::question;
+use crate::audience::{Entry, SessionKey};
+use crate::clock::Now;
+use crate::io::{AgentKey, Output, Refusal};
+use crate::order::{Admitted, LeftOpen, SessionOrder};
+
+impl Engine {
+    /// Gives an event what its agent left out: ids, the moment, and for a question its token. Works
+    /// on the JSON object before it is read, so that what is read is complete.
+    pub fn fill(&mut self, now: Now, event: &mut Object) {
+        let text = |value: &str| serde_json::Value::from(value);
+        event.entry("@context").or_insert_with(|| text(aaep::CORE_CONTEXT));
+        if !event.contains_key("event_id") {
+            event.insert("event_id".to_owned(), text(self.ids.event().as_str()));
+        }
+        if !event.contains_key("session_id") {
+            event.insert("session_id".to_owned(), text(self.ids.session().as_str()));
+        }
+        let core = event.get("type").and_then(|it| it.as_str()).and_then(CoreType::known);
+        let is_question = matches!(
+            core,
+            Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)
+        );
+        if is_question && !event.contains_key("reply_token") {
+            event.insert("reply_token".to_owned(), text(self.ids.reply_token().as_str()));
+        }
+        if core.is_some_and(CoreType::is_critical) {
+            event.entry("urgency").or_insert_with(|| text("critical"));
+        }
+        if !event.contains_key("timestamp") {
+            let session = event.get("session_id").and_then(|it| it.as_str());
+            let last_us = session
+                .and_then(|id| self.session_keys.get(&SessionId::parse(id).ok()?))
+                .and_then(|key| self.sessions.get(key))
+                .map_or(i64::MIN, |session| session.last_us);
+            event.insert("timestamp".to_owned(), text(stamp(now, last_us).as_str()));
+        }
+    }
+
+    pub(super) fn publish(&mut self, now: Now, agent: AgentKey, event: Event, out: &mut Vec<Output>) {
+        let event_id = event.envelope.event_id.clone();
+        match self.admit(agent, &event) {
+            Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
+            Ok((session, admitted)) => {
+                out.push(Output::Published { agent, event_id });
+                self.take_in(now, session, event, &admitted, out);
+            }
+        }
+    }
+
+    /// Whether the event may come now. On `Err` nothing has changed.
+    fn admit(&mut self, agent: AgentKey, event: &Event) -> Result<(SessionKey, Admitted), Refusal> {
+        if self.event_ids.contains(&event.envelope.event_id) {
+            return Err(Refusal::Repeated);
+        }
+        if let Some((token, _)) = question(&event.payload) {
+            if self.used_tokens.contains(token) {
+                return Err(Refusal::TokenUsed);
+            }
+            if self.asks.contains_key(token) {
+                return Err(Refusal::TokenOpen);
+            }
+            if self.asks.len() >= super::MAX_OPEN_ASKS {
+                return Err(Refusal::TooMany("open questions"));
+            }
+        }
+        let id = &event.envelope.session_id;
+        if let Some(&key) = self.session_keys.get(id) {
+            let Some(session) = self.sessions.get_mut(&key) else {
+                return Err(Refusal::TooMany("sessions"));
+            };
+            if session.agent != agent {
+                return Err(Refusal::NotYourSession);
+            }
+            let admitted = session.order.admit(event).map_err(Refusal::Order)?;
+            return Ok((key, admitted));
+        }
+        let mut order = SessionOrder::new();
+        let admitted = order.admit(event).map_err(Refusal::Order)?;
+        self.make_room()?;
+        let key = self.next_session;
+        self.next_session += 1;
+        self.session_keys.insert(id.clone(), key);
+        self.sessions.insert(
+            key,
+            Session {
+                id: id.clone(),
+                agent,
+                order,
+                history: std::collections::VecDeque::new(),
+                next_number: 0,
+                last_us: i64::MIN,
+                announced: std::collections::BTreeMap::new(),
+                spoken: std::collections::BTreeMap::new(),
+            },
+        );
+        Ok((key, admitted))
+    }
+
+    /// Forgets the oldest ended session when there are too many; running ones are never forgotten.
+    fn make_room(&mut self) -> Result<(), Refusal> {
+        if self.sessions.len() < MAX_SESSIONS {
+            return Ok(());
+        }
+        let ended = self.sessions.iter().find(|(_, session)| session.order.is_ended());
+        let Some(key) = ended.map(|(key, _)| *key) else {
+            return Err(Refusal::TooMany("sessions"));
+        };
+        if let Some(session) = self.sessions.remove(&key) {
+            self.session_keys.remove(&session.id);
+            for entry in session.history {
+                self.event_ids.remove(&entry.event.envelope.event_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an admitted event into account, with what has to come before and after it.
+    fn take_in(
+        &mut self,
+        now: Now,
+        session: SessionKey,
+        event: Event,
+        admitted: &Admitted,
+        out: &mut Vec<Output>,
+    ) {
+        if admitted.terminal {
+            self.withdraw_all(now, session, None, out);
+            self.close_left_open(now, session, &event.envelope, &admitted.left_open, out);
+        }
+        let asked = question(&event.payload).map(|(token, timeout)| (token.clone(), timeout));
+        if asked.is_some() {
+            self.announce_waiting(now, session, &event.envelope, out);
+        }
+        let event = self.as_listeners_know_it(session, event);
+        let event = match &event.payload {
+            Payload::StateChanged(change) if leaves_waiting(change) => {
+                self.withdraw_by_state(now, session, event, out)
+            }
+            _ => event,
+        };
+        let is_urgent = event.is_critical() || aaep::extension::Delivery::of(&event)
+            .is_some_and(|delivery| delivery.resolution.is_some());
+        let event = Arc::new(event);
+        match asked {
+            Some((token, timeout)) => self.ask(now, session, &event, (token, timeout), out),
+            None => self.append(now, session, event, is_urgent, out),
+        }
+    }
+
+    /// Appends an event to the history of its session and tells everyone.
+    pub(super) fn append(
+        &mut self,
+        now: Now,
+        key: SessionKey,
+        event: Arc<Event>,
+        is_urgent: bool,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.last_us = session.last_us.max(event.envelope.timestamp.unix_us());
+        let entry =
+            Entry {
+                order: self.next_order,
+                session: key,
+                event: Arc::clone(&event),
+                sequence_number: session.next_number,
+                is_urgent,
+            };
+        self.next_order += 1;
+        session.next_number += 1;
+        self.event_ids.insert(event.envelope.event_id.clone());
+        session.history.push_back(entry.clone());
+        if session.history.len() > MAX_SESSION_EVENTS
+            && let Some(old) = session.history.pop_front()
+        {
+            self.event_ids.remove(&old.event.envelope.event_id);
+        }
+        out.push(Output::Record { event });
+        self.deliver(now, &entry, out);
+    }
+
+    /// An envelope for an event that the engine makes itself.
+    pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
+        let last_us = self.sessions.get(&key).map_or(i64::MIN, |session| session.last_us);
+        Envelope {
+            event_id: self.ids.event(),
+            timestamp: stamp(now, last_us),
+            sequence_number: None,
+            correlation_id: None,
+            context: aaep::Context::default(),
+            urgency: Some(Urgency::Normal),
+            ..like.clone()
+        }
+    }
+
+    /// Says that the agent waits, where it did not say so itself (appendix A.4).
+    fn announce_waiting(
+        &mut self,
+        now: Now,
+        key: SessionKey,
+        like: &Envelope,
+        out: &mut Vec<Output>,
+    ) {
+        let agent = like.producer.agent_id.clone();
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let from = session.announced.get(&agent).cloned().unwrap_or(state::IDLE.to_owned());
+        if from == state::AWAITING_INPUT {
+            return;
+        }
+        session.speak_for(&agent, state::AWAITING_INPUT);
+        let mut envelope = self.own_envelope(now, key, like);
+        envelope.urgency = Some(Urgency::Background);
+        let change = state_changed(from, state::AWAITING_INPUT, None);
+        self.append(now, key, Arc::new(Event::new(envelope, change)), false, out);
+    }
+
+    /// The engine may have told listeners of a state that the agent does not know of; then the
+    /// agent's next change starts from where listeners believe it to be.
+    fn as_listeners_know_it(&mut self, key: SessionKey, mut event: Event) -> Event {
+        let Some(session) = self.sessions.get_mut(&key) else { return event };
+        let agent = event.envelope.producer.agent_id.clone();
+        if let Payload::StateChanged(change) = &mut event.payload {
+            if let Some(known) = session.spoken.remove(&agent) {
+                change.from_state = known;
+            }
+            session.announced.insert(agent, change.to_state.clone());
+        }
+        event
+    }
+
+    /// What an errored or cancelled session left open is closed before its end is told.
+    fn close_left_open(
+        &mut self,
+        now: Now,
+        key: SessionKey,
+        like: &Envelope,
+        left: &LeftOpen,
+        out: &mut Vec<Output>,
+    ) {
+        for tool in &left.tools {
+            let completed = ToolCompleted {
+                tool: tool.tool.clone(),
+                status: ToolStatus::Timeout,
+                tool_call_id: tool.tool_call_id.clone(),
+                duration_ms: None,
+                summary_terse: None,
+                summary_normal: None,
+                summary_detailed: None,
+                error_message: Some("The session ended while the tool was running.".to_owned()),
+                other: Object::new(),
+            };
+            let envelope = self.own_envelope(now, key, like);
+            self.append(now, key, Arc::new(Event::new(envelope, completed)), false, out);
+        }
+        for output in &left.outputs {
+            let last = OutputStreaming {
+                chunk: String::new(),
+                position: output.next_position,
+                complete: true,
+                coalesce_hint: None,
+                output_id: output.output_id.clone(),
+                content_type: None,
+                language: None,
+                other: Object::new(),
+            };
+            let envelope = self.own_envelope(now, key, like);
+            self.append(now, key, Arc::new(Event::new(envelope, last)), false, out);
+        }
+    }
+}
+
+/// A state change that the engine tells.
+pub(super) fn state_changed(from: String, to: &str, summary: Option<String>) -> StateChanged {
+    StateChanged {
+        from_state: from,
+        to_state: to.to_owned(),
+        summary_terse: None,
+        summary_normal: summary,
+        summary_detailed: None,
+        expected_duration_ms: None,
+        other: Object::new(),
+    }
+}
+
+/// The agent goes on without waiting for an answer.
+fn leaves_waiting(change: &StateChanged) -> bool {
+    change.from_state == state::AWAITING_INPUT && change.to_state != state::AWAITING_INPUT
+}
+
+/// The moment as a timestamp, never before the last one of the session.
+fn stamp(now: Now, last_us: i64) -> Timestamp {
+    let unix_us = now.unix_us.max(last_us);
+    // Rounded up to a millisecond, so that it is not before the last one either.
+    let unix_ms = unix_us.div_euclid(1000) + i64::from(unix_us.rem_euclid(1000) > 0);
+    let epoch = || Timestamp::from_unix_ms(0).expect("the beginning of 1970 is a moment");
+    Timestamp::from_unix_ms(unix_ms).unwrap_or_else(epoch)
+}

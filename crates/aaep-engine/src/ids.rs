@@ -1,0 +1,84 @@
+//! Ids and reply tokens, from a seed: unique, and as hard to guess as the seed is (§6.2.1).
+
+use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
+use sha2::{Digest, Sha256};
+
+/// Makes ids. Whoever knows neither seed nor ids cannot guess the next one: each is 128 bits of
+/// SHA-256 over the seed and a counter.
+#[derive(Debug, Clone)]
+pub(crate) struct Ids {
+    seed: [u8; 32],
+    counter: u64,
+}
+
+impl Ids {
+    pub(crate) fn new(seed: [u8; 32]) -> Self {
+        Ids { seed, counter: 0 }
+    }
+
+    pub(crate) fn event(&mut self) -> EventId {
+        EventId::parse(&self.next("evt_")).expect("the form of an id")
+    }
+
+    pub(crate) fn session(&mut self) -> SessionId {
+        SessionId::parse(&self.next("sess_")).expect("the form of an id")
+    }
+
+    pub(crate) fn subscription(&mut self) -> SubscriptionId {
+        SubscriptionId::parse(&self.next("sub_")).expect("the form of an id")
+    }
+
+    pub(crate) fn reply_token(&mut self) -> ReplyToken {
+        ReplyToken::parse(&self.next("rpl_")).expect("the form of a token")
+    }
+
+    fn next(&mut self, prefix: &str) -> String {
+        self.counter += 1;
+        let hash = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_le_bytes());
+        format!("{prefix}{}", hex(&hash.finalize()[..16]))
+    }
+}
+
+/// The id of an event that an audience gets instead of others: the same whenever the same events are
+/// shaped for the same audience, so that a listener can resume from it.
+pub(crate) fn derived_event_id(source: &EventId, part: u64, audience: u64) -> EventId {
+    let hash = Sha256::new()
+        .chain_update(source.as_str())
+        .chain_update(part.to_le_bytes())
+        .chain_update(audience.to_le_bytes());
+    let id = format!("evt_{}", hex(&hash.finalize()[..16]));
+    EventId::parse(&id).expect("the form of an id")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_repeat_only_with_their_seed() {
+        let mut ids = Ids::new([7; 32]);
+        let first = ids.reply_token();
+        assert_ne!(first, ids.reply_token());
+        assert_eq!(first, Ids::new([7; 32]).reply_token());
+        assert_ne!(first, Ids::new([8; 32]).reply_token());
+        assert_eq!(first.as_str().len(), 4 + 32);
+    }
+
+    #[test]
+    fn a_derived_id_depends_on_all_that_it_stands_for() {
+        let source = EventId::parse("evt_1").expect("id");
+        let id = derived_event_id(&source, 0, 1);
+        assert_eq!(id, derived_event_id(&source, 0, 1));
+        assert_ne!(id, derived_event_id(&source, 1, 1));
+        assert_ne!(id, derived_event_id(&source, 0, 2));
+    }
+}

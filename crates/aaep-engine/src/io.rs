@@ -1,0 +1,268 @@
+//! What goes into the engine and what comes out: closed lists, no callbacks.
+
+use std::sync::Arc;
+
+use aaep::handshake::{
+    SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
+    SubscriptionRequest,
+};
+use aaep::reply::{ClarificationReply, ConfirmationReply, Response};
+use aaep::{Event, EventId, ReplyToken, SessionId, SubscriptionId};
+
+use crate::audience::ListenerKey;
+use crate::frame::Frame;
+use crate::order::OrderViolation;
+use crate::terms::Door;
+
+/// An agent, by the number that the caller gave it: who may speak in a session and hears its answers.
+pub type AgentKey = u64;
+
+/// A person or program that was let in, by the number that the caller gave it (ruling 14).
+pub type Principal = u64;
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// An agent offers an event. The caller has read it strictly; what the agent left out was filled
+    /// in with [`crate::Engine::fill`].
+    Publish {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event: Box<Event>,
+    },
+    /// An agent no longer needs an answer (§6.8).
+    Withdraw {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone wants to listen.
+    Subscribe {
+        /// Who.
+        principal: Principal,
+        /// Whether they may, and if not why.
+        door: Door,
+        /// Whether they may answer questions.
+        may_reply: bool,
+        /// What they want.
+        request: Box<SubscriptionRequest>,
+        /// The last event that they got on an earlier subscription of theirs.
+        resume_from: Option<EventId>,
+    },
+    /// A listener wants other terms (§5.7).
+    Renegotiate {
+        /// Who says so.
+        principal: Principal,
+        /// What they want.
+        change: Box<SubscriptionRenegotiate>,
+    },
+    /// A listener leaves for good (§5.8).
+    Close {
+        /// Who says so.
+        principal: Principal,
+        /// What they said.
+        message: Box<SubscriptionClose>,
+    },
+    /// The connection of a listener broke; it may come back (ruling 4).
+    Disconnect {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// A listener is back on its subscription (ruling 20).
+    Reconnect {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription.
+        subscription_id: SubscriptionId,
+        /// The last event that it got.
+        last_event_id: Option<EventId>,
+    },
+    /// The wire of a listener takes nothing for now.
+    Block {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// It takes something again.
+    Unblock {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// Someone answers a confirmation.
+    Confirm {
+        /// Who.
+        principal: Principal,
+        /// The answer.
+        reply: Box<ConfirmationReply>,
+    },
+    /// Someone answers a clarification.
+    Clarify {
+        /// Who.
+        principal: Principal,
+        /// The answer.
+        reply: Box<ClarificationReply>,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// Something is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// The event stands; the agent is told when it is stored.
+    Published {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event_id: EventId,
+    },
+    /// The event was refused; nothing of it remains.
+    Refused {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event_id: EventId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// An event is part of a session's history: an agent's, or one that the engine made. To be
+    /// stored before anyone is told that it stands.
+    Record {
+        /// The event as it was taken in.
+        event: Arc<Event>,
+    },
+    /// An encoded event goes to these listeners.
+    Deliver {
+        /// The event, shared by all.
+        frame: Arc<Frame>,
+        /// To whom.
+        to: Vec<ListenerKey>,
+    },
+    /// Terms were granted: the answer to a request, a renegotiation or a return.
+    Accepted {
+        /// The listener, from now on.
+        listener: ListenerKey,
+        /// The message for it.
+        message: Box<SubscriptionAccepted>,
+    },
+    /// Terms were not granted. A listener that had some has none any more.
+    Rejected {
+        /// The listener that lost its terms; none for a new one.
+        listener: Option<ListenerKey>,
+        /// The message for it.
+        message: Box<SubscriptionRejected>,
+    },
+    /// A subscription is over.
+    Closed {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// An answer to whoever said something about a subscription that is not theirs, or not there.
+    NoSuchSubscription,
+    /// The answer to a reply: whether it counted, and nothing else (ruling 12).
+    Replied {
+        /// Whether it was the reply that counts.
+        is_accepted: bool,
+    },
+    /// A question is settled: this is the agent's answer.
+    Resolved {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question.
+        reply_token: ReplyToken,
+        /// How it was settled.
+        resolution: Resolution,
+        /// What settled it.
+        decided_by: aaep::extension::DecidedBy,
+    },
+    /// For the audit log: what happened to questions and why, without leaving anything out.
+    Audit(Audit),
+}
+
+/// How a question was settled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolution {
+    /// The action may happen, once.
+    Accept,
+    /// The action must not happen.
+    Reject,
+    /// What was answered.
+    Answer(Response),
+    /// The agent's own default answer applies.
+    DefaultAnswer(String),
+    /// Nobody answered and there is no default.
+    NoAnswer,
+    /// The agent does not need to know any more.
+    Withdrawn,
+}
+
+/// Why an event was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It breaks the order of its session.
+    Order(OrderViolation),
+    /// The session belongs to another agent.
+    NotYourSession,
+    /// The token of the question was used before (§6.2.2).
+    TokenUsed,
+    /// Another question with this token is open.
+    TokenOpen,
+    /// There are too many open questions, sessions or events.
+    TooMany(&'static str),
+    /// An event with this id came before; the first one stands.
+    Repeated,
+}
+
+/// An entry of the audit log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Audit {
+    /// A question was asked.
+    Asked {
+        /// The question.
+        reply_token: ReplyToken,
+        /// In which session.
+        session_id: SessionId,
+        /// How many who can answer were told.
+        told: usize,
+    },
+    /// Someone replied, and what became of it.
+    Reply {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who replied.
+        principal: Principal,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// A question was settled.
+    Settled {
+        /// The question.
+        reply_token: ReplyToken,
+        /// How.
+        resolution: Resolution,
+        /// By what.
+        decided_by: aaep::extension::DecidedBy,
+    },
+}
+
+/// Why a reply did not count. Only the audit log hears it (§6.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyRefusal {
+    /// There is no such subscription, or it is somebody else's.
+    NotYourSubscription,
+    /// Whoever replied may listen but not answer.
+    MayNotReply,
+    /// No question has this token.
+    UnknownToken,
+    /// The question is settled.
+    AlreadySettled,
+    /// The time is over.
+    TooLate,
+    /// This subscription was not asked.
+    NotAsked,
+    /// The reply is of the wrong kind for the question.
+    WrongKind,
+    /// The decision or answer is not one that the question allows.
+    NotAllowed,
+}

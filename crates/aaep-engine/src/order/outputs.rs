@@ -1,0 +1,125 @@
+//! Outputs: chunks that follow each other without gap until the last one (§4.3.3, §4.5.4, ruling 11).
+//!
+//! Positions count code points, per `output_id`; chunks without one make up one output per session.
+//! The text itself is never kept.
+
+use std::sync::Arc;
+
+use aaep::OutputId;
+use aaep::event::action::OutputStreaming;
+
+use super::seen::{MAX_SEEN, Seen};
+use super::violation::OrderViolation;
+
+/// The most outputs of a session.
+pub const MAX_OUTPUTS: usize = MAX_SEEN;
+
+/// The most outputs of a session that are unfinished at a time.
+pub const MAX_OPEN_OUTPUTS: usize = 256;
+
+/// About how much memory one unfinished output takes.
+const BYTES_EACH: usize = 144;
+
+/// The name under which the output of the session is remembered; no `output_id` looks like it.
+const OF_SESSION: &str = "";
+
+/// An output that has begun and has not had its last chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOutput {
+    /// The output; none for the one of the session.
+    pub output_id: Option<OutputId>,
+    /// Where its next chunk begins, in code points.
+    pub next_position: u64,
+    /// The agent that wrote the latest chunk.
+    pub agent_id: Arc<str>,
+}
+
+/// The outputs of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Outputs {
+    /// The unfinished ones, in the order in which they began.
+    open: Vec<OpenOutput>,
+    /// The ids of those that are complete.
+    complete: Seen,
+    /// Outputs may have begun of which nothing is known, because a part of the stream was not seen.
+    pub(super) may_be_unknown: bool,
+}
+
+impl Outputs {
+    pub(super) fn open(&self) -> &[OpenOutput] {
+        &self.open
+    }
+
+    pub(super) fn check(&self, chunk: &OutputStreaming) -> Result<(), OrderViolation> {
+        let expected = match self.find(chunk) {
+            Some(at) => self.open[at].next_position,
+            None if self.complete.contains(key(chunk)) => {
+                let output_id = chunk.output_id.clone();
+                return Err(OrderViolation::OutputAlreadyComplete { output_id });
+            }
+            // Unfinished ones are counted too, so that each has its place when it completes.
+            None if self.open.len() + self.complete.len() >= MAX_OUTPUTS => {
+                return Err(OrderViolation::TooManyOutputs);
+            }
+            None if self.open.len() >= MAX_OPEN_OUTPUTS && !chunk.complete => {
+                return Err(OrderViolation::TooManyOpenOutputs);
+            }
+            None if self.may_be_unknown => chunk.position,
+            None => 0,
+        };
+        if chunk.position == expected {
+            Ok(())
+        } else {
+            Err(OrderViolation::PositionDoesNotFollow { expected })
+        }
+    }
+
+    /// A session that completed left nothing half said.
+    pub(super) fn check_none_open(&self) -> Result<(), OrderViolation> {
+        self.open.first().map_or(Ok(()), |open| {
+            Err(OrderViolation::OutputNotComplete { output_id: open.output_id.clone() })
+        })
+    }
+
+    pub(super) fn take(&mut self, chunk: &OutputStreaming, agent_id: Arc<str>) {
+        let next_position = chunk.position.saturating_add(code_points(&chunk.chunk));
+        match (self.find(chunk), chunk.complete) {
+            (found, true) => {
+                if let Some(at) = found {
+                    self.open.remove(at);
+                }
+                self.complete.insert(key(chunk));
+            }
+            (Some(at), false) => {
+                self.open[at].next_position = next_position;
+                self.open[at].agent_id = agent_id;
+            }
+            (None, false) => {
+                if self.open.len() < MAX_OPEN_OUTPUTS && !self.complete.contains(key(chunk)) {
+                    let output_id = chunk.output_id.clone();
+                    self.open.push(OpenOutput { output_id, next_position, agent_id });
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_open(&mut self) -> Vec<OpenOutput> {
+        std::mem::take(&mut self.open)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.open.len() * BYTES_EACH + self.complete.memory_bytes()
+    }
+
+    fn find(&self, chunk: &OutputStreaming) -> Option<usize> {
+        self.open.iter().position(|open| open.output_id == chunk.output_id)
+    }
+}
+
+fn key(chunk: &OutputStreaming) -> &str {
+    chunk.output_id.as_ref().map_or(OF_SESSION, OutputId::as_str)
+}
+
+fn code_points(text: &str) -> u64 {
+    text.chars().count() as u64
+}

@@ -1,0 +1,51 @@
+//! Which ids a session has used, within a fixed bound.
+//!
+//! Ids must be told apart from all earlier ones (§4.3.1, §4.5.4), so none may be forgotten while
+//! the session lives. Only the first half of each SHA-256 is kept: nobody finds two ids that share
+//! it, and whoever did could only get an event of its own refused.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+/// The most ids of one kind that are remembered.
+pub(super) const MAX_SEEN: usize = 32_768;
+
+/// About how much memory one id takes in the tree, half-empty nodes counted.
+const BYTES_EACH: usize = 40;
+
+/// The ids that were used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Seen(BTreeSet<[u8; 16]>);
+
+impl Seen {
+    pub(super) fn contains(&self, id: &str) -> bool {
+        !self.0.is_empty() && self.0.contains(&fingerprint(id))
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= MAX_SEEN
+    }
+
+    /// Remembers an id, unless there is no room: whoever must not overlook that asks first.
+    pub(super) fn insert(&mut self, id: &str) {
+        if !self.is_full() {
+            self.0.insert(fingerprint(id));
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.0.len() * BYTES_EACH
+    }
+}
+
+fn fingerprint(id: &str) -> [u8; 16] {
+    let digest = Sha256::digest(id.as_bytes());
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest[..16]);
+    half
+}

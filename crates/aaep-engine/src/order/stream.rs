@@ -1,0 +1,174 @@
+//! The order of a recorded stream, for `aaep validate`: the rules of a session, held to a capture.
+//!
+//! A capture may begin in the middle, may have been shaped for one listener, and goes on after a
+//! fault. So what was not seen is learned instead of accused, and each fault is reported once.
+//! It never changes a message, and a stream that just stops is no fault.
+
+mod asks;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use aaep::extension::Delivery;
+use aaep::{Event, Message, Payload, ReplyToken, SessionId};
+
+use super::{Grant, OrderViolation, Phase, SessionOrder};
+use asks::Asks;
+
+/// Follows the sessions of a recorded stream and says which events break their order.
+///
+/// Past [`StreamOrder::MAX_SESSIONS`] sessions, or [`StreamOrder::MAX_BYTES`] of memory, the session
+/// that began first is forgotten; from then on no session is accused of not having started.
+#[derive(Debug, Default)]
+pub struct StreamOrder {
+    sessions: BTreeMap<SessionId, Followed>,
+    /// The sessions in the order in which they began.
+    oldest: VecDeque<SessionId>,
+    /// Which session a token was given out in: replies do not say.
+    asked_in: BTreeMap<ReplyToken, SessionId>,
+    bytes: usize,
+    has_forgotten: bool,
+}
+
+impl StreamOrder {
+    /// The most sessions that are remembered at a time, ended ones counted.
+    pub const MAX_SESSIONS: usize = 32_768;
+
+    /// About how much memory all sessions together may take.
+    pub const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+    /// The order of a stream of which nothing was read.
+    pub fn new() -> Self {
+        StreamOrder::default()
+    }
+
+    /// Takes the next message of the stream; lists how it breaks the order.
+    pub fn observe(&mut self, message: &Message) -> Vec<OrderViolation> {
+        match message {
+            Message::Event(event) => return self.observe_event(event),
+            Message::ConfirmationReply(reply) => {
+                let session = self.asked_in.get(&reply.reply_token);
+                if let Some(followed) = session.and_then(|id| self.sessions.get_mut(id))
+                    && followed.asks.reply(reply)
+                {
+                    followed.order.accept(Grant::for_any_tool());
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Takes the next event of the stream; lists how it breaks the order.
+    pub fn observe_event(&mut self, event: &Event) -> Vec<OrderViolation> {
+        let id = &event.envelope.session_id;
+        let delivery = event.extensions.as_ref().and_then(|_| Delivery::of(event));
+        let mut before = 0;
+        if let Some(followed) = self.sessions.get(id) {
+            before = followed.memory_bytes();
+        } else {
+            self.oldest.push_back(id.clone());
+        }
+        let followed = self.sessions.entry(id.clone()).or_default();
+        let violations = followed.observe(event, delivery.as_ref(), self.has_forgotten);
+        if followed.order.is_ended() {
+            let asks = std::mem::take(&mut followed.asks);
+            forget_tokens(&mut self.asked_in, &asks, id);
+        } else if let Payload::AwaitingConfirmation(asked) = &event.payload {
+            self.asked_in.insert(asked.reply_token.clone(), id.clone());
+        }
+        self.bytes = self.bytes.saturating_sub(before) + followed.memory_bytes();
+        self.forget_the_oldest();
+        violations
+    }
+
+    fn forget_the_oldest(&mut self) {
+        while self.sessions.len() > Self::MAX_SESSIONS || self.bytes > Self::MAX_BYTES {
+            let Some(id) = self.oldest.pop_front() else { return };
+            let Some(forgotten) = self.sessions.remove(&id) else { continue };
+            forget_tokens(&mut self.asked_in, &forgotten.asks, &id);
+            self.bytes = self.bytes.saturating_sub(forgotten.memory_bytes());
+            self.has_forgotten = true;
+        }
+    }
+}
+
+/// Forgets where the tokens of a session were given out, unless another gave out the same since.
+fn forget_tokens(asked_in: &mut BTreeMap<ReplyToken, SessionId>, asks: &Asks, id: &SessionId) {
+    for token in asks.tokens() {
+        if asked_in.get(token) == Some(id) {
+            asked_in.remove(token);
+        }
+    }
+}
+
+/// A session of the stream.
+#[derive(Debug, Default)]
+struct Followed {
+    order: SessionOrder,
+    asks: Asks,
+}
+
+impl Followed {
+    /// Lists how an event breaks the order, then goes on from it as if it had not.
+    fn observe(
+        &mut self,
+        event: &Event,
+        delivery: Option<&Delivery>,
+        has_forgotten: bool,
+    ) -> Vec<OrderViolation> {
+        if self.order.phase == Phase::Ended {
+            return vec![OrderViolation::Ended];
+        }
+        self.order.is_capture = true;
+        let mut violations = Vec::new();
+        let has_gap = delivery.is_some_and(|delivery| delivery.gap.is_some());
+        match self.order.check_phase(event) {
+            // The stream itself says that something is missing, or we forgot the beginning.
+            Err(OrderViolation::NotStarted) if has_gap || has_forgotten => self.order.join_late(),
+            Err(OrderViolation::NotStarted) => {
+                violations.push(OrderViolation::NotStarted);
+                self.order.join_late();
+            }
+            Err(violation) => violations.push(violation),
+            Ok(()) if has_gap && self.order.is_started() => self.order.join_late(),
+            Ok(()) => {}
+        }
+        let now_us = event.envelope.timestamp.unix_us();
+        for _ in 0..self.asks.expire(now_us) {
+            self.order.accept(Grant::for_any_tool());
+        }
+        violations.extend(self.order.check_time(&event.envelope).err());
+        violations.extend(self.order.check_sequence(event).err());
+        if !is_hubs_own(event, delivery) {
+            violations.extend(self.order.check_payload(event).err());
+        }
+        self.take(event, delivery, now_us);
+        violations
+    }
+
+    fn take(&mut self, event: &Event, delivery: Option<&Delivery>, now_us: i64) {
+        self.order.take(event);
+        if let Payload::AwaitingConfirmation(asked) = &event.payload {
+            self.asks.ask(asked, now_us);
+        }
+        let Some(delivery) = delivery else { return };
+        if delivery.resolution.as_ref().is_some_and(|resolution| self.asks.resolve(resolution)) {
+            self.order.accept(Grant::for_any_tool());
+        }
+        // One event that stands for several may stand for tools that began or ended (ruling 10).
+        if delivery.merged.is_some() && !matches!(event.payload, Payload::OutputStreaming(_)) {
+            self.order.tools.lose_track();
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.order.memory_bytes() + self.asks.memory_bytes()
+    }
+}
+
+/// Whether a state change was made by a hub: it merges several or settles a question, and may have
+/// overtaken others on its way (rulings 7, 10, 18), so that the chain is learned from it.
+fn is_hubs_own(event: &Event, delivery: Option<&Delivery>) -> bool {
+    let is_made = delivery.is_some_and(|it| it.merged.is_some() || it.resolution.is_some());
+    is_made && matches!(event.payload, Payload::StateChanged(_))
+}

@@ -1,0 +1,132 @@
+//! Tool calls: each is invoked once and completed once (§4.3.1, §4.3.2, §4.5.2).
+//!
+//! Calls pair by `tool_call_id` where they have one, else by the name of the tool, the oldest call
+//! first. Whoever of the session's producers completes a call does not matter.
+
+use std::sync::Arc;
+
+use aaep::event::action::{ToolCompleted, ToolInvoked};
+use aaep::{ToolCallId, ToolName};
+
+use super::seen::{MAX_SEEN, Seen};
+use super::violation::OrderViolation;
+
+/// The most tool calls with an id in one session. Those without one leave nothing to remember.
+pub const MAX_TOOLS: usize = MAX_SEEN;
+
+/// The most tools of a session that run at a time.
+pub const MAX_OPEN_TOOLS: usize = 256;
+
+/// About how much memory one running call takes, the longest names counted.
+const BYTES_EACH: usize = 400;
+
+/// A tool that was invoked and has not completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTool {
+    /// The name of the tool.
+    pub tool: ToolName,
+    /// The call, where it was named.
+    pub tool_call_id: Option<ToolCallId>,
+    /// The agent that invoked it.
+    pub agent_id: Arc<str>,
+}
+
+/// The tool calls of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Tools {
+    /// The calls that run, the oldest first.
+    open: Vec<OpenTool>,
+    /// The ids of all calls, also of those that are over.
+    seen: Seen,
+    /// Calls may run of which nothing is known, because a part of the stream was not seen.
+    pub(super) may_be_unknown: bool,
+}
+
+impl Tools {
+    pub(super) fn open(&self) -> &[OpenTool] {
+        &self.open
+    }
+
+    pub(super) fn check_invoked(&self, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
+        if let Some(id) = &invoked.tool_call_id {
+            if self.seen.contains(id.as_str()) {
+                return Err(OrderViolation::ToolCallIdReused { tool_call_id: id.clone() });
+            }
+            if self.seen.is_full() {
+                return Err(OrderViolation::TooManyTools);
+            }
+        }
+        if self.open.len() >= MAX_OPEN_TOOLS {
+            return Err(OrderViolation::TooManyOpenTools);
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_completed(&self, completed: &ToolCompleted) -> Result<(), OrderViolation> {
+        match self.find(completed) {
+            Some(at) if self.open[at].tool == completed.tool => Ok(()),
+            Some(at) => {
+                Err(OrderViolation::ToolNameDiffers { invoked: self.open[at].tool.clone() })
+            }
+            None if self.may_be_unknown && !self.is_over(completed) => Ok(()),
+            None => Err(OrderViolation::ToolNotInvoked {
+                tool: completed.tool.clone(),
+                tool_call_id: completed.tool_call_id.clone(),
+            }),
+        }
+    }
+
+    /// A session that completed left nothing behind.
+    pub(super) fn check_none_open(&self) -> Result<(), OrderViolation> {
+        self.open.first().map_or(Ok(()), |open| {
+            Err(OrderViolation::ToolStillOpen {
+                tool: open.tool.clone(),
+                tool_call_id: open.tool_call_id.clone(),
+            })
+        })
+    }
+
+    pub(super) fn invoke(&mut self, invoked: &ToolInvoked, agent_id: Arc<str>) {
+        if let Some(id) = &invoked.tool_call_id {
+            self.seen.insert(id.as_str());
+        }
+        if self.open.len() < MAX_OPEN_TOOLS {
+            let (tool, tool_call_id) = (invoked.tool.clone(), invoked.tool_call_id.clone());
+            self.open.push(OpenTool { tool, tool_call_id, agent_id });
+        }
+    }
+
+    pub(super) fn complete(&mut self, completed: &ToolCompleted) {
+        if let Some(at) = self.find(completed) {
+            self.open.remove(at);
+        } else if let Some(id) = completed.tool_call_id.as_ref().filter(|_| self.may_be_unknown) {
+            self.seen.insert(id.as_str());
+        }
+    }
+
+    /// Forgets which tools run, because a part of the stream was not seen.
+    pub(super) fn lose_track(&mut self) {
+        self.open.clear();
+        self.may_be_unknown = true;
+    }
+
+    pub(super) fn take_open(&mut self) -> Vec<OpenTool> {
+        std::mem::take(&mut self.open)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.open.len() * BYTES_EACH + self.seen.memory_bytes()
+    }
+
+    /// The running call that this completes: the same id, or the oldest of that name without one.
+    fn find(&self, completed: &ToolCompleted) -> Option<usize> {
+        self.open.iter().position(|open| {
+            open.tool_call_id == completed.tool_call_id
+                && (open.tool_call_id.is_some() || open.tool == completed.tool)
+        })
+    }
+
+    fn is_over(&self, completed: &ToolCompleted) -> bool {
+        completed.tool_call_id.as_ref().is_some_and(|id| self.seen.contains(id.as_str()))
+    }
+}

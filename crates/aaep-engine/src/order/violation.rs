@@ -1,0 +1,262 @@
+//! The ways in which an event can break the order of its session (§3.2.5, §3.4.1, §4.5, §6.1).
+//!
+//! One variant per way, each with a stable name, the § it breaks and what to do. A producer's
+//! mistake is data for its author; it never panics and never quotes text that could move a cursor.
+
+use std::fmt;
+
+use aaep::{OutputId, Timestamp, ToolCallId, ToolName, printable};
+
+use super::outputs::{MAX_OPEN_OUTPUTS, MAX_OUTPUTS};
+use super::producers::MAX_PRODUCERS;
+use super::tools::{MAX_OPEN_TOOLS, MAX_TOOLS};
+
+/// Why an event may not come now. Nothing of a refused event is taken into account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderViolation {
+    /// An event came before `agent.session.started`. Start the session first.
+    NotStarted,
+    /// A second `agent.session.started` came. Choose a new `session_id` for a new request.
+    StartedTwice,
+    /// An event came after the one that ended the session. Start a new session for further work.
+    Ended,
+    /// The event is older than the one before it, whoever emitted that one. Stamp all events of a
+    /// session with one clock that never goes back.
+    TimeWentBack {
+        /// The moment of the event before it, in microseconds since 1970 began.
+        last_us: i64,
+    },
+    /// The session is numbered and this event is not. Number every event, or none.
+    SequenceMissing {
+        /// The number that it should have had.
+        expected: u64,
+    },
+    /// The session is not numbered and this event is. Number every event, or none.
+    SequenceUnexpected,
+    /// The number is not the next one. Start with 0 and add 1 for each event of the session.
+    SequenceBroken {
+        /// The number that it should have had.
+        expected: u64,
+    },
+    /// The first state that a producer leaves is another than idle. Leave idle first.
+    FirstStateNotIdle,
+    /// The state that is left is none that listeners believe the producer to be in. Leave the
+    /// state that was entered last, or the one that the events since then imply.
+    StateDoesNotFollow {
+        /// The states that could have been left.
+        expected: Vec<String>,
+    },
+    /// A tool completed that is not running: never invoked, or completed before. Send
+    /// `agent.tool.invoked` first, and complete each call once.
+    ToolNotInvoked {
+        /// The tool that completed.
+        tool: ToolName,
+        /// The call, where it was named.
+        tool_call_id: Option<ToolCallId>,
+    },
+    /// A tool was invoked under an id that the session has used before, even if that call is over.
+    /// Give each call an id of its own.
+    ToolCallIdReused {
+        /// The id.
+        tool_call_id: ToolCallId,
+    },
+    /// A call completed under another tool name than it was invoked with. Repeat the name.
+    ToolNameDiffers {
+        /// The name that it was invoked with.
+        invoked: ToolName,
+    },
+    /// The session completed while a tool was running. Complete the tool first, with the status
+    /// timeout if it was given up.
+    ToolStillOpen {
+        /// The tool that runs longest.
+        tool: ToolName,
+        /// Its call, where it was named.
+        tool_call_id: Option<ToolCallId>,
+    },
+    /// A chunk does not begin where the one before it ended. Count the code points (Unicode
+    /// characters, not bytes) of all chunks of this output before it.
+    PositionDoesNotFollow {
+        /// The position that it should have had.
+        expected: u64,
+    },
+    /// A chunk came for an output whose last chunk had come. Use a new `output_id`.
+    OutputAlreadyComplete {
+        /// The output; none for the one of the session.
+        output_id: Option<OutputId>,
+    },
+    /// The session completed while an output was unfinished. Send its last chunk first, with
+    /// `complete` true; it may be empty.
+    OutputNotComplete {
+        /// The output; none for the one of the session.
+        output_id: Option<OutputId>,
+    },
+    /// A tool that cannot be undone was invoked and no accepted question covers it. Ask with
+    /// `agent.awaiting.confirmation`, wait for accept, then invoke it once.
+    IrreversibleWithoutAccept {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// More tools run at a time than [`MAX_OPEN_TOOLS`]. Complete some of them first.
+    TooManyOpenTools,
+    /// More calls with an id than [`MAX_TOOLS`] in one session. Start a new session, or leave
+    /// `tool_call_id` out.
+    TooManyTools,
+    /// More outputs are unfinished at a time than [`MAX_OPEN_OUTPUTS`]. Finish some of them first.
+    TooManyOpenOutputs,
+    /// More outputs than [`MAX_OUTPUTS`] in one session. Start a new session.
+    TooManyOutputs,
+    /// More producers than [`MAX_PRODUCERS`] in one session, or names of them that are too long in
+    /// all. Give sub-agents sessions of their own (§2.2.5).
+    TooManyProducers,
+}
+
+impl OrderViolation {
+    /// The stable name, for machines and for searching.
+    pub const fn code(&self) -> &'static str {
+        self.facts().0
+    }
+
+    /// The section of the specification that is broken.
+    pub const fn section(&self) -> &'static str {
+        self.facts().1
+    }
+
+    /// What to do about it, in a sentence.
+    pub const fn advice(&self) -> &'static str {
+        self.facts().2
+    }
+
+    /// Name, section and advice. The limits cite §3.7, which lets us set them.
+    #[rustfmt::skip]
+    const fn facts(&self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::NotStarted => ("not_started", "4.5.1", "Send agent.session.started first."),
+            Self::StartedTwice => ("started_twice", "4.1.1", "Choose a new session_id for a new request."),
+            Self::Ended => ("ended", "4.5.1", "Start a new session for further work."),
+            Self::TimeWentBack { .. } => ("time_went_back", "3.2.5", "Stamp events with a clock that never goes back within a session."),
+            Self::SequenceMissing { .. } => ("sequence_missing", "3.4.1", "Number every event of a session, or none."),
+            Self::SequenceUnexpected => ("sequence_unexpected", "3.4.1", "Number every event of a session, or none."),
+            Self::SequenceBroken { .. } => ("sequence_broken", "3.4.1", "Start with 0 and add 1 for each event of the session."),
+            Self::FirstStateNotIdle => ("first_state_not_idle", "4.2.1", "Set from_state to \"idle\" in a producer's first agent.state.changed."),
+            Self::StateDoesNotFollow { .. } => ("state_does_not_follow", "4.2.1", "Set from_state to the state that was entered last."),
+            Self::ToolNotInvoked { .. } => ("tool_not_invoked", "4.5.2", "Send agent.tool.invoked first, and complete each call once."),
+            Self::ToolCallIdReused { .. } => ("tool_call_id_reused", "4.3.1", "Give each call of the session an id of its own."),
+            Self::ToolNameDiffers { .. } => ("tool_name_differs", "4.3.2", "Repeat the name that the tool was invoked with."),
+            Self::ToolStillOpen { .. } => ("tool_still_open", "4.3.2", "Complete the tool first, with the status \"timeout\" if it was given up."),
+            Self::PositionDoesNotFollow { .. } => ("position_does_not_follow", "4.3.3", "Count the code points of all chunks of this output before it."),
+            Self::OutputAlreadyComplete { .. } => ("output_already_complete", "4.5.4", "Use a new output_id for a new output."),
+            Self::OutputNotComplete { .. } => ("output_not_complete", "4.5.4", "Send a last chunk with complete set to true first; it may be empty."),
+            Self::IrreversibleWithoutAccept { .. } => ("irreversible_without_accept", "4.3.1", "Ask with agent.awaiting.confirmation, wait for accept, then invoke the tool once."),
+            Self::TooManyOpenTools => ("too_many_open_tools", "3.7", "Complete some of the running tools first."),
+            Self::TooManyTools => ("too_many_tools", "3.7", "Start a new session, or leave tool_call_id out."),
+            Self::TooManyOpenOutputs => ("too_many_open_outputs", "3.7", "Finish some of the outputs first."),
+            Self::TooManyOutputs => ("too_many_outputs", "3.7", "Start a new session."),
+            Self::TooManyProducers => ("too_many_producers", "3.7", "Give sub-agents sessions of their own."),
+        }
+    }
+}
+
+impl fmt::Display for OrderViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted => write!(f, "The session has not started."),
+            Self::StartedTwice => write!(f, "The session has already started."),
+            Self::Ended => write!(f, "The session has ended; nothing may follow."),
+            Self::TimeWentBack { last_us } => {
+                write!(f, "The event is older than the one before it, of {}.", moment(*last_us))
+            }
+            Self::SequenceMissing { expected } => {
+                write!(
+                    f,
+                    "The session is numbered, but this event has no number; it is {expected}."
+                )
+            }
+            Self::SequenceUnexpected => {
+                write!(f, "The session is not numbered, but this event has a number.")
+            }
+            Self::SequenceBroken { expected } => {
+                write!(f, "The number of the event should be {expected}.")
+            }
+            Self::FirstStateNotIdle => {
+                write!(f, "The first state that a producer leaves should be \"idle\".")
+            }
+            Self::StateDoesNotFollow { expected } => {
+                write!(f, "The state that is left should be {}.", alternatives(expected))
+            }
+            Self::ToolNotInvoked { tool, tool_call_id } => {
+                write!(f, "{} is not running.", call(tool, tool_call_id.as_ref()))
+            }
+            Self::ToolCallIdReused { tool_call_id } => {
+                write!(f, "The session has used {tool_call_id} before.")
+            }
+            Self::ToolNameDiffers { invoked } => {
+                write!(f, "This call was invoked as the tool {invoked}.")
+            }
+            Self::ToolStillOpen { tool, tool_call_id } => {
+                write!(f, "{} is still running.", call(tool, tool_call_id.as_ref()))
+            }
+            Self::PositionDoesNotFollow { expected } => {
+                write!(f, "The chunk should begin at position {expected}.")
+            }
+            Self::OutputAlreadyComplete { output_id } => {
+                write!(f, "{} is already complete.", output(output_id.as_ref()))
+            }
+            Self::OutputNotComplete { output_id } => {
+                write!(f, "{} is not complete.", output(output_id.as_ref()))
+            }
+            Self::IrreversibleWithoutAccept { tool } => {
+                write!(f, "The tool {tool} cannot be undone and no accepted question covers it.")
+            }
+            bound => write!(f, "{}", bound.limit()),
+        }
+    }
+}
+
+impl OrderViolation {
+    /// What is too much; empty for what is no limit.
+    fn limit(&self) -> String {
+        match self {
+            Self::TooManyOpenTools => format!("More than {MAX_OPEN_TOOLS} tools run at a time."),
+            Self::TooManyTools => format!("The session has had {MAX_TOOLS} tool calls with an id."),
+            Self::TooManyOpenOutputs => {
+                format!("More than {MAX_OPEN_OUTPUTS} outputs are unfinished at a time.")
+            }
+            Self::TooManyOutputs => format!("The session has had {MAX_OUTPUTS} outputs."),
+            Self::TooManyProducers => {
+                format!("The session has more than {MAX_PRODUCERS} producers, or too long names.")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl std::error::Error for OrderViolation {}
+
+/// A moment as timestamps are written, to the microsecond where it has them.
+fn moment(unix_us: i64) -> String {
+    let text = Timestamp::from_unix_ms(unix_us.div_euclid(1000)).map(|at| at.to_string());
+    match (text, unix_us.rem_euclid(1000)) {
+        (Some(text), 0) => text,
+        (Some(text), us) => format!("{}{us:03}Z", text.trim_end_matches('Z')),
+        (None, _) => format!("{unix_us} µs after 1970 began"),
+    }
+}
+
+fn alternatives(states: &[String]) -> String {
+    let quoted: Vec<_> = states.iter().map(|state| format!("\"{}\"", printable(state))).collect();
+    quoted.join(" or ")
+}
+
+fn call(tool: &ToolName, tool_call_id: Option<&ToolCallId>) -> String {
+    match tool_call_id {
+        Some(id) => format!("The call {id} of the tool {tool}"),
+        None => format!("The tool {tool}, called without an id,"),
+    }
+}
+
+fn output(output_id: Option<&OutputId>) -> String {
+    match output_id {
+        Some(id) => format!("The output {id}"),
+        None => "The output of the session".to_owned(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether terms are wider than what was asked for: §5.4.4 as a check that anyone can make.
+//!
+//! Only what the honored terms state is compared. A field that they leave out is no promise at all,
+//! and §5.4.3 itself leaves out filters that were asked for. A field that was not asked for counts
+//! as asked with its default (§5.3.1). When two filters cannot be told apart cheaply the answer is
+//! "wider": the check may be too strict, never too lax.
+
+use std::fmt;
+
+use aaep::event::action::CoalesceBoundary;
+use aaep::{CORE_TYPES, Capabilities, CognitiveLoad, EventFilters, TypePattern, Verbosity};
+
+use super::Terms;
+
+/// The honored fields that are wider than asked, by name, in the order of §5.3.1; capabilities of
+/// extensions that nobody asked for come last, as `extension capabilities`. Empty is as it must be.
+pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static str> {
+    let default = Terms::defaults();
+    let boundaries = asked.coalesce_boundaries.as_ref().unwrap_or(&default.boundaries);
+    let languages = asked.languages.as_ref().unwrap_or(&default.languages);
+    let levels = asked.supported_conformance_levels.as_ref().unwrap_or(&default.levels);
+    let extensions = asked.supported_extensions.as_ref().unwrap_or(&default.extensions);
+    let verbosity = asked.preferred_verbosity.as_ref().unwrap_or(&default.verbosity);
+    let load = asked.cognitive_load.as_ref().unwrap_or(&default.cognitive_load);
+    let claims = |honored: Option<bool>, asked: Option<bool>| {
+        honored == Some(true) && !asked.unwrap_or(false)
+    };
+    let findings = [
+        ("max_events_per_second", {
+            let asked = asked.max_events_per_second.unwrap_or(u64::MAX);
+            honored.max_events_per_second.is_some_and(|rate| rate > asked)
+        }),
+        ("preferred_verbosity", {
+            let is_wider = |it: &Verbosity| it != verbosity && detail(it) >= detail(verbosity);
+            honored.preferred_verbosity.as_ref().is_some_and(is_wider)
+        }),
+        ("languages", is_beyond(honored.languages.as_ref(), languages)),
+        (
+            "supports_confirmation_reply",
+            claims(honored.supports_confirmation_reply, asked.supports_confirmation_reply),
+        ),
+        (
+            "supports_clarification_reply",
+            claims(honored.supports_clarification_reply, asked.supports_clarification_reply),
+        ),
+        ("coalesce_boundaries", is_beyond(honored.coalesce_boundaries.as_ref(), boundaries)),
+        ("event_filters", {
+            let asked = Passing::of(asked.event_filters.as_ref());
+            honored
+                .event_filters
+                .as_ref()
+                .is_some_and(|it| !Passing::of(Some(it)).is_within(&asked))
+        }),
+        (
+            "supported_conformance_levels",
+            is_beyond(honored.supported_conformance_levels.as_ref(), levels),
+        ),
+        ("supported_extensions", is_beyond(honored.supported_extensions.as_ref(), extensions)),
+        ("cognitive_load", {
+            let is_wider = |it: &CognitiveLoad| it != load && volume(it) >= volume(load);
+            honored.cognitive_load.as_ref().is_some_and(is_wider)
+        }),
+        // Without a pace from the listener any number would be invented.
+        ("pace_wpm", honored.pace_wpm.is_some_and(|pace| pace > asked.pace_wpm.unwrap_or(0))),
+        (
+            "accept_signed_manifests_only",
+            asked.accept_signed_manifests_only == Some(true)
+                && honored.accept_signed_manifests_only == Some(false),
+        ),
+        (
+            "extension capabilities",
+            honored.other.keys().any(|prefix| !asked.other.contains_key(prefix)),
+        ),
+    ];
+    findings.into_iter().filter_map(|(field, is_wider)| is_wider.then_some(field)).collect()
+}
+
+/// Whether a list has something that is not in another.
+fn is_beyond<T: PartialEq>(honored: Option<&Vec<T>>, asked: &[T]) -> bool {
+    honored.into_iter().flatten().any(|item| !asked.contains(item))
+}
+
+/// How much is said about an event. What we do not know is more than anything.
+fn detail(verbosity: &Verbosity) -> usize {
+    Verbosity::ALL.iter().position(|it| it == verbosity).unwrap_or(usize::MAX)
+}
+
+/// How many events are worth telling. What we do not know is more than anything.
+fn volume(load: &CognitiveLoad) -> usize {
+    CognitiveLoad::ALL.iter().position(|it| it == load).unwrap_or(usize::MAX)
+}
+
+/// From the finest boundary to the coarsest.
+pub(super) fn coarseness(boundary: &CoalesceBoundary) -> usize {
+    CoalesceBoundary::ALL.iter().position(|it| it == boundary).unwrap_or(usize::MAX)
+}
+
+/// The types that filters let pass.
+struct Passing {
+    include: Vec<Reach>,
+    exclude: Vec<Reach>,
+}
+
+impl Passing {
+    /// Filters, with the defaults of §5.3.1.7 where they are silent.
+    fn of(filters: Option<&EventFilters>) -> Self {
+        let default = Terms::defaults();
+        let reaches = |patterns: Option<&Vec<TypePattern>>, default: &[TypePattern]| {
+            patterns.map_or(default, Vec::as_slice).iter().map(Reach::of).collect()
+        };
+        Passing {
+            include: reaches(filters.and_then(|it| it.include.as_ref()), &default.include),
+            exclude: reaches(filters.and_then(|it| it.exclude.as_ref()), &default.exclude),
+        }
+    }
+
+    /// Whether nothing passes here that would not pass there. Each include must lie in one include
+    /// there, and where it meets an exclude of there, one of our own excludes must cover the place.
+    fn is_within(&self, other: &Passing) -> bool {
+        let is_excluded = |reach: &Reach| self.exclude.iter().any(|own| own.covers(reach));
+        self.include.iter().filter(|reach| !is_excluded(reach)).all(|reach| {
+            other.include.iter().any(|theirs| theirs.covers(reach))
+                && other.exclude.iter().filter_map(|theirs| theirs.meets(reach)).all(is_excluded)
+        })
+    }
+}
+
+/// The types that one pattern means, as a set. Both written forms of a core type are one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    start: String,
+    is_prefix: bool,
+}
+
+impl Reach {
+    pub(super) fn of(pattern: &TypePattern) -> Self {
+        let text = pattern.as_str();
+        let start = text.strip_suffix('*').unwrap_or(text);
+        Reach {
+            start: match start.strip_prefix(CORE_TYPES) {
+                Some(local) => format!("aaep:{local}"),
+                None => start.to_owned(),
+            },
+            is_prefix: start.len() < text.len(),
+        }
+    }
+
+    /// Whether every type of the other is one of this.
+    fn covers(&self, other: &Reach) -> bool {
+        if self.is_prefix { other.start.starts_with(&self.start) } else { self == other }
+    }
+
+    /// The types that both mean: one of the two, or none, because types form a tree.
+    fn meets<'a>(&'a self, other: &'a Reach) -> Option<&'a Reach> {
+        if self.covers(other) {
+            Some(other)
+        } else if other.covers(self) {
+            Some(self)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.start, if self.is_prefix { "*" } else { "" })
+    }
+}

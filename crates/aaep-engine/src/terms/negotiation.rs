@@ -1,0 +1,378 @@
+//! The handshake decision: a request in, an acceptance with its terms or a refusal out (§5.4, §5.5,
+//! §5.7).
+//!
+//! What is granted is never wider than what was asked (§5.4.4), and `negotiation_notes` say what was
+//! narrowed and why. What cannot change by waiting is refused before what can, so that nobody tries
+//! again in vain. Nothing here counts subscriptions, makes ids or remembers anything.
+
+use aaep::handshake::{
+    SubscriptionAccepted, SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
+};
+use aaep::{
+    Capabilities, EventFilters, LanguageTag, MAX_MESSAGE_BYTES, Object, Severity, SubscriptionId,
+    Uri, Version, Violation,
+};
+
+use super::comparison::coarseness;
+use super::rejection::{Refusal, listed};
+use super::{Door, Offer, Terms, language};
+
+/// The greatest rate that a message can state (§5.3.1.1).
+const MAX_RATE: u64 = 100_000;
+
+/// Answers a request (§5.2). `active` is how many subscriptions there are without this one.
+pub fn negotiate(
+    offer: &Offer,
+    door: Door,
+    active: usize,
+    request: &SubscriptionRequest,
+    id: SubscriptionId,
+) -> Result<(SubscriptionAccepted, Terms), SubscriptionRejected> {
+    grant(offer, door, active, request, id).map_err(|refusal| refusal.into_message(offer))
+}
+
+/// Answers a change of terms (§5.7, ruling 25). Only the fields that the change names are negotiated
+/// anew, each as a whole: a named `event_filters` replaces both filters, a named extension all that
+/// was said under its prefix. The rest keeps its negotiated value, even if the offer has changed.
+///
+/// Also gives what the listener has now asked for in all, to be passed in the next time. Capabilities
+/// of unknown extensions are not carried on, so that it cannot grow without end. A refusal ends the
+/// subscription.
+pub fn renegotiate(
+    offer: &Offer,
+    current: &Terms,
+    asked_before: &Capabilities,
+    change: &SubscriptionRenegotiate,
+) -> Result<(SubscriptionAccepted, Terms, Capabilities), SubscriptionRejected> {
+    regrant(offer, current, asked_before, change).map_err(|refusal| refusal.into_message(offer))
+}
+
+fn grant<'a>(
+    offer: &'a Offer,
+    door: Door,
+    active: usize,
+    request: &'a SubscriptionRequest,
+    id: SubscriptionId,
+) -> Result<(SubscriptionAccepted, Terms), Refusal<'a>> {
+    pass(door)?;
+    // The version comes first: another major may have other rules of form.
+    let version = speak(&offer.versions, &request.aaep_version)?;
+    refuse_malformed(aaep::check(request))?;
+    let asked = &request.capabilities;
+    refuse_bad_prefixes(offer, asked.supported_extensions.as_deref(), &asked.other)?;
+    let mut notes = Vec::new();
+    if version.cmp_release(&request.aaep_version).is_lt() {
+        notes.push(format!("AAEP {version} is spoken, the newest version that is known here."));
+    }
+    let fresh = Terms { version, ..Terms::defaults() };
+    let terms =
+        Settlement { offer, change: asked, everything: true, notes: &mut notes }.of(fresh)?;
+    let accepted = accept(offer, id, &terms, asked, &notes)?;
+    if active >= offer.max_concurrent_subscriptions {
+        return Err(Refusal::Full);
+    }
+    Ok((accepted, terms))
+}
+
+fn regrant<'a>(
+    offer: &'a Offer,
+    current: &Terms,
+    asked_before: &Capabilities,
+    change: &'a SubscriptionRenegotiate,
+) -> Result<(SubscriptionAccepted, Terms, Capabilities), Refusal<'a>> {
+    refuse_malformed(aaep::check(change))?;
+    let named = &change.capabilities;
+    refuse_bad_prefixes(offer, named.supported_extensions.as_deref(), &named.other)?;
+    let mut notes = Vec::new();
+    if let Some(filters) = &named.event_filters {
+        note_lost_filters(current, filters, &mut notes);
+    }
+    let terms = Settlement { offer, change: named, everything: false, notes: &mut notes }
+        .of(current.clone())?;
+    let asked = merged(&terms, asked_before, named);
+    let accepted = accept(offer, change.subscription_id.clone(), &terms, &asked, &notes)?;
+    Ok((accepted, terms, asked))
+}
+
+fn pass(door: Door) -> Result<(), Refusal<'static>> {
+    match door {
+        Door::Open => Ok(()),
+        Door::AuthenticationRequired => Err(Refusal::AuthenticationRequired),
+        Door::AuthorizationDenied => Err(Refusal::AuthorizationDenied),
+        Door::TransportUnavailable => Err(Refusal::TransportUnavailable),
+        Door::Failing => Err(Refusal::Failing),
+    }
+}
+
+/// The version to speak (ruling 21). A pre-release is spoken only if it is exactly one of ours
+/// (§12.1.1). Of the releases of the same major it is our newest that is not newer than theirs;
+/// where all of ours are newer, it is theirs, which §12.6.2 lets every later release speak.
+fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a>> {
+    if ours.contains(asked) {
+        return Ok(asked.clone());
+    }
+    let releases: Vec<&Version> = ours
+        .iter()
+        .filter(|version| !version.is_pre_release() && version.major() == asked.major())
+        .collect();
+    if asked.is_pre_release() || releases.is_empty() {
+        return Err(Refusal::Version(asked));
+    }
+    let newest = releases
+        .into_iter()
+        .filter(|version| version.cmp_release(asked).is_le())
+        .max_by(|one, other| one.cmp_release(other));
+    Ok(newest.unwrap_or(asked).clone())
+}
+
+/// Messages are read strictly before they come here, but their fields are public: what a strict
+/// reader refuses is answered here too, rather than repeated back wrong.
+fn refuse_malformed(violations: Vec<Violation>) -> Result<(), Refusal<'static>> {
+    match violations.into_iter().find(|violation| violation.severity == Severity::Error) {
+        Some(violation) => Err(Refusal::Malformed(violation)),
+        None => Ok(()),
+    }
+}
+
+/// Ruling 26: no capability under a reserved prefix, and no two chosen extensions under one. Two
+/// versions of one vocabulary are two extensions (§7.9.1). The prefix of an extension that we do not
+/// know is not known either, so it collides with nothing.
+fn refuse_bad_prefixes<'a>(
+    offer: &'a Offer,
+    chosen: Option<&'a [Uri]>,
+    capabilities: &'a Object,
+) -> Result<(), Refusal<'a>> {
+    if let Some(key) = capabilities.keys().find(|key| is_reserved(key)) {
+        return Err(Refusal::ReservedPrefix(key));
+    }
+    let known: Vec<&(Uri, _)> = chosen
+        .into_iter()
+        .flatten()
+        .filter_map(|uri| offer.extensions.iter().find(|(known, _)| known == uri))
+        .collect();
+    for (index, (uri, prefix)) in known.iter().enumerate() {
+        if let Some((other, _)) = known[..index].iter().find(|it| it.1 == *prefix && it.0 != *uri) {
+            return Err(Refusal::SharedPrefix(prefix.as_str(), other, uri));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key stands under a prefix that no extension may have (§7.3.2), alone or before a colon.
+fn is_reserved(key: &str) -> bool {
+    let prefix = key.split_once(':').map_or(key, |(prefix, _)| prefix);
+    matches!(prefix, "aaep" | "xsd" | "rdf" | "rdfs") || prefix.starts_with('@')
+}
+
+/// The narrowing of what was asked to what can be offered, field by field.
+struct Settlement<'a, 'n> {
+    offer: &'a Offer,
+    /// What is asked for.
+    change: &'a Capabilities,
+    /// Whether fields that are not named count as asked with their defaults, or stay as they are.
+    everything: bool,
+    notes: &'n mut Vec<String>,
+}
+
+impl<'a> Settlement<'a, '_> {
+    /// The new terms, from those that hold so far.
+    fn of(mut self, mut terms: Terms) -> Result<Terms, Refusal<'a>> {
+        let (change, everything) = (self.change, self.everything);
+        if everything || change.max_events_per_second.is_some() {
+            terms.max_events_per_second = self.rate(change.max_events_per_second);
+        }
+        if everything || change.languages.is_some() {
+            let asked = change.languages.as_ref().unwrap_or(&terms.languages);
+            terms.languages = self.languages(asked)?;
+        }
+        if everything || change.supported_conformance_levels.is_some() {
+            let asked = change.supported_conformance_levels.as_ref().unwrap_or(&terms.levels);
+            terms.levels = self.levels(asked);
+        }
+        if let Some(asked) = &change.supported_extensions {
+            terms.extensions = self.extensions(asked);
+        }
+        if let Some(boundaries) = &change.coalesce_boundaries {
+            terms.boundaries = boundaries.clone();
+            terms.boundaries.sort_by_key(coarseness);
+            terms.boundaries.dedup();
+        }
+        if let Some(filters) = &change.event_filters {
+            let default = Terms::defaults();
+            terms.include = filters.include.clone().unwrap_or(default.include);
+            terms.exclude = filters.exclude.clone().unwrap_or(default.exclude);
+        }
+        if change.accept_signed_manifests_only == Some(true) && self.offer.signed_manifest.is_none()
+        {
+            return Err(Refusal::Unsigned);
+        }
+        keep(&mut terms.signed_only, change.accept_signed_manifests_only);
+        keep(&mut terms.verbosity, change.preferred_verbosity.clone());
+        keep(&mut terms.confirmation_reply, change.supports_confirmation_reply);
+        keep(&mut terms.clarification_reply, change.supports_clarification_reply);
+        keep(&mut terms.cognitive_load, change.cognitive_load.clone());
+        terms.pace_wpm = change.pace_wpm.or(terms.pace_wpm);
+        self.extension_capabilities(&mut terms.other);
+        Ok(terms)
+    }
+
+    /// The asked rate, or our ceiling if that is lower (§5.3.1.1).
+    fn rate(&mut self, asked: Option<u64>) -> Option<u64> {
+        let Some(ceiling) = self.offer.max_events_per_second else { return asked };
+        let ceiling = ceiling.clamp(1, MAX_RATE);
+        match asked {
+            Some(asked) if asked <= ceiling => return Some(asked),
+            Some(asked) => self.notes.push(format!(
+                "At most {ceiling} events per second are sent and not {asked}: nobody gets more \
+                 here."
+            )),
+            None => self.notes.push(format!(
+                "At most {ceiling} events per second are sent: nobody gets more here."
+            )),
+        }
+        Some(ceiling)
+    }
+
+    /// The asked languages that we can serve (ruling 22); none if that is allowed.
+    fn languages(&mut self, asked: &[LanguageTag]) -> Result<Vec<LanguageTag>, Refusal<'a>> {
+        let can_speak = |tag: &&LanguageTag| language::best(tag, &self.offer.languages).is_some();
+        let (served, missing): (Vec<_>, Vec<_>) = asked.iter().partition(can_speak);
+        if served.is_empty() {
+            if self.offer.only_offered_languages {
+                return Err(Refusal::NoLanguage);
+            }
+            let primary =
+                self.offer.languages.first().map_or("the agent's own", |tag| tag.as_str());
+            self.notes.push(format!(
+                "None of the languages asked for is spoken here, so the language is {primary}; \
+                 languages is left out of the honored capabilities."
+            ));
+        } else if !missing.is_empty() {
+            let missing = listed(missing.into_iter().map(LanguageTag::as_str));
+            self.notes.push(format!("These languages are not spoken here: {missing}."));
+        }
+        Ok(served.into_iter().cloned().collect())
+    }
+
+    /// The levels that both sides have (§5.3.1.8). Having none in common is no reason to turn anyone
+    /// away: the events are the same, and who can answer is told by other fields.
+    fn levels(&mut self, asked: &[u64]) -> Vec<u64> {
+        let offers = |level: &&u64| self.offer.conformance_levels.contains(level);
+        let (mut levels, missing): (Vec<u64>, Vec<u64>) = asked.iter().partition(offers);
+        levels.sort_unstable();
+        levels.dedup();
+        if !missing.is_empty() {
+            let missing: Vec<String> = missing.iter().map(u64::to_string).collect();
+            let missing = listed(missing.iter().map(String::as_str));
+            self.notes.push(format!("These conformance levels are not offered here: {missing}."));
+        }
+        levels
+    }
+
+    /// The extensions that both sides know (§5.3.1.9).
+    fn extensions(&mut self, asked: &[Uri]) -> Vec<Uri> {
+        let is_ours = |uri: &&Uri| self.offer.extensions.iter().any(|(ours, _)| ours == *uri);
+        let (known, unknown): (Vec<_>, Vec<_>) = asked.iter().partition(is_ours);
+        if !unknown.is_empty() {
+            let unknown = listed(unknown.into_iter().map(Uri::as_str));
+            self.notes.push(format!("These extensions are not known here: {unknown}."));
+        }
+        known.into_iter().cloned().collect()
+    }
+
+    /// Takes over the capabilities of extensions that we know and ignores the others (§5.3.2).
+    fn extension_capabilities(&mut self, terms: &mut Object) {
+        let mut ignored = Vec::new();
+        for (key, data) in &self.change.other {
+            if knows_prefix(self.offer, key) {
+                terms.insert(key.clone(), data.clone());
+            } else {
+                ignored.push(key.as_str());
+            }
+        }
+        if !ignored.is_empty() {
+            let ignored = listed(ignored.into_iter());
+            let note = format!("These capabilities of extensions are not known here: {ignored}.");
+            self.notes.push(note);
+        }
+    }
+}
+
+fn knows_prefix(offer: &Offer, key: &str) -> bool {
+    offer.extensions.iter().any(|(_, prefix)| prefix.as_str() == key)
+}
+
+/// A field that is granted as it was asked, and else stays as it is.
+fn keep<T>(term: &mut T, asked: Option<T>) {
+    if let Some(asked) = asked {
+        *term = asked;
+    }
+}
+
+/// Someone who names one filter may not expect the other to go, so we say it.
+fn note_lost_filters(current: &Terms, change: &EventFilters, notes: &mut Vec<String>) {
+    let default = Terms::defaults();
+    if change.include.is_none() && current.include != default.include {
+        notes.push("The filters are replaced as a whole, so include is the default again.".into());
+    }
+    if change.exclude.is_none() && !current.exclude.is_empty() {
+        notes.push("The filters are replaced as a whole, so nothing is excluded any more.".into());
+    }
+}
+
+/// All that was asked for, with the fields that a change names in place of the old ones. Of the
+/// capabilities of extensions only those that were granted are kept.
+fn merged(terms: &Terms, before: &Capabilities, change: &Capabilities) -> Capabilities {
+    let (before, change) = (before.clone(), change.clone());
+    let mut other = before.other;
+    other.extend(change.other);
+    other.retain(|key, _| terms.other.contains_key(key));
+    Capabilities {
+        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
+        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
+        languages: change.languages.or(before.languages),
+        supports_confirmation_reply: change
+            .supports_confirmation_reply
+            .or(before.supports_confirmation_reply),
+        supports_clarification_reply: change
+            .supports_clarification_reply
+            .or(before.supports_clarification_reply),
+        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
+        event_filters: change.event_filters.or(before.event_filters),
+        supported_conformance_levels: change
+            .supported_conformance_levels
+            .or(before.supported_conformance_levels),
+        supported_extensions: change.supported_extensions.or(before.supported_extensions),
+        cognitive_load: change.cognitive_load.or(before.cognitive_load),
+        pace_wpm: change.pace_wpm.or(before.pace_wpm),
+        accept_signed_manifests_only: change
+            .accept_signed_manifests_only
+            .or(before.accept_signed_manifests_only),
+        other,
+    }
+}
+
+/// The acceptance. It repeats what was asked beside what we add, so it can outgrow a message even
+/// where the request did not (§3.7); then there is no acceptance.
+fn accept(
+    offer: &Offer,
+    id: SubscriptionId,
+    terms: &Terms,
+    asked: &Capabilities,
+    notes: &[String],
+) -> Result<SubscriptionAccepted, Refusal<'static>> {
+    let accepted = SubscriptionAccepted {
+        subscription_id: id,
+        aaep_version: terms.version.clone(),
+        producer: offer.producer.clone(),
+        honored_capabilities: terms.to_capabilities(asked),
+        manifest_uri: offer.manifest_uri.clone(),
+        signed_manifest: offer.signed_manifest.clone(),
+        negotiation_notes: (!notes.is_empty()).then(|| notes.join(" ")),
+        other: Object::new(),
+    };
+    match serde_json::to_vec(&accepted) {
+        Ok(text) if text.len() <= MAX_MESSAGE_BYTES => Ok(accepted),
+        _ => Err(Refusal::TooLong),
+    }
+}
