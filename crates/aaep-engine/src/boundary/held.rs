@@ -96,6 +96,8 @@ impl Held {
         let Some(next) = self.buffer[place..].chars().next() else { return false };
         match before.chars().next_back() {
             None => false,
+            // A joiner holds what follows, whatever is before it.
+            Some('\u{200D}') => true,
             Some(last) if last.is_ascii() && next.is_ascii() => last == '\r' && next == '\n',
             Some(_) => {
                 let around = &self.buffer[place - before.len()..place + next.len_utf8()];

@@ -314,3 +314,11 @@ fn words_are_counted_for_pacing() {
 fn quotes_after_an_ideographic_stop_close_or_open() {
     sentences("zh", "他说：\"你好。\"|然后走了。|“再见。”|（完。）|好");
 }
+
+#[test]
+fn marks_and_joiners_between_scripts_hold_their_clusters() {
+    for marked in ["你好\u{301}", "រ\u{94D}न", "！\u{200D}👩", " \u{200D}👩", "a |រ\u{94D}न"]
+    {
+        words("en", marked);
+    }
+}

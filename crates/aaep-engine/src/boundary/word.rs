@@ -41,7 +41,7 @@ impl Words {
             return;
         }
         let is_spaced = self.previous.is_some_and(class::is_breaking_space);
-        if is_spaced && c != '\u{200D}' && (class::is_format(c) || class::extends(c)) {
+        if is_spaced && (class::is_format(c) || class::extends(c)) {
             return; // It belongs to the white space (UAX 29, WB4).
         }
         let previous = self.previous.replace(c);
@@ -87,7 +87,8 @@ impl Words {
         if !class::is_unspaced(c) && !class::extends(c) {
             self.run = None;
             boundaries(text, start, at).for_each(&mut *mark);
-            if c.is_alphanumeric() || class::is_opening(c) && !c.is_ascii() {
+            let is_start = c.is_alphanumeric() || class::is_opening(c) && !c.is_ascii();
+            if is_start && !text.is_inside_cluster(at) {
                 mark(at);
             }
         } else if at.chars - start.chars >= RUN_CHARS && !class::extends(c) {
@@ -100,7 +101,7 @@ impl Words {
                 mark(position);
                 last = Some(position);
             }
-            if last.is_none() {
+            if last.is_none() && !text.is_inside_cluster(at) {
                 mark(at);
             }
             self.run = Some(last.unwrap_or(at));
