@@ -13,6 +13,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Messages are made on one thread and dropped on another, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What AI agents do, told to the people who cannot see the screen.
 ///
 /// AAEP, the Agent Accessibility Event Protocol, lets an agent tell assistive technology what it

@@ -154,7 +154,9 @@ fn detect(beginning: &[u8]) -> Layout {
     let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let mut depth = Depth::default();
     let is_complete = lines.next().is_none_or(|line| {
-        line.iter().for_each(|&byte| depth.step(byte));
+        for &byte in line {
+            depth.step(byte);
+        }
         depth.level == 0 && !depth.in_string
     });
     if is_complete || lines.next().is_some_and(|line| line.starts_with(b"{")) {

@@ -102,7 +102,7 @@ fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Resul
         if io::stdin().is_terminal() {
             console::say("Reading from standard input; end with Control-D.");
         }
-        report.file = "standard input".to_owned();
+        "standard input".clone_into(&mut report.file);
         check_stream(io::stdin(), None, mode, report, &unreadable)?;
     } else {
         let file = File::open(path).map_err(|error| unreadable(&error))?;

@@ -360,7 +360,8 @@ fn page_of_codes() -> String {
     );
     for code in aaep::Code::ALL {
         let cells = [code.name(), code.section(), code.meaning(), code.advice()];
-        page.push_str(&format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | ")));
+        let row = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
+        page.extend(["| ", &row, " |\n"]);
     }
     page.push_str(
         "\n## What a JSON Schema cannot say\n\n\
@@ -368,7 +369,7 @@ fn page_of_codes() -> String {
          beyond them, so a message that breaks only these passes the schemas:\n\n",
     );
     for (code, why) in aaep::BEYOND_SCHEMA {
-        page.push_str(&format!("- `{code}`: {why}\n"));
+        page.extend(["- `", code.name(), "`: ", why, "\n"]);
     }
     page
 }

@@ -374,9 +374,11 @@ fn read_event<'t, P: CorePayload + Into<Payload>>(
                 let bounds = between(1, max);
                 match reader.field((key, Some("11.5.1")), field, &bounds, false) {
                     Some(text) => {
-                        variants.push(Variant { field: word, language, text, key: key.into() })
+                        variants.push(Variant { field: word, language, text, key: key.into() });
                     }
-                    None => drop(other.insert(key.to_owned(), field.to_json())),
+                    None => {
+                        other.insert(key.to_owned(), field.to_json());
+                    }
                 }
             } else {
                 unknown_field(key, reader);

@@ -1,7 +1,8 @@
 //! Timestamps (§3.2.5): RFC 3339 with 3 or 6 digits of a second and an offset, real dates only.
 //!
-//! jiff does the calendar; the form is checked here first, because jiff alone also takes a space
-//! for the T, second 60, and zone names. There is no clock here: who has one passes the moment in.
+//! jiff does the calendar; the form is read here, because jiff alone also takes a space for the T,
+//! second 60, and zone names, and because its instants end before the year 9999 does. There is no
+//! clock here: who has one passes the moment in.
 
 use serde_json::json;
 
@@ -23,8 +24,8 @@ impl Timestamp {
     /// Parses the timestamp, or says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         let wrong = WrongForm { name: "Timestamp", expected: EXPECTED };
-        match fraction_digits(text) {
-            Some(3 | 6) => instant(text).map(|at| Timestamp::new(text, at)).ok_or(wrong),
+        match moment(text) {
+            Some((3 | 6, unix_us)) => Ok(Timestamp { text: text.into(), unix_us }),
             _ => Err(wrong),
         }
     }
@@ -46,17 +47,13 @@ impl Timestamp {
         &self.text
     }
 
-    fn new(text: &str, at: jiff::Timestamp) -> Self {
-        Timestamp { text: text.into(), unix_us: at.as_microsecond() }
-    }
-
     /// What a subscriber makes of a moment with another number of digits: the same moment, written
     /// with as many digits as the protocol has.
     fn mend(text: &str) -> Option<Self> {
-        let digits = fraction_digits(text)?;
-        let at = instant(text)?;
-        let written = if digits > 3 { format!("{at:.6}") } else { format!("{at:.3}") };
-        Some(Timestamp::new(&written, at))
+        let (digits, unix_us) = moment(text)?;
+        let at = jiff::Timestamp::from_microsecond(unix_us).ok()?;
+        let text = if digits > 3 { format!("{at:.6}") } else { format!("{at:.3}") };
+        Some(Timestamp { text: text.into(), unix_us })
     }
 }
 
@@ -68,7 +65,7 @@ pub struct DecisionTime(Box<str>);
 impl DecisionTime {
     /// Parses the time, or says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
-        if fraction_digits(text).is_some() && instant(text).is_some() {
+        if moment(text).is_some() {
             Ok(DecisionTime(text.into()))
         } else {
             Err(WrongForm { name: "DecisionTime", expected: EXPECTED })
@@ -92,41 +89,60 @@ string_field!(DecisionTime, "a moment such as 2026-05-24T14:22:11.342Z", {
     "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
 });
 
-/// How many digits of a second a text of the right form has, 0 to 9; none if the form is wrong.
-fn fraction_digits(text: &str) -> Option<usize> {
+/// How many digits of a second a text has, 0 to 9, and the moment in microseconds since 1970 began;
+/// none if the form is wrong or there is no such moment. Anything below a microsecond is dropped.
+fn moment(text: &str) -> Option<(usize, i64)> {
     const FORM: &[u8] = b"dddd-dd-ddTdd:dd:dd";
-    let bytes = text.as_bytes();
-    let (head, mut rest) = bytes.split_at_checked(FORM.len())?;
+    let (head, mut rest) = text.as_bytes().split_at_checked(FORM.len())?;
     let fits = head.iter().zip(FORM).all(|(byte, form)| match form {
         b'd' => byte.is_ascii_digit(),
         form => byte == form,
     });
-    // jiff takes a leap second for the one before it; the protocol has none.
-    if !fits || head[17] > b'5' {
+    if !fits {
         return None;
     }
-    let mut digits = 0;
+    let (mut digits, mut fraction_us) = (0, 0);
     if let Some(fraction) = rest.strip_prefix(b".") {
         digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if !(1..=9).contains(&digits) {
             return None;
         }
+        let places = fraction[..digits].iter().chain(b"000000").take(6);
+        fraction_us = places.fold(0, |number, byte| number * 10 + i64::from(byte - b'0'));
         rest = &fraction[digits..];
     }
-    let is_offset = match rest {
-        b"Z" => true,
-        [b'+' | b'-', h1, h2, b':', m1, m2] => {
-            [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit())
-                && [*h1, *h2] < *b"24"
-                && *m1 < b'6'
-        }
-        _ => false,
-    };
-    is_offset.then_some(digits)
+    let at = |from: usize| number(&head[from..from + 2]);
+    let year = number(&head[..4]);
+    // jiff knows the calendar: no 30th of February, no second 60.
+    let civil = jiff::civil::DateTime::new(year, at(5), at(8), at(11), at(14), at(17), 0).ok()?;
+    let epoch = jiff::civil::DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+    let seconds = civil.duration_since(epoch).as_secs() - offset_seconds(rest)?;
+    Some((digits, seconds * 1_000_000 + fraction_us))
 }
 
-fn instant(text: &str) -> Option<jiff::Timestamp> {
-    text.parse().ok()
+/// How far the local time is ahead of UTC.
+fn offset_seconds(text: &[u8]) -> Option<i64> {
+    match text {
+        b"Z" => Some(0),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
+            let is_offset = [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit())
+                && [*h1, *h2] < *b"24"
+                && *m1 < b'6';
+            let number: fn(&[u8]) -> i8 = number;
+            let (hours, minutes) = (number(&[*h1, *h2]), number(&[*m1, *m2]));
+            let seconds = (i64::from(hours) * 60 + i64::from(minutes)) * 60;
+            is_offset.then_some(if *sign == b'-' { -seconds } else { seconds })
+        }
+        _ => None,
+    }
+}
+
+/// The number that two or four digits write; more do not fit and are not asked for.
+fn number<N: TryFrom<u16> + Default>(digits: &[u8]) -> N {
+    let number = digits.iter().fold(0u16, |number, byte| {
+        number.wrapping_mul(10).wrapping_add(u16::from(byte.wrapping_sub(b'0')))
+    });
+    N::try_from(number).unwrap_or_default()
 }
 
 impl std::str::FromStr for Timestamp {
@@ -186,6 +202,8 @@ mod tests {
             "2026-05-24T15:22:11.342+01:00",
             "2026-05-24T14:22:11.342001Z",
             "2024-02-29T23:59:59.999-23:59",
+            "9999-12-31T23:59:59.999999-23:59",
+            "0001-01-01T00:00:00.000Z",
         ] {
             assert_eq!(Timestamp::parse(right).expect(right).as_str(), right);
         }

@@ -13,7 +13,7 @@ use crate::table::{
     unique, uri, whole,
 };
 
-#[path = "documents.rs"]
+#[path = "common/documents.rs"]
 mod documents;
 #[path = "constraints/events.rs"]
 mod events;
@@ -21,7 +21,7 @@ mod events;
 mod messages;
 #[path = "constraints/seeded.rs"]
 mod seeded;
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 #[path = "constraints/table.rs"]
 mod table;

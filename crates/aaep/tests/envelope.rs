@@ -15,9 +15,9 @@ use support::{
     Change, assert_accepted, assert_refused, assert_same, drop, errors, set, strict, words, written,
 };
 
-#[path = "documents.rs"]
+#[path = "common/documents.rs"]
 mod documents;
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 #[path = "envelope/text.rs"]
 mod text;

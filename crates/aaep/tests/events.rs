@@ -9,9 +9,9 @@ use serde_json::{Value as Json, json};
 use documents::{EVENTS, full, minimal};
 use support::{assert_accepted, assert_refused, drop, errors, listed, notes, set, strict};
 
-#[path = "documents.rs"]
+#[path = "common/documents.rs"]
 mod documents;
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 fn event(document: &Json) -> Event {

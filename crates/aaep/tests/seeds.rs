@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 
 use support::{Change, assert_accepted, drop, errors, set, strict};
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 const SCHEMAS: [&str; 4] = ["000", "002", "003", "004"];

@@ -16,9 +16,9 @@ use support::{
     assert_borne, assert_same, drop, errors, notes, set, strict, tolerant, words, written,
 };
 
-#[path = "documents.rs"]
+#[path = "common/documents.rs"]
 mod documents;
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 /// The places below which anything may stand.

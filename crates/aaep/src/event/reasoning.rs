@@ -1,6 +1,6 @@
 //! Reasoning events: what the agent is doing inside, and how far it is (§4.2).
 
-use serde_json::Number;
+use serde_json::{Number, Value as Json, json};
 
 use crate::event::payload;
 use crate::event::{DAY_MS, LONG, SHORT};
@@ -70,7 +70,7 @@ fn check_progress(parts: &ProgressParts, reader: &mut Reader<'_>) {
 
 payload! {
     /// A long task got further. To be used sparingly.
-    ProgressUpdated in "4.2.2" {
+    ProgressUpdated in "4.2.2", also some_progress_schema {
         /// How far the task is.
         required progress: Progress;
         /// The progress in a few words.
@@ -82,4 +82,8 @@ payload! {
         /// How long it will still take, in milliseconds.
         optional eta_ms: u64 = between(0, DAY_MS);
     }
+}
+
+fn some_progress_schema() -> Json {
+    json!({ "properties": { "progress": { "minProperties": 1 } } })
 }

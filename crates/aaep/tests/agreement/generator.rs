@@ -3,12 +3,14 @@
 //! A document starts out as what the schema describes, at its bounds too, and is then changed in up
 //! to three ways (see `mutation`). The same seed and number make the same document.
 
+use std::collections::HashSet;
+
 use aaep::{CORE_CONTEXT, PUBLISHED, SchemaFile, extension};
 use serde_json::{Map, Value as Json, json};
 
-use crate::mutation;
 use crate::rng::Rng;
 use crate::samples::Pools;
+use crate::{mutation, probe};
 
 /// A kind of message, with all of its schema in one piece.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Target {
     path: String,
     whole: Json,
     is_event: bool,
+    /// The fields that another target is there to probe.
+    inherited: Vec<String>,
 }
 
 /// One document, and what it was meant to be.
@@ -89,11 +93,15 @@ impl Generator {
                 (_, true) => envelope.clone(),
                 _ => file.schema.clone(),
             };
+            let own = file.schema["properties"].as_object().expect("properties");
+            let all = whole["properties"].as_object().expect("properties");
+            let inherited = all.keys().filter(|key| !own.contains_key(*key)).cloned().collect();
             targets.push(Target {
                 name: file.path.clone(),
                 path: file.path.clone(),
                 whole,
                 is_event: is_core || is_envelope,
+                inherited,
             });
         }
         let core = targets.iter().find(|target| target.path.starts_with("core/")).expect("core");
@@ -102,18 +110,47 @@ impl Generator {
             path: core.path.clone(),
             whole: core.whole.clone(),
             is_event: true,
+            inherited: core.whole["properties"]
+                .as_object()
+                .into_iter()
+                .flat_map(|fields| fields.keys().filter(|key| *key != "extensions").cloned())
+                .collect(),
         });
         Generator { targets, pools: Pools::gather(files) }
-    }
-
-    pub(crate) fn targets(&self) -> impl Iterator<Item = &str> {
-        self.targets.iter().map(|target| target.name.as_str())
     }
 
     /// All that the schema at this path says, in one piece.
     pub(crate) fn whole(&self, path: &str) -> &Json {
         let target = self.targets.iter().find(|target| target.path == path).expect(path);
         &target.whole
+    }
+
+    /// Documents with everything in them, changed in one place in every way that its schema gives
+    /// cause to. They find what chance misses; chance finds what takes several changes.
+    pub(crate) fn probes(&self) -> Vec<Case> {
+        let mut rng = Rng::for_case(0, 0);
+        let mut cases = Vec::new();
+        let mut seen = HashSet::new();
+        for target in &self.targets {
+            let has_delivery = target.name == DELIVERY;
+            let mut maker =
+                Maker { pools: &self.pools, rng: &mut rng, fullness: 100, has_delivery };
+            let mut document = maker.value(&target.whole);
+            if target.is_event {
+                settle(&mut document, maker.rng);
+            }
+            for changed in
+                probe::changes(&document, &target.whole, &mut maker, (&target.inherited, &mut seen))
+            {
+                cases.push(Case {
+                    target: target.name.clone(),
+                    path: target.path.clone(),
+                    document: changed,
+                    spelling: Spelling::Plain,
+                });
+            }
+        }
+        cases
     }
 
     /// The case of this number.
@@ -134,7 +171,7 @@ impl Generator {
         if target.path.starts_with("envelope") {
             maker.add_free_payload(&mut document);
         }
-        if target.is_event && maker.rng.chance(92) {
+        if target.is_event && maker.rng.chance(88) {
             settle(&mut document, maker.rng);
         }
         let spelling = match rng.below(40) {
@@ -188,7 +225,7 @@ fn settle(document: &mut Json, rng: &mut Rng) {
     if document.get("aaep_version").is_some() {
         document["aaep_version"] = (*rng.pick(PUBLISHED)).into();
     }
-    if document.get("reply_token").is_some() && document.get("action").is_some() {
+    if document.get("default_decision").is_some() {
         document["default_decision"] = "reject".into();
     }
     if document.get("choices").is_none()
@@ -216,9 +253,16 @@ impl Maker<'_> {
         if let Some(value) = schema.get("const") {
             return value.clone();
         }
-        if let Some(values) = schema.get("enum").or_else(|| schema.get("oneOf")) {
-            let picked = self.rng.pick(values.as_array().expect("a list"));
-            return if schema.get("enum").is_some() { picked.clone() } else { self.value(picked) };
+        if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+            return self.rng.pick(values).clone();
+        }
+        if let Some(branches) = schema.get("oneOf").and_then(Json::as_array) {
+            let richest = branches.iter().find(|branch| branch.get("maxLength").is_some());
+            let branch = match richest.or(branches.last()) {
+                Some(branch) if self.is_full() => branch,
+                _ => self.rng.pick(branches),
+            };
+            return self.value(branch);
         }
         match schema["type"].as_str() {
             Some("object") => self.object(schema),
@@ -229,6 +273,11 @@ impl Maker<'_> {
             Some("boolean") => self.rng.chance(50).into(),
             _ => panic!("teach the generator about {schema}"),
         }
+    }
+
+    /// Whether everything should be there that can be, for probing.
+    fn is_full(&self) -> bool {
+        self.fullness == 100
     }
 
     fn object(&mut self, schema: &Json) -> Json {
@@ -244,7 +293,13 @@ impl Maker<'_> {
         for (key, field) in declared.into_iter().flatten() {
             let percent = match key.as_str() {
                 key if required.contains(&key) => 100,
-                extension::PREFIX => if self.has_delivery { 100 } else { 4 },
+                extension::PREFIX => {
+                    if self.has_delivery {
+                        100
+                    } else {
+                        4
+                    }
+                }
                 "extensions" if self.has_delivery => 100,
                 _ => self.fullness,
             };
@@ -252,14 +307,16 @@ impl Maker<'_> {
                 object.insert(key.clone(), self.value(field));
             }
         }
-        let others = if names.is_some() { self.rng.below(3) } else { usize::from(self.rng.chance(15)) };
+        let others =
+            if names.is_some() { self.rng.below(3) } else { usize::from(self.rng.chance(15)) };
         for _ in 0..others {
             if let Some(data) = data {
                 let name = self.rng.pick(&self.pools.prefixes().usual).clone();
                 object.insert(name, self.value(data));
             }
         }
-        if self.rng.chance(25)
+        if !self.is_full()
+            && self.rng.chance(25)
             && let Some((key, field)) = self.variant(schema)
         {
             object.insert(key, field);
@@ -277,17 +334,25 @@ impl Maker<'_> {
     }
 
     fn array(&mut self, schema: &Json) -> Json {
-        let bound = |keyword: &str| {
-            schema.get(keyword).and_then(Json::as_u64).and_then(|bound| usize::try_from(bound).ok())
-        };
+        let bound = |keyword: &str| schema.get(keyword).and_then(Json::as_u64);
         let (min, max) = (bound("minItems").unwrap_or(0), bound("maxItems"));
-        let length = match (self.rng.below(10), max) {
+        let length = match (self.rng.below(12), max) {
+            _ if self.is_full() => {
+                let listed = schema.pointer("/items/enum").and_then(Json::as_array);
+                let all = listed.map_or(1, Vec::len).try_into().expect("a short list");
+                return self.items(schema, min.max(all)).into();
+            }
             (0 | 1, _) => min,
-            (2, Some(max)) => max,
-            (_, max) => (min + self.rng.below(4)).min(max.unwrap_or(usize::MAX)),
+            (2, Some(max)) => return self.items(schema, max).into(),
+            (_, max) => (min + self.rng.next() % 4).min(max.unwrap_or(u64::MAX)),
         };
-        let mut items: Vec<Json> =
-            schema["prefixItems"].as_array().into_iter().flatten().map(|item| self.value(item)).collect();
+        let length = usize::try_from(length).expect("a short list");
+        let mut items: Vec<Json> = schema["prefixItems"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|item| self.value(item))
+            .collect();
         // Short lists of few values run out of new ones: then the list stays shorter.
         for _ in 0..length * 3 {
             if items.len() >= length {
@@ -301,6 +366,25 @@ impl Maker<'_> {
         items.into()
     }
 
+    /// So many items, all different where the schema of the items allows.
+    pub(crate) fn items(&mut self, schema: &Json, count: u64) -> Vec<Json> {
+        let of_items = &schema["items"];
+        let number = |at: u64| match (self.pools.of(of_items), of_items["type"].as_str()) {
+            (Some(samples), _) => samples.numbered.map(|text| text(at).into()),
+            (None, Some("integer")) => Some((at + 1).into()),
+            (None, Some("object")) => Some(json!({ "value": format!("v{at}"), "label": "Tea" })),
+            _ => {
+                let listed = of_items["enum"].as_array();
+                let known = listed.and_then(|list| list.get(usize::try_from(at).ok()?)).cloned();
+                Some(known.unwrap_or_else(|| format!("item {at}").into()))
+            }
+        };
+        let first = schema["prefixItems"].as_array().into_iter().flatten();
+        let first: Vec<Json> = first.filter_map(|item| item.get("const")).cloned().collect();
+        let count = usize::try_from(count).expect("a short list");
+        first.into_iter().chain((0..).map_while(number)).take(count).collect()
+    }
+
     fn string(&mut self, schema: &Json) -> String {
         if let Some(samples) = self.pools.of(schema) {
             return self.rng.pick(&samples.usual).clone();
@@ -309,9 +393,10 @@ impl Maker<'_> {
         let min = bound("minLength").unwrap_or(0);
         let max = bound("maxLength").unwrap_or(u64::MAX);
         let is_costly = max > 2000;
-        let length = match self.rng.below(if is_costly { 120 } else { 12 }) {
+        let length = match self.rng.below(if is_costly { 300 } else { 12 }) {
+            _ if self.is_full() => min.max(3),
             0 if max < u64::MAX => max,
-            1..=3 => min,
+            1 | 2 => min,
             _ => (min + 1 + self.rng.next() % 24).min(max),
         };
         text_of(length, self.rng)
@@ -328,21 +413,33 @@ impl Maker<'_> {
             _ => min + self.rng.next() % (max - min + 1),
         };
         let as_float = number < 100_000 && self.rng.chance(10);
-        if as_float { f64::from(u32::try_from(number).expect("small")).into() } else { number.into() }
+        if as_float {
+            f64::from(u32::try_from(number).expect("small")).into()
+        } else {
+            number.into()
+        }
     }
 
     fn number(&mut self, schema: &Json) -> Json {
         match (schema.get("minimum"), schema.get("maximum")) {
-            (Some(min), Some(max)) => {
-                self.rng.pick(&[min.clone(), max.clone(), json!(0.5), json!(1), json!(1.0), json!(0.0)]).clone()
-            }
-            _ => self.rng.pick(&[json!(0), json!(-7), json!(3.25), json!(1000.0), json!(-0.0)]).clone(),
+            (Some(min), Some(max)) => self
+                .rng
+                .pick(&[min.clone(), max.clone(), json!(0.5), json!(1), json!(1.0), json!(0.0)])
+                .clone(),
+            _ => self
+                .rng
+                .pick(&[json!(0), json!(-7), json!(3.25), json!(1000.0), json!(-0.0)])
+                .clone(),
         }
     }
 
     fn free_object(&mut self) -> Json {
-        const DATA: &[&str] =
-            &["{}", r#"{"room":7}"#, r#"{"söz":"😀","list":[1,"x",null,{"deep":[]}]}"#, r#"{"":0.5}"#];
+        const DATA: &[&str] = &[
+            "{}",
+            r#"{"room":7}"#,
+            r#"{"söz":"😀","list":[1,"x",null,{"deep":[]}]}"#,
+            r#"{"":0.5}"#,
+        ];
         let data: &str = self.rng.pick::<&str>(DATA);
         serde_json::from_str(data).expect("JSON")
     }
@@ -364,7 +461,8 @@ pub(crate) fn word_of(pattern: &str) -> Option<&str> {
 
 /// A text of exactly so many code points, of one script or of several.
 pub(crate) fn text_of(length: u64, rng: &mut Rng) -> String {
-    const SHORT: &[char] = &['a', 'E', ' ', 'ẹ', 'ß', 'ع', '世', '😀', '\u{301}', '\u{200d}', '"', '\n'];
+    const SHORT: &[char] =
+        &['a', 'E', ' ', 'ẹ', 'ß', 'ع', '世', '😀', '\u{301}', '\u{200d}', '"', '\n'];
     let length = usize::try_from(length).expect("a length in memory");
     if length > 64 {
         return rng.pick(&['a', 'ẹ', '世', '😀']).to_string().repeat(length);

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::fmt;
 
 use aaep::{BEYOND_SCHEMA, Code, Mode, SchemaFile, Severity, Violation, extension};
-use jsonschema::{Registry, Validator};
+use jsonschema::{Registry, RegistryBuilder, Validator};
 use serde_json::Value as Json;
 
 use crate::generator::{Case, Generator};
-use crate::mutation::places;
+use crate::mutation::{Place, places};
 
 /// The schemas, ready to judge.
 pub(crate) struct Judge {
-    validators: HashMap<String, Validator>,
+    validators: HashMap<String, Option<Validator>>,
 }
 
 /// How the two sides differ.
@@ -45,26 +45,40 @@ impl Verdicts {
 impl Judge {
     /// Compiles the schemas; all references stay within them, and formats count.
     pub(crate) fn new(files: &[SchemaFile]) -> Self {
+        Self::compile(files, |_| true)
+    }
+
+    /// Compiles only what is needed to judge the documents that the schema at `path` is about.
+    pub(crate) fn of_one(files: &[SchemaFile], path: &str) -> Self {
+        let is_shared = path == ENVELOPE || path.starts_with(OWN);
+        Self::compile(files, |other| other == path || other.starts_with(OWN) || is_shared)
+    }
+
+    fn compile(files: &[SchemaFile], is_needed: impl Fn(&str) -> bool) -> Self {
         let pairs = files.iter().map(|file| {
             (file.schema["$id"].as_str().expect("a schema has an id"), file.schema.clone())
         });
         let registry = Registry::new()
             .extend(pairs)
-            .and_then(|builder| builder.prepare())
+            .and_then(RegistryBuilder::prepare)
             .expect("the schemas refer to each other only");
+        let compile = |file: &SchemaFile| {
+            jsonschema::options()
+                .with_registry(&registry)
+                .should_validate_formats(true)
+                .should_ignore_unknown_formats(false)
+                .build(&file.schema)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.path))
+        };
         let validators = files
             .iter()
-            .map(|file| {
-                let validator = jsonschema::options()
-                    .with_registry(&registry)
-                    .should_validate_formats(true)
-                    .should_ignore_unknown_formats(false)
-                    .build(&file.schema)
-                    .unwrap_or_else(|error| panic!("{}: {error}", file.path));
-                (file.path.clone(), validator)
-            })
+            .map(|file| (file.path.clone(), is_needed(&file.path).then(|| compile(file))))
             .collect();
         Judge { validators }
+    }
+
+    fn accepts(&self, path: &str, value: &Json) -> bool {
+        self.validators[path].as_ref().expect("it was compiled").is_valid(value)
     }
 
     /// What both sides say.
@@ -75,10 +89,19 @@ impl Judge {
     /// The same, where it is known already what the types say.
     pub(crate) fn hear_with(&self, case: &Case, errors: Vec<Violation>) -> Verdicts {
         let path = self.path_for(case);
-        let schemas_accept = self.validators[&path].is_valid(&case.document)
+        let schemas_accept = self.accepts(&path, &case.document)
             && own_extension(&path, &case.document)
-                .is_none_or(|(path, data)| self.validators[&path].is_valid(data));
+                .is_none_or(|(path, data)| self.accepts(&path, data));
         Verdicts { path, schemas_accept, errors }
+    }
+
+    /// Whether the schema at this path has a say about the document.
+    pub(crate) fn asks(&self, case: &Case, path: &str) -> bool {
+        let first = self.path_for(case);
+        let is_core = first.starts_with("core/");
+        first == path
+            || (is_core && path == ENVELOPE)
+            || own_extension(&first, &case.document).is_some_and(|(own, _)| own == path)
     }
 
     /// What the schemas have to say against a document, for people.
@@ -89,7 +112,8 @@ impl Judge {
             .chain(extension)
             .flat_map(|(path, value)| {
                 let complaints: Vec<String> = self.validators[&path]
-                    .iter_errors(value)
+                    .iter()
+                    .flat_map(|validator| validator.iter_errors(value))
                     .map(|error| {
                         let text: String = error.to_string().chars().take(200).collect();
                         format!("{}: {text}", error.instance_path())
@@ -98,6 +122,21 @@ impl Judge {
                 complaints
             })
             .collect()
+    }
+
+    /// The name of the field over which the sides differ, so that each is reported once.
+    pub(crate) fn place_of(&self, what: &Difference, case: &Case, verdicts: &Verdicts) -> String {
+        let place = match what {
+            Difference::SchemasAreStricter => {
+                let complaint = self.complaints(case).into_iter().next().unwrap_or_default();
+                complaint.split(": ").next().unwrap_or_default().to_owned()
+            }
+            Difference::NotListed(code) | Difference::NotTheStatedReason(code) => {
+                let error = verdicts.errors.iter().find(|error| error.code == *code);
+                error.map(|error| error.pointer.clone()).unwrap_or_default()
+            }
+        };
+        place.rsplit('/').next().unwrap_or_default().to_owned()
     }
 
     /// The schema that a reader would take for the document: by its type, as far as it names one.
@@ -122,12 +161,13 @@ impl Judge {
 }
 
 const ENVELOPE: &str = "envelope.schema.json";
+const OWN: &str = "extensions/";
 
 /// The data of our own extension on an event, and its schema.
 fn own_extension<'d>(path: &str, document: &'d Json) -> Option<(String, &'d Json)> {
     let is_event = path.starts_with("core/") || path == ENVELOPE;
     let data = document.get("extensions")?.get(extension::PREFIX).filter(|_| is_event)?;
-    Some((format!("extensions/{}.schema.json", extension::PREFIX), data))
+    Some((format!("{OWN}{}.schema.json", extension::PREFIX), data))
 }
 
 /// What makes a text invalid to a strict reader.
@@ -179,31 +219,31 @@ fn has_stated_reason(
             text.is_some_and(|text| text.chars().count() > 16384) && !bounded_by("maxLength")
         }
         Code::NumberTooBig => !bounded_by("maximum"),
-        Code::UnknownType => verdicts.path == ENVELOPE && error.pointer == "/type",
-        Code::ReservedField => {
-            verdicts.path == ENVELOPE && !error.pointer[1..].contains('/')
+        Code::UnknownType => {
+            let is_beyond = |name: &str| name.starts_with("aaep:") || name.contains("://");
+            verdicts.path == ENVELOPE && error.pointer == "/type" && text.is_some_and(is_beyond)
         }
+        Code::ReservedPrefix => verdicts.path == ENVELOPE && error.pointer == "/type",
+        Code::ReservedField => verdicts.path == ENVELOPE && !error.pointer[1..].contains('/'),
         Code::UnpublishedVersion => error.pointer == "/aaep_version",
-        Code::WrongFormat => {
-            text.is_some_and(|text| has_repeated_subtag(text) || has_endless_number(text))
-        }
-        // The schema of our own extension is asked too, so nothing is left to this code.
-        Code::WrongType => false,
-        _ => true,
+        Code::WrongFormat => text.is_some_and(has_endless_number),
+        Code::TooLarge
+        | Code::TooDeep
+        | Code::DuplicateKey
+        | Code::TooManyFields
+        | Code::UndeclaredPrefix
+        | Code::More => true,
+        // A code that is listed anew needs its reason here too. `WrongType` is none: the schema of
+        // our own extension is asked as well.
+        _ => false,
     }
-}
-
-fn has_repeated_subtag(tag: &str) -> bool {
-    let subtags: Vec<String> = tag.split('-').map(str::to_lowercase).collect();
-    let is_repeated = |(at, subtag): (usize, &String)| subtags[..at].contains(subtag);
-    !tag.contains(' ') && subtags.iter().enumerate().any(is_repeated)
 }
 
 fn has_endless_number(version: &str) -> bool {
     let numbers = version.split(['.', '-']);
-    numbers.take(3).any(|number| {
-        number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() > 19
-    })
+    numbers
+        .take(3)
+        .any(|number| number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() > 19)
 }
 
 /// A document on which the sides differ, made as small as possible.
@@ -221,7 +261,12 @@ impl fmt::Display for Disagreement {
         writeln!(f, "{:?} for {}", self.difference, self.case.target)?;
         let text: String = self.case.text().chars().take(1500).collect();
         writeln!(f, "  document: {text}")?;
-        writeln!(f, "  {}: the schemas {}", self.verdicts.path, accept(self.verdicts.schemas_accept))?;
+        writeln!(
+            f,
+            "  {}: the schemas {}",
+            self.verdicts.path,
+            accept(self.verdicts.schemas_accept)
+        )?;
         for complaint in &self.complaints {
             writeln!(f, "    {complaint}")?;
         }
@@ -243,63 +288,51 @@ pub(crate) fn shrink(
     let still_differs = |case: &Case| {
         difference(&judge.hear(case), &case.document, generator).as_ref() == Some(difference_seen)
     };
-    let mut tries = 5000;
-    'smaller: loop {
-        for smaller in smaller_documents(&case.document) {
-            tries -= 1;
-            if tries == 0 {
-                break 'smaller;
-            }
-            let candidate = Case { document: smaller, ..case.clone() };
-            if still_differs(&candidate) {
-                case = candidate;
-                continue 'smaller;
+    let mut tries = 2000;
+    loop {
+        let size = case.document.to_string().len();
+        // From the last place to the first, so that those still to come stay where they are.
+        for place in places(&case.document, &Json::Null).iter().rev() {
+            for smaller in [without(&case.document, place), halved(&case.document, place)] {
+                tries -= 1;
+                let Some(document) = smaller.filter(|_| tries > 0) else { continue };
+                let candidate = Case { document, ..case.clone() };
+                if still_differs(&candidate) {
+                    case = candidate;
+                }
             }
         }
-        break;
+        if tries <= 0 || case.document.to_string().len() == size {
+            break;
+        }
     }
     let verdicts = judge.hear(&case);
     let complaints = judge.complaints(&case);
     Disagreement { difference: difference_seen.clone(), case, complaints, verdicts }
 }
 
-/// Every document with one member or item less, or with a shorter string.
-fn smaller_documents(document: &Json) -> Vec<Json> {
-    match document {
-        Json::Object(fields) => {
-            let without = fields.keys().map(|key| {
-                let mut fewer = fields.clone();
-                fewer.remove(key);
-                fewer.into()
-            });
-            let inside = fields.iter().flat_map(|(key, value)| {
-                smaller_documents(value).into_iter().map(move |smaller| {
-                    let mut fields = fields.clone();
-                    fields.insert(key.clone(), smaller);
-                    fields.into()
-                })
-            });
-            without.chain(inside).collect()
-        }
+/// The document without the value at a place.
+fn without(document: &Json, place: &Place<'_>) -> Option<Json> {
+    let (last, parent) = place.steps.split_last()?;
+    let mut document = document.clone();
+    let parent = Place { steps: parent.to_vec(), schema: None };
+    match document.pointer_mut(&parent.pointer())? {
+        Json::Object(fields) => drop(fields.remove(last)?),
         Json::Array(items) => {
-            let without = (0..items.len()).map(|index| {
-                let mut fewer = items.clone();
-                fewer.remove(index);
-                fewer.into()
-            });
-            let inside = items.iter().enumerate().flat_map(|(index, value)| {
-                smaller_documents(value).into_iter().map(move |smaller| {
-                    let mut items = items.clone();
-                    items[index] = smaller;
-                    items.into()
-                })
-            });
-            without.chain(inside).collect()
+            let index = last.parse().ok().filter(|index| *index < items.len())?;
+            items.remove(index);
         }
-        Json::String(text) if text.chars().count() > 1 => {
-            let length = text.chars().count();
-            vec![text.chars().take(length / 2).collect::<String>().into()]
-        }
-        _ => Vec::new(),
+        _ => return None,
     }
+    Some(document)
+}
+
+/// The document with half of the string at a place.
+fn halved(document: &Json, place: &Place<'_>) -> Option<Json> {
+    let mut document = document.clone();
+    let value = document.pointer_mut(&place.pointer())?;
+    let half = value.as_str()?.chars().count() / 2;
+    let text: String = value.as_str()?.chars().take(half).collect();
+    *value = Some(text).filter(|text| !text.is_empty())?.into();
+    Some(document)
 }

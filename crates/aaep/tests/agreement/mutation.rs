@@ -17,10 +17,12 @@ pub(crate) struct Place<'s> {
 
 impl Place<'_> {
     pub(crate) fn pointer(&self) -> String {
-        self.steps
-            .iter()
-            .map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")))
-            .collect()
+        let mut pointer = String::new();
+        for step in &self.steps {
+            pointer.push('/');
+            pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        }
+        pointer
     }
 }
 
@@ -37,6 +39,7 @@ fn visit<'s>(
     steps: &mut Vec<String>,
     places: &mut Vec<Place<'s>>,
 ) {
+    let schema = schema.map(|schema| branch_for(value, schema));
     places.push(Place { steps: steps.clone(), schema });
     let mut step = |name: String, value: &Json, schema: Option<&'s Json>| {
         steps.push(name);
@@ -50,17 +53,26 @@ fn visit<'s>(
             }
         }
         Json::Array(items) => {
-            let of_items = schema.and_then(|schema| {
-                let branches = schema["oneOf"].as_array();
-                let array = branches.and_then(|all| all.iter().find(|one| one["type"] == "array"));
-                array.unwrap_or(schema).get("items")
-            });
+            let of_items = schema.and_then(|schema| schema.get("items"));
             for (index, item) in items.iter().enumerate() {
                 step(index.to_string(), item, of_items);
             }
         }
         _ => {}
     }
+}
+
+/// The branch of a choice of schemas that is about values of this kind.
+fn branch_for<'s>(value: &Json, schema: &'s Json) -> &'s Json {
+    let kind = match value {
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Number(_) => "number",
+        _ => "",
+    };
+    let branches = schema.get("oneOf").and_then(Json::as_array);
+    let branch = branches.and_then(|all| all.iter().find(|branch| branch["type"] == kind));
+    branch.unwrap_or(schema)
 }
 
 fn field_schema<'s>(schema: &'s Json, key: &str) -> Option<&'s Json> {
@@ -94,7 +106,7 @@ pub(crate) fn mutate(document: &mut Json, schema: &Json, pools: &Pools, rng: &mu
         (4, change_context),
         (4, change_type),
         (4, change_free_data),
-        (6, change_condition),
+        (9, change_condition),
         (8, make_again),
         (1, replace_document),
     ];
@@ -127,7 +139,7 @@ fn pick_place<'s>(
     Some(fitting.swap_remove(rng.below(fitting.len())))
 }
 
-fn replace(document: &mut Json, place: &Place<'_>, value: Json) {
+pub(crate) fn replace(document: &mut Json, place: &Place<'_>, value: Json) {
     if let Some(found) = document.pointer_mut(&place.pointer()) {
         *found = value;
     }
@@ -147,11 +159,32 @@ fn drop_value(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) {
 
 fn add_unknown_field(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) {
     const NAMES: &[&str] = &[
-        "mood", "aaep_x", "aaep_", "@id", "@graph", "@base", "@vocab", "@type", "", "Type", "type",
-        "naïve", "😀", "EVENT_ID", "other", "summary", "constructor", "$ref", "a/b~c", "extension",
+        "mood",
+        "aaep_x",
+        "aaep_",
+        "@id",
+        "@graph",
+        "@base",
+        "@vocab",
+        "@type",
+        "",
+        "Type",
+        "type",
+        "naïve",
+        "😀",
+        "EVENT_ID",
+        "other",
+        "summary",
+        "constructor",
+        "$ref",
+        "a/b~c",
+        "extension",
     ];
-    let Some(place) = pick_place(document, schema, rng, |value, _| value.is_object()) else { return };
-    let value = rng.pick(&[json!(7), json!({}), json!("x"), json!(null), json!({ "a": [] })]).clone();
+    let Some(place) = pick_place(document, schema, rng, |value, _| value.is_object()) else {
+        return;
+    };
+    let value =
+        rng.pick(&[json!(7), json!({}), json!("x"), json!(null), json!({ "a": [] })]).clone();
     if let Some(Json::Object(fields)) = document.pointer_mut(&place.pointer()) {
         fields.insert((*rng.pick(NAMES)).to_owned(), value);
     }
@@ -187,19 +220,21 @@ fn put_null(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) {
 
 /// One past a bound: of a length, of a number, of a list.
 fn go_beyond_bound(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut Rng) {
-    const BOUNDS: &[&str] = &["minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"];
+    const BOUNDS: &[&str] =
+        &["minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"];
     let Some(place) = pick_place(document, schema, rng, |_, schema| {
         schema.is_some_and(|schema| BOUNDS.iter().any(|bound| schema.get(bound).is_some()))
     }) else {
         return;
     };
     let Some(schema) = place.schema else { return };
-    let has: Vec<&str> = BOUNDS.iter().copied().filter(|bound| schema.get(bound).is_some()).collect();
+    let has: Vec<&str> =
+        BOUNDS.iter().copied().filter(|bound| schema.get(bound).is_some()).collect();
     let keyword = *rng.pick(&has);
     let bound = schema[keyword].as_u64().unwrap_or(0);
     let value = match keyword {
         "minLength" => text_of(bound.saturating_sub(1), rng).into(),
-        "maxLength" if bound > 2000 && rng.chance(70) => return,
+        "maxLength" if bound > 2000 && rng.chance(75) => return,
         "maxLength" => text_of(bound + 1, rng).into(),
         "minimum" if bound == 0 => rng.pick(&[json!(-1), json!(-0.001), json!(-5e15)]).clone(),
         "minimum" => (bound - 1).into(),
@@ -216,19 +251,7 @@ fn go_beyond_bound(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut 
         ),
         _ => {
             let mut maker = Maker { pools, rng, fullness: 50, has_delivery: false };
-            let mut items: Vec<Json> = Vec::new();
-            for number in 0..=bound {
-                let mut item = maker.value(&schema["items"]);
-                if items.contains(&item) && schema["items"].get("pattern").is_none() {
-                    item = match item {
-                        Json::String(_) => format!("item {number}").into(),
-                        Json::Number(_) => number.into(),
-                        item => item,
-                    };
-                }
-                items.push(item);
-            }
-            items.into()
+            maker.items(schema, bound + 1).into()
         }
     };
     replace(document, &place, value);
@@ -282,7 +305,9 @@ fn repeat_item(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) {
 }
 
 fn empty_something(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) {
-    let Some(place) = pick_place(document, schema, rng, |_, schema| schema.is_some()) else { return };
+    let Some(place) = pick_place(document, schema, rng, |_, schema| schema.is_some()) else {
+        return;
+    };
     let empty = match document.pointer(&place.pointer()) {
         Some(Json::Object(_)) if !place.steps.is_empty() => json!({}),
         Some(Json::Array(_)) => json!([]),
@@ -299,7 +324,7 @@ fn put_text_at_bound(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rn
     };
     let Some(place) = pick_place(document, schema, rng, has_bound) else { return };
     let Some(max) = place.schema.and_then(|schema| schema["maxLength"].as_u64()) else { return };
-    let length = if max > 2000 && rng.chance(70) { 1 } else { max };
+    let length = if max > 2000 && rng.chance(80) { 1 } else { max };
     replace(document, &place, text_of(length, rng).into());
 }
 
@@ -333,10 +358,37 @@ fn respell_number(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng) 
 /// Words in another language, under names that are right, nearly right and wrong.
 fn add_variant(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut Rng) {
     const SUFFIXES: &[&str] = &[
-        "_yo", "_zz-ZZ-x", "_zz-ZZ-x-a", "_", "__", "_yo_", "_-yo", "-yo", "_YO", "_zh_Hans_CN",
-        "_zh-Hans_CN", "_zh_cmn_Hans_CN", "_x_a", "_x", "_a_DE", "_i_klingon", "_en_GB_oed",
-        "_de_1996_1996", "_de-1996_1996", "_en_a_bbb_A_ccc", "_en_a_bbb", "_message", "_abcdefghi",
-        "_yo\n", "_ÿo", "_😀", "yo", "_e", "_419", "_en_419", "_sgn_BE_FR",
+        "_yo",
+        "_zz-ZZ-x",
+        "_zz-ZZ-x-a",
+        "_",
+        "__",
+        "_yo_",
+        "_-yo",
+        "-yo",
+        "_YO",
+        "_zh_Hans_CN",
+        "_zh-Hans_CN",
+        "_zh_cmn_Hans_CN",
+        "_x_a",
+        "_x",
+        "_a_DE",
+        "_i_klingon",
+        "_en_GB_oed",
+        "_de_1996_1996",
+        "_de-1996_1996",
+        "_en_a_bbb_A_ccc",
+        "_en_a_bbb",
+        "_message",
+        "_abcdefghi",
+        "_yo\n",
+        "_ÿo",
+        "_😀",
+        "yo",
+        "_e",
+        "_419",
+        "_en_419",
+        "_sgn_BE_FR",
     ];
     let words: Vec<&str> = schema
         .get("patternProperties")
@@ -345,7 +397,8 @@ fn add_variant(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut Rng)
         .flatten()
         .filter_map(|(pattern, _)| word_of(pattern))
         .collect();
-    let word = if words.is_empty() || rng.chance(10) { "summary_normal" } else { *rng.pick(&words) };
+    let word =
+        if words.is_empty() || rng.chance(10) { "summary_normal" } else { *rng.pick(&words) };
     let text = match rng.below(12) {
         0 => json!(""),
         1 => json!(null),
@@ -486,7 +539,9 @@ fn change_free_data(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng
         3 => deep(70),
         4 => deep(9),
         5 => deep(5),
-        6 => json!({ "big": text_of(16384, rng), "and": text_of(16384, rng), "so": "ẹ".repeat(16384) }),
+        6 => {
+            json!({ "big": text_of(16384, rng), "and": text_of(16384, rng), "so": "ẹ".repeat(16384) })
+        }
         _ => deep(6),
     };
     replace(document, &place, value);
@@ -508,8 +563,14 @@ fn change_condition(document: &mut Json, schema: &Json, _: &Pools, rng: &mut Rng
         ("accepted_response_kinds", json!(["freetext", "multiple_choice"])),
         ("accepted_response_kinds", json!(["yes_no"])),
         ("choices", json!([{ "value": "tea", "label": "A cup of tea" }])),
-        ("choices", json!([{ "value": "tea", "label": "Tea" }, { "value": "mate", "label": "Mate" }])),
-        ("choices", json!([{ "value": "tea", "label": "Tea" }, { "label": "Tea", "value": "tea" }])),
+        (
+            "choices",
+            json!([{ "value": "tea", "label": "Tea" }, { "value": "mate", "label": "Mate" }]),
+        ),
+        (
+            "choices",
+            json!([{ "value": "tea", "label": "Tea" }, { "label": "Tea", "value": "tea" }]),
+        ),
         ("urgency", json!("normal")),
         ("urgency", json!("critical")),
         ("progress", json!({})),
@@ -545,7 +606,9 @@ fn make_again(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut Rng) 
     }) else {
         return;
     };
-    let Some(properties) = place.schema.and_then(|one| one["properties"].as_object()) else { return };
+    let Some(properties) = place.schema.and_then(|one| one["properties"].as_object()) else {
+        return;
+    };
     let fields: Vec<_> = properties.iter().collect();
     let (key, field) = *rng.pick(&fields);
     let mut maker = Maker { pools, rng, fullness: 50, has_delivery: false };
@@ -556,6 +619,7 @@ fn make_again(document: &mut Json, schema: &Json, pools: &Pools, rng: &mut Rng) 
 }
 
 fn replace_document(document: &mut Json, _: &Json, _: &Pools, rng: &mut Rng) {
-    let values = [json!([]), json!("x"), json!(7), json!(null), json!({}), json!([{}]), json!(true)];
+    let values =
+        [json!([]), json!("x"), json!(7), json!(null), json!({}), json!([{}]), json!(true)];
     *document = rng.pick(&values).clone();
 }
