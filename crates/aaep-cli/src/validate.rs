@@ -13,10 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use aaep::{Code, Event, Message, Mode, Severity, Violation};
+use aaep::{Message, Mode, Severity};
+use aaep_engine::order::StreamOrder;
 use serde_json::json;
 
 use crate::console::{self, Failure, count, name_of, number};
+use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::split::{Batch, Found, Splitter};
 
@@ -125,10 +127,9 @@ fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Resul
 /// A message that was checked.
 struct Checked {
     line: u64,
-    is_valid: bool,
-    /// The event, if it is one, for what concerns its session.
-    event: Option<Box<Event>>,
-    violations: Vec<Violation>,
+    /// The message if it is valid, for what concerns its session.
+    message: Option<Message>,
+    problems: Vec<Problem>,
     event_id: Option<String>,
 }
 
@@ -160,7 +161,7 @@ fn check_stream(
             scope.spawn(move || check_batches(&take, &done, mode));
         }
         drop(done);
-        let reported = report_in_order(&results, size, report).map_err(Stop::Output);
+        let reported = report_in_order(&results, size, mode, report).map_err(Stop::Output);
         // If the report failed, nobody takes results any more: let the others see it and end.
         drop(results);
         drop(take);
@@ -202,22 +203,15 @@ fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
             let reading = aaep::read(bytes, mode);
             Checked {
                 line,
-                is_valid: reading.is_valid(),
-                event: match reading.message {
-                    Some(Message::Event(event)) => Some(event),
-                    _ => None,
-                },
-                violations: reading.violations,
+                message: reading.message,
+                problems: reading.violations.into_iter().map(Problem::of_message).collect(),
                 event_id: reading.event_id,
             }
         }
-        Found::Fault(fault) => Checked {
-            line,
-            is_valid: false,
-            event: None,
-            violations: vec![Violation::of_stream((*fault).to_owned())],
-            event_id: None,
-        },
+        Found::Fault(fault) => {
+            let problems = vec![Problem::between_messages(fault)];
+            Checked { line, message: None, problems, event_id: None }
+        }
     }
 }
 
@@ -225,10 +219,11 @@ fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
 fn report_in_order(
     results: &Receiver<Done>,
     size: Option<u64>,
+    mode: Mode,
     report: &mut Report<impl Write>,
 ) -> io::Result<()> {
     let mut progress = Progress::new(size);
-    let mut clock = aaep::SessionClock::default();
+    let mut order = StreamOrder::new();
     let mut early = BTreeMap::new();
     let (mut next, mut read) = (0, 0);
     loop {
@@ -240,18 +235,12 @@ fn report_in_order(
             Err(RecvTimeoutError::Disconnected) => break,
         }
         while let Some(batch) = early.remove(&next) {
-            if batch.checked.iter().any(|it| report.has_lines_for(it)) {
-                progress.clear();
-            }
             for mut checked in batch.checked {
-                if let Some(event) = checked.event.take()
-                    && let Some(late) = clock.observe(&event)
-                {
-                    checked.is_valid = false;
-                    checked.violations.push(late);
-                    checked.event_id = Some(event.envelope.event_id.to_string());
+                let is_valid = check_order(&mut checked, &mut order, mode);
+                if report.has_lines_for(&checked) {
+                    progress.clear();
                 }
-                report.add(&checked)?;
+                report.add(&checked, is_valid)?;
             }
             read = batch.read;
             next += 1;
@@ -262,6 +251,17 @@ fn report_in_order(
     Ok(())
 }
 
+/// Adds how the message breaks the order of its session; whether all in all it is valid.
+fn check_order(checked: &mut Checked, order: &mut StreamOrder, mode: Mode) -> bool {
+    let Some(message) = checked.message.take() else { return false };
+    let broken = order.observe(&message);
+    if let (Message::Event(event), false) = (&message, broken.is_empty()) {
+        checked.event_id = Some(event.envelope.event_id.to_string());
+    }
+    checked.problems.extend(broken.iter().map(|it| Problem::of_order(it, mode)));
+    broken.is_empty() || mode == Mode::Tolerant
+}
+
 /// How many of what.
 #[derive(Debug, Default)]
 struct Tally {
@@ -269,7 +269,7 @@ struct Tally {
     invalid: u64,
     errors: u64,
     /// The notes by kind: how many, and where the first one was.
-    notes: BTreeMap<&'static str, (u64, String, Code)>,
+    notes: BTreeMap<&'static str, (u64, String, Problem)>,
 }
 
 /// Writes what is found.
@@ -295,55 +295,54 @@ impl<W: Write> Report<W> {
     }
 
     fn has_lines_for(&self, checked: &Checked) -> bool {
-        checked.violations.iter().any(|violation| self.lists(violation))
+        checked.problems.iter().any(|problem| self.lists(problem))
     }
 
-    fn lists(&self, violation: &Violation) -> bool {
-        !self.quiet && (violation.severity == Severity::Error || self.list_notes)
+    fn lists(&self, problem: &Problem) -> bool {
+        !self.quiet && (problem.severity == Severity::Error || self.list_notes)
     }
 
-    fn add(&mut self, checked: &Checked) -> io::Result<()> {
+    fn add(&mut self, checked: &Checked, is_valid: bool) -> io::Result<()> {
         self.tally.checked += 1;
-        self.tally.invalid += u64::from(!checked.is_valid);
-        for violation in &checked.violations {
-            match violation.severity {
+        self.tally.invalid += u64::from(!is_valid);
+        for problem in &checked.problems {
+            match problem.severity {
                 Severity::Error => self.tally.errors += 1,
                 Severity::Note => {
-                    let name = violation.code.name();
-                    let first = || (0, format!("{}:{}", self.file, checked.line), violation.code);
-                    self.tally.notes.entry(name).or_insert_with(first).0 += 1;
+                    let first = || (0, format!("{}:{}", self.file, checked.line), problem.clone());
+                    self.tally.notes.entry(problem.code).or_insert_with(first).0 += 1;
                 }
             }
-            if self.lists(violation) {
+            if self.lists(problem) {
                 match self.format {
-                    Format::Text => self.write_line(checked, violation)?,
-                    Format::Json => self.write_json(checked, violation)?,
+                    Format::Text => self.write_line(checked, problem)?,
+                    Format::Json => self.write_json(checked, problem)?,
                 }
             }
         }
         Ok(())
     }
 
-    fn write_line(&mut self, checked: &Checked, violation: &Violation) -> io::Result<()> {
+    fn write_line(&mut self, checked: &Checked, problem: &Problem) -> io::Result<()> {
         let event = match &checked.event_id {
             Some(id) => format!("{}: ", shorten(id)),
             None => String::new(),
         };
-        let severity = violation.severity.name();
-        writeln!(self.output, "{}:{}: {severity}: {event}{violation}", self.file, checked.line)
+        let severity = problem.severity.name();
+        writeln!(self.output, "{}:{}: {severity}: {event}{problem}", self.file, checked.line)
     }
 
-    fn write_json(&mut self, checked: &Checked, violation: &Violation) -> io::Result<()> {
+    fn write_json(&mut self, checked: &Checked, problem: &Problem) -> io::Result<()> {
         let line = json!({
             "file": self.file,
             "line": checked.line,
             "event_id": checked.event_id,
-            "severity": violation.severity.name(),
-            "code": violation.code.name(),
-            "pointer": violation.pointer,
-            "section": violation.section,
-            "problem": violation.problem,
-            "advice": violation.advice(),
+            "severity": problem.severity.name(),
+            "code": problem.code,
+            "pointer": problem.pointer,
+            "section": problem.section,
+            "problem": problem.what,
+            "advice": problem.advice,
         });
         writeln!(self.output, "{line}")
     }
@@ -365,13 +364,9 @@ impl<W: Write> Report<W> {
 
     fn write_summary(&mut self) -> io::Result<()> {
         let tally = &self.tally;
-        for (times, first, code) in tally.notes.values().filter(|_| !self.list_notes) {
+        for (times, first, problem) in tally.notes.values().filter(|_| !self.list_notes) {
             let times = count(*times, "time");
-            let (meaning, advice, section) = (code.meaning(), code.advice(), code.section());
-            writeln!(
-                self.output,
-                "note, {times}, first at {first}: {meaning} {advice} (§{section}, {code})"
-            )?;
+            writeln!(self.output, "note, {times}, first at {first}: {problem}")?;
         }
         let checked = count(tally.checked, "message");
         match (tally.invalid, tally.checked) {

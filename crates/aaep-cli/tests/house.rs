@@ -350,6 +350,17 @@ fn a_test_that_does_not_exist_is_noticed() {
     assert!(!is_test("crates/aaep-cli/tests/no_such_file.rs::a_test"));
 }
 
+/// Code, section and advice of each way to break the order, from the table in the source.
+fn order_codes() -> Vec<[String; 3]> {
+    let source = read(Path::new("crates/aaep-engine/src/order/violation.rs"));
+    let rows = source.lines().filter(|line| line.contains("=> (\""));
+    rows.map(|row| {
+        let mut texts = row.split('"').skip(1).step_by(2).map(str::to_owned);
+        std::array::from_fn(|_| texts.next().expect("name, section and advice"))
+    })
+    .collect()
+}
+
 /// The page that lists every code, as the code has it.
 fn page_of_codes() -> String {
     let mut page = String::from(
@@ -362,6 +373,14 @@ fn page_of_codes() -> String {
         let cells = [code.name(), code.section(), code.meaning(), code.advice()];
         let row = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
         page.extend(["| ", &row, " |\n"]);
+    }
+    page.push_str(
+        "\n## What can be wrong with the order of a session\n\n\
+         These concern several events of a session, so they are found in a stream of messages only.\n\n\
+         | code | section | what to do |\n|---|---|---|\n",
+    );
+    for row in order_codes() {
+        page.extend(["| ", &row.join(" | "), " |\n"]);
     }
     page.push_str(
         "\n## What a JSON Schema cannot say\n\n\

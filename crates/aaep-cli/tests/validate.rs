@@ -157,6 +157,24 @@ fn a_subscriber_bears_with_what_a_producer_must_not_do() {
 }
 
 #[test]
+fn a_session_out_of_order_is_refused() {
+    let mut lines = session();
+    // The irreversible tool runs without the answer, and once more after the end.
+    let tool = lines[11].clone();
+    lines.remove(10);
+    lines.remove(9);
+    lines.push(tool);
+    let output = aaep(&["validate"], lines.join("\n").as_bytes());
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(text.contains("irreversible_without_accept"), "{text}");
+    assert!(text.contains("standard input:17: error: evt_"), "{text}");
+    assert!(text.contains(", ended)"), "{text}");
+    let tolerant = aaep(&["validate", "--tolerant"], lines.join("\n").as_bytes());
+    assert_eq!(tolerant.status.code(), Some(0), "a subscriber goes on listening");
+}
+
+#[test]
 fn a_session_whose_time_goes_back_is_refused() {
     let lines = session();
     let text = format!("{}\n{}\n", lines[3], lines[2]);

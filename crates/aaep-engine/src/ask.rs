@@ -130,7 +130,8 @@ impl Ask {
         let Payload::AwaitingClarification(question) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
         };
-        let kinds = question.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
+        let kinds =
+            question.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
         let fits = kinds.iter().any(|kind| fits(kind, response, question));
         if fits { Ok(Resolution::Answer(response.clone())) } else { Err(ReplyRefusal::NotAllowed) }
     }

@@ -181,7 +181,11 @@ impl Audience {
             Payload::AwaitingClarification(_) => self.terms.clarification_reply,
             _ => true,
         };
-        if can_answer { Arc::clone(event) } else { Arc::new(waiting_for_someone(event, self.number)) }
+        if can_answer {
+            Arc::clone(event)
+        } else {
+            Arc::new(waiting_for_someone(event, self.number))
+        }
     }
 
     fn push(&mut self, unit: Unit) {
@@ -196,7 +200,7 @@ impl Audience {
         if self.log.len() > MAX_UNITS {
             self.log.pop_front();
             self.first += 1;
-            if self.first % (MAX_UNITS as u64) == 0 {
+            if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
             }
         }
@@ -309,9 +313,9 @@ fn waiting_for_someone(event: &Event, audience: u64) -> Event {
         Payload::AwaitingConfirmation(AwaitingConfirmation { action, summary_terse, .. }) => {
             (format!("Waiting for someone to confirm: {action}"), summary_terse.clone())
         }
-        Payload::AwaitingClarification(AwaitingClarification { question, summary_terse, .. }) => {
-            (format!("Waiting for someone to answer: {question}"), summary_terse.clone())
-        }
+        Payload::AwaitingClarification(AwaitingClarification {
+            question, summary_terse, ..
+        }) => (format!("Waiting for someone to answer: {question}"), summary_terse.clone()),
         _ => ("Waiting for someone.".to_owned(), None),
     };
     let envelope = Envelope {

@@ -7,10 +7,10 @@ use crate::clock::SECOND_US;
 
 /// The second is cut into this many slots. What was spent in a slot comes back when the slot has
 /// ended and a second has passed, so never too early, and at most a slot too late.
-const SLOTS: u64 = 64;
-const SLOT_US: u64 = SECOND_US / SLOTS;
+const SLOTS: usize = 64;
+const SLOT_US: u64 = SECOND_US / SLOTS as u64;
 /// A slot counts while it runs and for the second after it.
-const COUNTED: usize = SLOTS as usize + 1;
+const COUNTED: usize = SLOTS + 1;
 
 /// The budget of one listener. While nothing was spent lately, it owns no memory.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ impl Budget {
             return false;
         }
         let newest = now_us / SLOT_US;
-        let spent = self.spent.get_or_insert_with(|| {
-            Box::new(Spent { slots: [0; COUNTED], newest, total: 0 })
-        });
+        let spent = self
+            .spent
+            .get_or_insert_with(|| Box::new(Spent { slots: [0; COUNTED], newest, total: 0 }));
         spent.slots[slot(newest)] += 1;
         spent.total += 1;
         true

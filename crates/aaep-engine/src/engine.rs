@@ -178,9 +178,18 @@ impl Engine {
             Input::Publish { agent, event } => self.publish(now, agent, *event, out),
             Input::Withdraw { agent, reply_token } => self.withdraw(now, agent, &reply_token, out),
             Input::Subscribe { principal, door, may_reply, request, resume_from } => {
-                self.subscribe(now, (principal, may_reply), door, &request, resume_from.as_ref(), out);
+                self.subscribe(
+                    now,
+                    (principal, may_reply),
+                    door,
+                    &request,
+                    resume_from.as_ref(),
+                    out,
+                );
             }
-            Input::Renegotiate { principal, change } => self.renegotiate(now, principal, &change, out),
+            Input::Renegotiate { principal, change } => {
+                self.renegotiate(now, principal, &change, out);
+            }
             Input::Close { principal, message } => {
                 self.close(now, principal, &message.subscription_id, out);
             }

@@ -35,7 +35,12 @@ pub(crate) fn encode(
 }
 
 /// Chooses the one language of a subscription (§11.1.3, ruling 22) and says which it is.
-fn choose_language<'a>(event: &'a Event, view: &mut View<'a>, terms: &Terms, primary: &LanguageTag) {
+fn choose_language<'a>(
+    event: &'a Event,
+    view: &mut View<'a>,
+    terms: &Terms,
+    primary: &LanguageTag,
+) {
     let hints = event.envelope.localization_hints.as_ref();
     let own = hints.and_then(|hints| hints.primary_language.as_ref());
     if event.variants.is_empty() {

@@ -61,7 +61,10 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// None for a listener that takes everything as it comes.
-    pub(crate) fn of(max_events_per_second: Option<u64>, pace_wpm: Option<u64>) -> Option<Box<Self>> {
+    pub(crate) fn of(
+        max_events_per_second: Option<u64>,
+        pace_wpm: Option<u64>,
+    ) -> Option<Box<Self>> {
         if max_events_per_second.is_none() && pace_wpm.is_none() {
             return None;
         }
@@ -158,13 +161,16 @@ impl Cursor {
     fn skip(&mut self, audience: &Audience) {
         self.at = self.at.max(audience.first());
         while let Some(unit) = audience.unit(self.at) {
-            let was_told =
-                unit.is_urgent || self.ahead.remove(&self.at) || self.is_text_told(unit);
+            let was_told = unit.is_urgent || self.ahead.remove(&self.at) || self.is_text_told(unit);
             if !was_told && !audience.is_withdrawn(self.at, unit) {
                 if !audience.is_superseded(self.at, unit) {
                     return;
                 }
-                self.fold(unit.session, &unit.event.payload, &unit.event.envelope.producer.agent_id);
+                self.fold(
+                    unit.session,
+                    &unit.event.payload,
+                    &unit.event.envelope.producer.agent_id,
+                );
             }
             self.at += 1;
         }
@@ -268,10 +274,9 @@ impl Cursor {
                 self.sent.truncate(found + 1);
                 return Some(Vec::new());
             }
-            let lost: Vec<u64> = self.sent.drain(found + 1..).flat_map(|sent| sent.units).collect();
-            let (urgent, held): (Vec<u64>, Vec<u64>) = lost
-                .into_iter()
-                .partition(|at| audience.unit(*at).is_some_and(|unit| unit.is_urgent));
+            let not_received = self.sent.drain(found + 1..).flat_map(|sent| sent.units);
+            let (urgent, held): (Vec<u64>, Vec<u64>) =
+                not_received.partition(|at| audience.unit(*at).is_some_and(|unit| unit.is_urgent));
             if let Some(first) = held.iter().min() {
                 // What lies between and was told stays told.
                 let told = (*first..self.at).filter(|at| !held.contains(at));

@@ -99,7 +99,13 @@ object! {
 impl Delivery {
     /// Nothing to say yet.
     pub fn new() -> Self {
-        Delivery { merged: None, resolution: None, gap: None, held_back: None, other: Object::new() }
+        Delivery {
+            merged: None,
+            resolution: None,
+            gap: None,
+            held_back: None,
+            other: Object::new(),
+        }
     }
 
     /// Reads what the extension says on an event, if anything that can be understood.

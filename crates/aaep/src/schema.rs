@@ -51,7 +51,6 @@ pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
         "A pattern does not see that a number in a version is too long to count with.",
     ),
     (Code::More, "A schema does not cut its list of what is wrong."),
-    (Code::TimeWentBack, "A schema sees one event at a time."),
 ];
 
 /// One schema and where it belongs.

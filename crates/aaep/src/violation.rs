@@ -101,8 +101,6 @@ codes! {
     UnpublishedVersion = "unpublished_version", "3.4.4", "Name a published version such as 1.0.0, or leave `aaep_version` out.";
     /// The message has more fields than the limit.
     TooManyFields = "too_many_fields", "3.7", "Keep to 32 fields, the extension prefixes counted.";
-    /// A session's event is older than the one before it.
-    TimeWentBack = "time_went_back", "3.2.5", "Stamp events with a clock that never goes back within a session.";
     /// An event with words does not say in which language they are.
     LanguageNotDeclared = "language_not_declared", "11.1", "Set `localization_hints.primary_language`, so that a voice and a braille table can be chosen.";
     /// Silence would let a risky action happen that should rather not.
@@ -158,11 +156,6 @@ impl Violation {
     /// What to do about it, in a sentence.
     pub fn advice(&self) -> &'static str {
         self.code.advice()
-    }
-
-    /// An error between the messages of a stream, such as a missing comma in an array of them.
-    pub fn of_stream(problem: String) -> Self {
-        Self::of_text(Code::NotJson, problem)
     }
 
     /// An error of the text as a whole.

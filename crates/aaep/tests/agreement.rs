@@ -116,7 +116,6 @@ fn valid_and_invalid_documents_of_every_kind_are_tried() {
         Code::NotUtf8,
         Code::NotJson,
         Code::LoneSurrogate,
-        Code::TimeWentBack,
         Code::LanguageNotDeclared,
         Code::RiskyDefault,
         Code::CannotReply,

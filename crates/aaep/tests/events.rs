@@ -3,7 +3,7 @@
 //!
 //! Single bounds and values are in `constraints.rs`; nothing here is read as a subscriber reads it.
 
-use aaep::{Code, CoreType, Event, Message, SessionClock, Severity};
+use aaep::{Code, CoreType, Event, Message, Severity};
 use serde_json::{Value as Json, json};
 
 use documents::{EVENTS, full, minimal};
@@ -287,37 +287,6 @@ fn a_moment_has_three_or_six_digits_of_a_second_and_an_offset() {
             }
         }
     }
-}
-
-#[test]
-fn the_time_of_a_session_never_goes_back() {
-    let at = |session: &str, time: &str, name: &str| {
-        let change =
-            set("/session_id", session).and(set("/timestamp", format!("2031-03-09T{time}")));
-        event(&change.on(&minimal(name)))
-    };
-    let mut clock = SessionClock::default();
-    assert_eq!(clock.observe(&at("sess_a", "08:00:00.000Z", "session.started")), None);
-    assert_eq!(clock.observe(&at("sess_a", "08:00:01.000Z", "state.changed")), None);
-    assert_eq!(
-        clock.observe(&at("sess_a", "08:00:01.000Z", "state.changed")),
-        None,
-        "the same moment"
-    );
-    assert_eq!(
-        clock.observe(&at("sess_b", "07:00:00.000Z", "session.started")),
-        None,
-        "another session"
-    );
-    assert_eq!(
-        clock.observe(&at("sess_a", "10:00:01.500+02:00", "state.changed")),
-        None,
-        "another offset"
-    );
-    let back = clock.observe(&at("sess_a", "09:00:01.499999+01:00", "state.changed"));
-    let back = back.expect("a microsecond earlier");
-    assert_eq!((back.code, back.pointer.as_str()), (Code::TimeWentBack, "/timestamp"));
-    assert_eq!(clock.observe(&at("sess_a", "08:00:01.500Z", "session.completed")), None);
 }
 
 #[test]

@@ -100,8 +100,7 @@ impl Texts {
 
     /// The session is over: what is held of its outputs is told as it is.
     pub(super) fn end_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
-        let keys: Vec<_> =
-            self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
+        let keys: Vec<_> = self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
         let mut units = Vec::new();
         for key in keys {
             let Some(mut output) = self.open.remove(&key) else { continue };
@@ -165,7 +164,15 @@ impl Output {
         let event = if is_whole {
             Arc::clone(source)
         } else {
-            Arc::new(piece_of(source, chunk, text, self.position, is_complete, boundary, (self.parts, audience)))
+            Arc::new(piece_of(
+                source,
+                chunk,
+                text,
+                self.position,
+                is_complete,
+                boundary,
+                (self.parts, audience),
+            ))
         };
         let mut unit = Unit::new(&self.newest, event, Kind::Text, sequence_number);
         unit.stands_for = self.held_events.max(1);
@@ -202,7 +209,8 @@ fn piece_of(
 /// Says on a unit that it stands for several events.
 fn mark_merged(unit: &mut Unit, last: &EventId) {
     let mut event = (*unit.event).clone();
-    let merged = Merged { count: unit.stands_for, last_event_id: last.clone(), other: Object::new() };
+    let merged =
+        Merged { count: unit.stands_for, last_event_id: last.clone(), other: Object::new() };
     let delivery = Delivery { merged: Some(merged), ..Delivery::new() };
     delivery.put_on(&mut event);
     unit.event = Arc::new(event);

@@ -74,7 +74,7 @@ impl Engine {
                 DecidedBy::NoListener
             };
             let default = ask.default();
-            self.settle(now, token, default, by, out);
+            self.settle(now, token, &default, by, out);
         }
     }
 
@@ -89,8 +89,12 @@ impl Engine {
     /// Does what is due for questions.
     pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
         let is_due = |ask: &Ask| ask.next_us() <= now.monotonic_us;
-        let due: Vec<ReplyToken> =
-            self.asks.iter().filter(|(_, ask)| is_due(ask)).map(|(token, _)| token.clone()).collect();
+        let due: Vec<ReplyToken> = self
+            .asks
+            .iter()
+            .filter(|(_, ask)| is_due(ask))
+            .map(|(token, _)| token.clone())
+            .collect();
         for token in due {
             self.look_for_someone(now, &token, out);
             let left = self.asks.get_mut(&token).and_then(|ask| ask.countdown(now.monotonic_us));
@@ -101,7 +105,13 @@ impl Engine {
     }
 
     /// Tells how much time is left (§6.4.3).
-    fn tell_countdown(&mut self, now: Now, token: &ReplyToken, left_us: u64, out: &mut Vec<Output>) {
+    fn tell_countdown(
+        &mut self,
+        now: Now,
+        token: &ReplyToken,
+        left_us: u64,
+        out: &mut Vec<Output>,
+    ) {
         let Some(ask) = self.asks.get(token) else { return };
         let (session, like) = (ask.session, ask.event.envelope.clone());
         let seconds = left_us / SECOND_US;
@@ -160,7 +170,7 @@ impl Engine {
         let refused = checked.as_ref().err().copied();
         out.push(Output::Audit(Audit::Reply { reply_token: token.clone(), principal, refused }));
         if let Ok(resolution) = checked {
-            self.settle(now, token, resolution, DecidedBy::Reply, out);
+            self.settle(now, token, &resolution, DecidedBy::Reply, out);
         }
     }
 
@@ -184,7 +194,11 @@ impl Engine {
         }
         let Some(ask) = self.asks.get(token) else {
             let was_used = self.used_tokens.contains(token);
-            return Err(if was_used { ReplyRefusal::AlreadySettled } else { ReplyRefusal::UnknownToken });
+            return Err(if was_used {
+                ReplyRefusal::AlreadySettled
+            } else {
+                ReplyRefusal::UnknownToken
+            });
         };
         if ask.deadline_us <= now.monotonic_us {
             return Err(ReplyRefusal::TooLate);
@@ -201,13 +215,13 @@ impl Engine {
         &mut self,
         now: Now,
         token: &ReplyToken,
-        resolution: Resolution,
+        resolution: &Resolution,
         decided_by: DecidedBy,
         out: &mut Vec<Output>,
     ) {
         let Some(ask) = self.asks.remove(token) else { return };
         self.use_up(token);
-        if resolution == Resolution::Accept
+        if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
             session.order.accept(Grant::for_any_tool());
@@ -223,7 +237,7 @@ impl Engine {
             resolution: resolution.clone(),
             decided_by: decided_by.clone(),
         });
-        self.tell_settled(now, &ask, token, &resolution, decided_by, out);
+        self.tell_settled(now, &ask, token, resolution, decided_by, out);
     }
 
     /// The notice of ruling 18.
@@ -278,7 +292,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         if self.asks.get(token).is_some_and(|ask| ask.agent == agent) {
-            self.settle(now, token, Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+            self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         }
     }
 
@@ -294,10 +308,14 @@ impl Engine {
             ask.session == session
                 && agent_id.is_none_or(|agent| ask.event.envelope.producer.agent_id == agent)
         };
-        let tokens: Vec<ReplyToken> =
-            self.asks.iter().filter(|(_, ask)| is_meant(ask)).map(|(token, _)| token.clone()).collect();
+        let tokens: Vec<ReplyToken> = self
+            .asks
+            .iter()
+            .filter(|(_, ask)| is_meant(ask))
+            .map(|(token, _)| token.clone())
+            .collect();
         for token in tokens {
-            self.settle(now, &token, Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+            self.settle(now, &token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         }
     }
 
@@ -328,7 +346,8 @@ impl Member {
     /// Whether the person behind this listener can answer such a question.
     pub(super) fn can_answer(&self, is_confirmation: bool) -> bool {
         let terms = &self.wish.terms;
-        let is_able = if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
+        let is_able =
+            if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
         is_able && self.may_reply
     }
 }

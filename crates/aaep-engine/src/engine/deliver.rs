@@ -15,8 +15,8 @@ use crate::member::{Progressed, words_of};
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
     pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
-        let ends_critically = entry.is_urgent
-            && entry.event.event_type().core().is_some_and(CoreType::is_terminal);
+        let ends_critically =
+            entry.is_urgent && entry.event.event_type().core().is_some_and(CoreType::is_terminal);
         let Engine { audiences, members, due, primary, .. } = self;
         for audience in audiences.values_mut() {
             let begin = audience.take(entry);
@@ -131,7 +131,8 @@ fn tell_urgent(
     }
     for at in begin..audience.end() {
         let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else { continue };
-        let held = if ends_critically { member.cursor.held_of(unit.session, audience, at) } else { 0 };
+        let held =
+            if ends_critically { member.cursor.held_of(unit.session, audience, at) } else { 0 };
         let frame = if held > 0 && audience.terms.understands_our_extension() {
             let mut event = (*unit.event).clone();
             Delivery { held_back: Some(held), ..Delivery::new() }.put_on(&mut event);

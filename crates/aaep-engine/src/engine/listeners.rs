@@ -36,7 +36,9 @@ impl Engine {
             able.supports_clarification_reply = able.supports_clarification_reply.map(|_| false);
         }
         match terms::negotiate(&self.config.offer, door, active, &request, id.clone()) {
-            Err(message) => out.push(Output::Rejected { listener: None, message: Box::new(message) }),
+            Err(message) => {
+                out.push(Output::Rejected { listener: None, message: Box::new(message) });
+            }
             Ok((message, granted)) => {
                 let wish = self.share(Wish { asked: request.capabilities.clone(), terms: granted });
                 let listener = self.add(id, (principal, may_reply), wish);
@@ -133,7 +135,8 @@ impl Engine {
             let change = state_changed(known.clone(), &known, Some(summary));
             let mut event = Event::new(envelope, change);
             if let Some(last) = missing {
-                let gap = Gap { after_event_id: Some(last.clone()), missed: None, other: Object::new() };
+                let gap =
+                    Gap { after_event_id: Some(last.clone()), missed: None, other: Object::new() };
                 Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
             }
             let Some(Some(member)) = self.members.get(listener as usize) else { return };

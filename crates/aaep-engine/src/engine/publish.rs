@@ -26,10 +26,8 @@ impl Engine {
             event.insert("session_id".to_owned(), text(self.ids.session().as_str()));
         }
         let core = event.get("type").and_then(|it| it.as_str()).and_then(CoreType::known);
-        let is_question = matches!(
-            core,
-            Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)
-        );
+        let is_question =
+            matches!(core, Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification));
         if is_question && !event.contains_key("reply_token") {
             event.insert("reply_token".to_owned(), text(self.ids.reply_token().as_str()));
         }
@@ -46,7 +44,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn publish(&mut self, now: Now, agent: AgentKey, event: Event, out: &mut Vec<Output>) {
+    pub(super) fn publish(
+        &mut self,
+        now: Now,
+        agent: AgentKey,
+        event: Event,
+        out: &mut Vec<Output>,
+    ) {
         let event_id = event.envelope.event_id.clone();
         match self.admit(agent, &event) {
             Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
@@ -148,8 +152,9 @@ impl Engine {
             }
             _ => event,
         };
-        let is_urgent = event.is_critical() || aaep::extension::Delivery::of(&event)
-            .is_some_and(|delivery| delivery.resolution.is_some());
+        let is_urgent = event.is_critical()
+            || aaep::extension::Delivery::of(&event)
+                .is_some_and(|delivery| delivery.resolution.is_some());
         let event = Arc::new(event);
         match asked {
             Some((token, timeout)) => self.ask(now, session, &event, (token, timeout), out),
@@ -168,14 +173,13 @@ impl Engine {
     ) {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.last_us = session.last_us.max(event.envelope.timestamp.unix_us());
-        let entry =
-            Entry {
-                order: self.next_order,
-                session: key,
-                event: Arc::clone(&event),
-                sequence_number: session.next_number,
-                is_urgent,
-            };
+        let entry = Entry {
+            order: self.next_order,
+            session: key,
+            event: Arc::clone(&event),
+            sequence_number: session.next_number,
+            is_urgent,
+        };
         self.next_order += 1;
         session.next_number += 1;
         self.event_ids.insert(event.envelope.event_id.clone());
@@ -299,9 +303,9 @@ fn leaves_waiting(change: &StateChanged) -> bool {
 
 /// The moment as a timestamp, never before the last one of the session.
 fn stamp(now: Now, last_us: i64) -> Timestamp {
-    let unix_us = now.unix_us.max(last_us);
+    let at_us = now.unix_us.max(last_us);
     // Rounded up to a millisecond, so that it is not before the last one either.
-    let unix_ms = unix_us.div_euclid(1000) + i64::from(unix_us.rem_euclid(1000) > 0);
+    let millisecond = at_us.div_euclid(1000) + i64::from(at_us.rem_euclid(1000) > 0);
     let epoch = || Timestamp::from_unix_ms(0).expect("the beginning of 1970 is a moment");
-    Timestamp::from_unix_ms(unix_ms).unwrap_or_else(epoch)
+    Timestamp::from_unix_ms(millisecond).unwrap_or_else(epoch)
 }

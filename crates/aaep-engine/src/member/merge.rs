@@ -27,7 +27,11 @@ pub(super) struct Told {
 }
 
 /// The next event, starting with the unit at the cursor; `None` if there is nothing to say of it.
-pub(super) fn next(cursor: &mut Cursor, audience: &Audience, primary: &LanguageTag) -> Option<Told> {
+pub(super) fn next(
+    cursor: &mut Cursor,
+    audience: &Audience,
+    primary: &LanguageTag,
+) -> Option<Told> {
     let at = cursor.at;
     let unit = audience.unit(at)?;
     match unit.kind {
@@ -181,7 +185,8 @@ fn sum_up(
     let count = started.len();
     started.sort_unstable();
     started.dedup();
-    let text = format!("{count} tools started and {finished} finished well: {}.", started.join(", "));
+    let text =
+        format!("{count} tools started and {finished} finished well: {}.", started.join(", "));
     let summary = ProgressUpdated {
         progress: Progress {
             percent: None,

@@ -34,7 +34,7 @@ impl StreamOrder {
     pub const MAX_SESSIONS: usize = 32_768;
 
     /// About how much memory all sessions together may take.
-    pub const MAX_BYTES: usize = 64 * 1024 * 1024;
+    pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 
     /// The order of a stream of which nothing was read.
     pub fn new() -> Self {

@@ -2,8 +2,8 @@
 //!
 //! A view is written straight from the event, so nothing is copied to choose its words.
 
-use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::envelope::{Envelope, LocalizationHints, Verbosity};
 use crate::event::Event;
@@ -28,7 +28,13 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// The event in its own language and of normal length.
     pub fn new(event: &'a Event) -> Self {
-        View { event, verbosity: Verbosity::Normal, language: None, hints: None, sequence_number: None }
+        View {
+            event,
+            verbosity: Verbosity::Normal,
+            language: None,
+            hints: None,
+            sequence_number: None,
+        }
     }
 
     /// The text of a field in the view's language, if there is one.
@@ -93,12 +99,11 @@ pub(super) fn write_event<S: Serializer>(
     optional(&mut map, "localization_hints", hints)?;
     optional(&mut map, "correlation_id", correlation_id.as_ref())?;
     other.iter().try_for_each(|(key, value)| map.field(key, value))?;
-    match view {
-        Some(view) => event.payload.write(&mut Chosen { view, map: &mut map })?,
-        None => {
-            event.payload.write(&mut map)?;
-            event.variants.iter().try_for_each(|it| map.field(it.key(), &it.text))?;
-        }
+    if let Some(view) = view {
+        event.payload.write(&mut Chosen { view, map: &mut map })?;
+    } else {
+        event.payload.write(&mut map)?;
+        event.variants.iter().try_for_each(|it| map.field(it.key(), &it.text))?;
     }
     optional(&mut map, "extensions", event.extensions.as_ref())?;
     map.end()
