@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod capture;
+mod engine;
 mod sample;
 mod table;
 mod timing;
@@ -24,10 +25,13 @@ struct Arguments {
 enum Command {
     /// How fast messages are read and validated.
     Validate(validate::Options),
+    /// What shaping events costs, by audiences and listeners.
+    Engine(engine::Options),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Validate(options) => validate::run(&options),
+        Command::Engine(options) => engine::run(&options),
     }
 }

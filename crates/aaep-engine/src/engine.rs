@@ -101,7 +101,6 @@ pub(crate) struct Member {
     pub(crate) principal: Principal,
     pub(crate) may_reply: bool,
     pub(crate) presence: Presence,
-    pub(crate) audience: AudienceKey,
     pub(crate) wish: Arc<Wish>,
     pub(crate) limits: Option<Box<Limits>>,
     pub(crate) cursor: Cursor,
@@ -114,6 +113,15 @@ pub(crate) struct Member {
 pub(crate) struct Wish {
     pub(crate) asked: Capabilities,
     pub(crate) terms: Terms,
+    /// The audience that these terms belong to.
+    pub(crate) audience: AudienceKey,
+}
+
+impl Wish {
+    pub(crate) fn new(asked: Capabilities, terms: Terms) -> Self {
+        let audience = terms.audience_key();
+        Wish { asked, terms, audience }
+    }
 }
 
 /// The rules of AAEP at work.

@@ -40,7 +40,7 @@ use crate::order::{OrderViolation, StreamOrder};
 use crate::terms::Terms;
 use asks::{Asks, Coming};
 use doubt::Doubts;
-use handshake::{Held, Standing};
+use handshake::Standing;
 use rate::Rate;
 use seen::{Seen, Sight};
 use sessions::{Sessions, is_made};
@@ -137,9 +137,13 @@ impl Listener {
     }
 
     /// The connection broke, with or without a word (§5.8). Questions stay open until their time is
-    /// over. What comes next may follow a hole, so nobody is accused of the order around it.
+    /// over. What comes next may follow a hole, so nobody is accused of the order around it. A change
+    /// of terms that was not answered yet has to be asked for again.
     pub fn interrupted(&mut self) {
         self.order = StreamOrder::new();
+        if let Standing::Holds(held) = &mut self.standing {
+            held.changing = None;
+        }
     }
 
     /// The questions that wait for the person, by token.
@@ -310,7 +314,9 @@ impl Listener {
                     && is_after(event, &ask.event, is_paced)
             };
             let gone = self.asks.withdraw(is_meant, &WhyWithdrawn::WentOn, &mut out.changes);
-            gone.iter().for_each(|token| self.suppose_accepted(token));
+            for token in &gone {
+                self.suppose_accepted(token);
+            }
             return;
         }
         self.open_ask(now, event, size, out);
@@ -331,12 +337,7 @@ impl Listener {
         if matches!(self.standing, Standing::Over) {
             return;
         }
-        let can_reply = match &self.standing {
-            Standing::Holds(Held { granted: Some(granted), .. }) => {
-                can_answer(Some(&granted.terms), event)
-            }
-            _ => true,
-        };
+        let can_reply = can_answer(self.terms(), event);
         let coming = self.asks.ask(now, (event, size), can_reply, &mut out.changes);
         if coming == Some(Coming::TokenReused) {
             out.wrong(ListenerViolation::TokenReused(token.clone()));

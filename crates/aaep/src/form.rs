@@ -1,5 +1,7 @@
 //! Strings of a fixed form, parsed once into types that cannot hold a wrong one.
 //!
+//! They are shared, not copied, when cloned: ids go into many tables.
+//!
 //! `form!` declares such a type from a checking function and the pattern that says the same in a
 //! JSON Schema; a property test holds the two together.
 
@@ -30,7 +32,7 @@ macro_rules! form {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(Box<str>);
+        pub struct $name(std::sync::Arc<str>);
 
         impl $name {
             /// Parses the string, or says what was expected.

@@ -75,7 +75,7 @@ impl Engine {
     pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let Engine { audiences, members, primary, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get_mut(&member.audience) else { return };
+        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
         let due_us = advance(member, listener, audience, now, primary, out);
         match due_us {
             Some(at) => self.set_due(listener, at),

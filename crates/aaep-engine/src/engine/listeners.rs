@@ -14,7 +14,7 @@ use crate::clock::Now;
 use crate::frame::encode;
 use crate::io::{Output, Principal};
 use crate::member::{Cursor, Limits};
-use crate::terms::{self, Door, Terms};
+use crate::terms::{self, Door};
 
 impl Engine {
     pub(super) fn subscribe(
@@ -40,7 +40,7 @@ impl Engine {
                 out.push(Output::Rejected { listener: None, message: Box::new(message) });
             }
             Ok((message, granted)) => {
-                let wish = self.share(Wish { asked: request.capabilities.clone(), terms: granted });
+                let wish = self.share(Wish::new(request.capabilities.clone(), granted));
                 let listener = self.add(id, (principal, may_reply), wish);
                 out.push(Output::Accepted { listener, message: Box::new(message) });
                 self.begin(now, listener, resume_from, out);
@@ -74,7 +74,7 @@ impl Engine {
     ) -> bool {
         let Engine { audiences, members, sessions, primary, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
-        let Some(audience) = audiences.get(&member.audience) else { return false };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return false };
         let is_limited = member.limits.is_some();
         let urgent = member.cursor.rewind(last, is_limited, audience).or_else(|| {
             let mut history = sessions.values().flat_map(|session| &session.history);
@@ -150,7 +150,7 @@ impl Engine {
     fn remember(&mut self, listener: ListenerKey, id: &EventId) {
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get(&member.audience) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
         let at = if member.limits.is_some() { member.cursor.at } else { audience.end() };
         member.cursor.remember_at(id, at);
     }
@@ -193,7 +193,7 @@ impl Engine {
             }
             Ok((message, granted, asked)) => {
                 out.push(Output::Accepted { listener, message: Box::new(message) });
-                let wish = self.share(Wish { asked, terms: granted });
+                let wish = self.share(Wish::new(asked, granted));
                 self.move_to(listener, wish);
                 self.forget_unable(listener);
                 self.ask_late(now, listener, out);
@@ -217,10 +217,10 @@ impl Engine {
     fn move_to(&mut self, listener: ListenerKey, wish: Arc<Wish>) {
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
         let presence = member.presence;
-        let old_key = member.audience.clone();
-        let key = wish.terms.audience_key();
+        let old_key = member.wish.audience.clone();
+        let key = wish.audience.clone();
         let rate = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
-        self.audience(&wish.terms);
+        self.audience(&wish);
         self.leave_audience_but_stay(listener, presence);
         let Engine { audiences, members, .. } = self;
         if let Some(Some(member)) = members.get_mut(listener as usize) {
@@ -229,7 +229,6 @@ impl Engine {
             {
                 member.cursor = member.cursor.carry_over(old, new);
             }
-            member.audience = key;
             member.wish = wish;
             match (&mut member.limits, rate) {
                 (Some(limits), (rate, pace)) if rate.is_some() || pace.is_some() => {
@@ -288,7 +287,7 @@ impl Engine {
         let known = last_event_id.is_some_and(|last| self.rewind(now, listener, last, out));
         if !known {
             if let Some(Some(member)) = self.members.get_mut(listener as usize)
-                && let Some(audience) = self.audiences.get(&member.audience)
+                && let Some(audience) = self.audiences.get(&member.wish.audience)
             {
                 member.cursor = Cursor::at_end(audience);
             }
@@ -324,7 +323,7 @@ impl Engine {
         self.join_audience(listener, Presence::Here);
         let Engine { audiences, members, primary, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get(&member.audience) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
         if member.cursor.fell_behind(audience).is_some() {
             member.cursor = Cursor::at_end(audience);
             self.sum_up(now, listener, None, out);
@@ -366,13 +365,12 @@ impl Engine {
         (principal, may_reply): (Principal, bool),
         wish: Arc<Wish>,
     ) -> ListenerKey {
-        let end = self.audience(&wish.terms).end();
+        let end = self.audience(&wish).end();
         let member = Member {
             id: id.clone(),
             principal,
             may_reply,
             presence: Presence::Here,
-            audience: wish.terms.audience_key(),
             limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
             wish,
             cursor: Cursor::starting_at(end),
@@ -389,10 +387,10 @@ impl Engine {
     }
 
     /// The audience of these terms; made, with what the sessions had so far, if there is none.
-    fn audience(&mut self, terms: &Terms) -> &mut Audience {
-        let key = terms.audience_key();
-        if !self.audiences.contains_key(&key) {
-            let mut audience = Audience::new(terms.clone(), fingerprint(&key));
+    fn audience(&mut self, wish: &Wish) -> &mut Audience {
+        let key = &wish.audience;
+        if !self.audiences.contains_key(key) {
+            let mut audience = Audience::new(wish.terms.clone(), fingerprint(key));
             let mut entries: Vec<_> =
                 self.sessions.values().flat_map(|session| session.history.iter()).collect();
             entries.sort_by_key(|entry| entry.order);
@@ -401,13 +399,13 @@ impl Engine {
             }
             self.audiences.insert(key.clone(), audience);
         }
-        self.audiences.get_mut(&key).expect("it was just made")
+        self.audiences.get_mut(key).expect("it was just made")
     }
 
     fn join_audience(&mut self, listener: ListenerKey, presence: Presence) {
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get(listener as usize) else { return };
-        let Some(audience) = audiences.get_mut(&member.audience) else { return };
+        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
         audience.listeners.members.insert(listener);
         if presence == Presence::Here {
             if member.limits.is_none() {
@@ -424,7 +422,7 @@ impl Engine {
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
         member.presence = presence;
-        let Some(audience) = audiences.get_mut(&member.audience) else { return };
+        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
         if let Some(at) = audience.listeners.unlimited.iter().position(|it| *it == listener) {
             audience.listeners.unlimited.swap_remove(at);
             // Whoever takes everything as it comes has had everything up to now.
@@ -442,7 +440,7 @@ impl Engine {
         };
         self.leave_audience_but_stay(listener, presence);
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        let key = member.audience.clone();
+        let key = member.wish.audience.clone();
         self.leave_for_good(listener, &key);
     }
 

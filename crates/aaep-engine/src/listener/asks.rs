@@ -23,9 +23,11 @@ pub const MAX_OPEN_ASKS: usize = 256;
 pub const MAX_OPEN_ASK_BYTES: usize = 16 * 1024 * 1024;
 /// How many questions that closed without an answer from here are remembered.
 pub const MAX_CLOSED_ASKS: usize = 4096;
-/// How many answers are remembered. When that is full, nothing is answered until some are old.
-pub const MAX_ANSWERED: usize = 65_536;
-/// How long an answer is remembered after the question's own time (§6.2.2 keeps tokens apart so long).
+/// How many answers are remembered. When that is full, those that are old enough are forgotten; if
+/// none is, nothing more is answered.
+pub const MAX_ANSWERED: usize = 32_768;
+/// How long an answer is remembered at least after the question's own time: until then the question
+/// might come again (§6.2.2 keeps tokens apart so long).
 pub const ANSWERED_KEPT_SECONDS: u64 = 86_400;
 
 /// How long a word of a newer version may be to be remembered.
@@ -93,6 +95,7 @@ impl From<Closed> for CannotReply {
 
 #[derive(Debug)]
 struct Past {
+    session_id: SessionId,
     /// The event that asked; none if only the outcome was heard.
     event_id: Option<EventId>,
     closed: Closed,
@@ -124,8 +127,6 @@ pub(super) struct Asks {
     past: BTreeMap<ReplyToken, Past>,
     oldest_past: VecDeque<ReplyToken>,
     answered: BTreeMap<ReplyToken, Answered>,
-    /// When the first of the answers may be forgotten.
-    answered_until_us: u64,
 }
 
 impl Asks {
@@ -145,21 +146,23 @@ impl Asks {
         if ask.deadline_us <= now.monotonic_us {
             return Err(CannotReply::Expired);
         }
-        if self.answered.len() >= MAX_ANSWERED {
+        let is_kept = |answered: &Answered| answered.until_us > now.monotonic_us;
+        if self.answered.len() >= MAX_ANSWERED && self.answered.values().all(is_kept) {
             return Err(CannotReply::TooManyAnswered);
         }
         Ok(ask)
     }
 
     /// A person answered. From here on the token is used up, whatever becomes of the reply.
-    pub(super) fn answer(&mut self, token: &ReplyToken) {
+    pub(super) fn answer(&mut self, now: Now, token: &ReplyToken) {
         let Some(ask) = self.take(token) else { return };
+        if self.answered.len() >= MAX_ANSWERED {
+            self.answered.retain(|_, answered| answered.until_us > now.monotonic_us);
+        }
         let until_us = ask.deadline_us.saturating_add(ANSWERED_KEPT_SECONDS * SECOND_US);
         let event_id = ask.event.envelope.event_id.clone();
         let answered =
             Answered { event_id, session_id: ask.session_id, until_us, is_resolved: false };
-        let first = if self.answered.is_empty() { u64::MAX } else { self.answered_until_us };
-        self.answered_until_us = first.min(until_us);
         self.answered.insert(token.clone(), answered);
     }
 
@@ -172,16 +175,13 @@ impl Asks {
         changes: &mut Vec<Change>,
     ) -> Option<Coming> {
         let (token, timeout_seconds) = question(&event.payload)?;
-        if let Some(known) = self.asked_by(token) {
-            if known.is_none_or(|id| *id == event.envelope.event_id) {
-                return Some(Coming::Known);
-            }
-            if self.open.contains_key(token) {
+        if let Some(coming) = self.known(token, event) {
+            if coming == Coming::TokenReused && self.open.contains_key(token) {
                 let why = WhyWithdrawn::TokenReused;
                 self.close(token, Closed::Withdrawn(why.clone()));
                 changes.push(Change::AskWithdrawn { reply_token: token.clone(), why });
             }
-            return Some(Coming::TokenReused);
+            return Some(coming);
         }
         self.make_room(size, changes);
         self.opened += 1;
@@ -226,7 +226,8 @@ impl Asks {
         } else if !self.past.contains_key(token) {
             // Someone who is not asked is told of the outcome too (ruling 18).
             let closed = closed_by(resolution);
-            self.remember(token.clone(), Past { event_id: None, closed });
+            let past = Past { session_id: session.clone(), event_id: None, closed };
+            self.remember(token.clone(), past);
         }
         true
     }
@@ -273,7 +274,7 @@ impl Asks {
         }
     }
 
-    /// Closes what nobody answered in time, and forgets answers that nobody can ask for again.
+    /// Closes what nobody answered in time.
     pub(super) fn tick(&mut self, now: Now, changes: &mut Vec<Change>) {
         let is_due = |ask: &&OpenAsk| ask.deadline_us <= now.monotonic_us;
         let mut due: Vec<_> = self.open.values().filter(is_due).collect();
@@ -283,11 +284,6 @@ impl Asks {
             self.close(&token, Closed::Expired);
             changes.push(Change::AskExpired { reply_token: token });
         }
-        if self.answered_until_us <= now.monotonic_us {
-            self.answered.retain(|_, answered| answered.until_us > now.monotonic_us);
-            let first = self.answered.values().map(|answered| answered.until_us).min();
-            self.answered_until_us = first.unwrap_or(u64::MAX);
-        }
     }
 
     /// When the next question expires.
@@ -295,12 +291,22 @@ impl Asks {
         self.open.values().map(|ask| ask.deadline_us).min()
     }
 
-    /// By which event a token was asked: none if it is new, an empty some if only settled.
-    fn asked_by(&self, token: &ReplyToken) -> Option<Option<&EventId>> {
-        let open = self.open.get(token).map(|ask| Some(&ask.event.envelope.event_id));
-        let answered = || self.answered.get(token).map(|answered| Some(&answered.event_id));
-        let past = || self.past.get(token).map(|past| past.event_id.as_ref());
-        open.or_else(answered).or_else(past)
+    /// Whether a token is known, and if so whether by another event than this one. Of some only the
+    /// outcome is known; then this may be the event, unless another session told the outcome.
+    fn known(&self, token: &ReplyToken, event: &Event) -> Option<Coming> {
+        let asked_by = if let Some(ask) = self.open.get(token) {
+            Some(&ask.event.envelope.event_id)
+        } else if let Some(answered) = self.answered.get(token) {
+            Some(&answered.event_id)
+        } else {
+            let past = self.past.get(token)?;
+            if past.event_id.is_none() && past.session_id != event.envelope.session_id {
+                return None;
+            }
+            past.event_id.as_ref()
+        };
+        let is_same = asked_by.is_none_or(|id| *id == event.envelope.event_id);
+        Some(if is_same { Coming::Known } else { Coming::TokenReused })
     }
 
     fn make_room(&mut self, size: usize, changes: &mut Vec<Change>) {
@@ -317,7 +323,8 @@ impl Asks {
     fn close(&mut self, token: &ReplyToken, closed: Closed) {
         let Some(ask) = self.take(token) else { return };
         let event_id = Some(ask.event.envelope.event_id.clone());
-        self.remember(token.clone(), Past { event_id, closed });
+        let past = Past { session_id: ask.session_id, event_id, closed };
+        self.remember(token.clone(), past);
     }
 
     fn take(&mut self, token: &ReplyToken) -> Option<OpenAsk> {

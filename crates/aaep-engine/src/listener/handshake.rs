@@ -29,9 +29,9 @@ pub(super) enum Standing {
     #[default]
     New,
     /// A request waits for its answer.
-    Asked(Wanted),
+    Asked(Box<Wanted>),
     /// The subscription holds.
-    Holds(Held),
+    Holds(Box<Held>),
     /// It is over.
     Over,
 }

@@ -109,7 +109,7 @@ impl Listener {
             other: Object::new(),
         };
         refuse_malformed(aaep::check(&reply))?;
-        self.asks.answer(token);
+        self.asks.answer(now, token);
         self.order.observe(&Message::ConfirmationReply(Box::new(reply.clone())));
         Ok(reply)
     }
@@ -140,7 +140,7 @@ impl Listener {
             other: Object::new(),
         };
         refuse_malformed(aaep::check(&reply))?;
-        self.asks.answer(token);
+        self.asks.answer(now, token);
         Ok(reply)
     }
 

@@ -172,10 +172,13 @@ impl Session {
 
     /// §3.2.5, among the events that keep their order: critical ones may have overtaken the others.
     fn check_time(&mut self, event: &Event) -> Vec<ListenerViolation> {
+        if is_made(event) {
+            return Vec::new();
+        }
         let at_us = event.envelope.timestamp.unix_us();
         let last = if event.is_critical() { &mut self.urgent_us } else { &mut self.calm_us };
         let last_us = std::mem::replace(last, at_us.max(*last));
-        if is_made(event) || at_us >= last_us {
+        if at_us >= last_us {
             return Vec::new();
         }
         let session_id = self.session_id.clone();
@@ -205,7 +208,7 @@ impl Session {
     fn take(&mut self, event: &Event, changes: &mut Vec<Change>) {
         let at_us = event.envelope.timestamp.unix_us();
         match &event.payload {
-            Payload::StateChanged(changed) => self.enter(&changed.to_state, at_us, changes),
+            Payload::StateChanged(state) => self.enter(&state.to_state, at_us, changes),
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
                 self.enter(state::AWAITING_INPUT, at_us, changes);
             }

@@ -2,7 +2,8 @@
 //! (§5.2, §5.7, §5.8).
 
 use aaep::handshake::{
-    SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest,
+    SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
+    SubscriptionRequest,
 };
 use aaep::{Capabilities, Code, Message, Object, ReasonName, Severity, SubscriptionId, Violation};
 
@@ -42,7 +43,7 @@ impl Listener {
         };
         refuse_malformed(aaep::check(&request))?;
         let version = self.config.version.clone();
-        self.standing = Standing::Asked(Wanted { version, capabilities });
+        self.standing = Standing::Asked(Box::new(Wanted { version, capabilities }));
         Ok(request)
     }
 
@@ -50,7 +51,7 @@ impl Listener {
     /// be broken. Questions can be answered if the stream has an id to answer on.
     pub fn without_handshake(&mut self, id: Option<SubscriptionId>) {
         let held = Held { id, granted: None, changing: None, before: None };
-        self.standing = Standing::Holds(held);
+        self.standing = Standing::Holds(Box::new(held));
         self.asks.allow(|_| true);
     }
 
@@ -106,18 +107,8 @@ impl Listener {
     pub(super) fn take_message(&mut self, now: Now, message: Message, out: &mut Received) {
         match &message {
             Message::SubscriptionAccepted(accepted) => self.accepted(now, accepted, out),
-            Message::SubscriptionRejected(rejected) => match &self.standing {
-                Standing::Asked(_) | Standing::Holds(Held { changing: Some(_), .. }) => {
-                    self.end(HowEnded::Rejected(rejected.clone()), &mut out.changes);
-                }
-                _ => out.wrong(ListenerViolation::Unexpected("subscription.rejected")),
-            },
-            Message::SubscriptionClose(close) => {
-                if self.is_ours(&close.subscription_id, "subscription.close", out) {
-                    let how = HowEnded::ClosedByProducer(close.reason_message.clone());
-                    self.end(how, &mut out.changes);
-                }
-            }
+            Message::SubscriptionRejected(rejected) => self.rejected(rejected, out),
+            Message::SubscriptionClose(close) => self.closed(close, out),
             Message::SubscriptionRequest(_) => {
                 out.wrong(ListenerViolation::Unexpected("subscription.request"));
             }
@@ -136,15 +127,20 @@ impl Listener {
     }
 
     fn accepted(&mut self, now: Now, accepted: &SubscriptionAccepted, out: &mut Received) {
-        let (wanted, before) = match &self.standing {
-            Standing::Asked(wanted) => (wanted.clone(), None),
-            Standing::Holds(Held { granted: Some(granted), changing: Some(changing), .. }) => {
-                let version = granted.wanted.version.clone();
-                let until_us = now.monotonic_us.saturating_add(IN_FLIGHT_US);
-                let before = Some((granted.terms.clone(), until_us));
-                (Wanted { version, capabilities: changing.clone() }, before)
+        let awaited = match &self.standing {
+            Standing::Asked(wanted) => Some(((**wanted).clone(), None)),
+            Standing::Holds(held) => {
+                held.changing.clone().zip(held.granted.as_ref()).map(|(capabilities, granted)| {
+                    let version = granted.wanted.version.clone();
+                    let until_us = now.monotonic_us.saturating_add(IN_FLIGHT_US);
+                    let before = (granted.terms.clone(), until_us);
+                    (Wanted { version, capabilities }, Some(before))
+                })
             }
-            _ => return out.wrong(ListenerViolation::Unexpected("subscription.accepted")),
+            Standing::New | Standing::Over => None,
+        };
+        let Some((wanted, before)) = awaited else {
+            return out.wrong(ListenerViolation::Unexpected("subscription.accepted"));
         };
         let id = &accepted.subscription_id;
         if before.is_some() && !self.is_ours(id, "subscription.accepted", out) {
@@ -156,10 +152,31 @@ impl Listener {
         self.sessions.forget_numbers();
         let terms = granted.terms.clone();
         self.asks.allow(|event| can_answer(Some(&terms), event));
-        let id = Some(id.clone());
-        self.standing =
-            Standing::Holds(Held { id, granted: Some(granted), changing: None, before });
+        let held = Held { id: Some(id.clone()), granted: Some(granted), changing: None, before };
+        self.standing = Standing::Holds(Box::new(held));
         out.changes.push(Change::TermsChanged);
+    }
+
+    /// A refusal counts only where something was asked: it names no subscription.
+    fn rejected(&mut self, rejected: &SubscriptionRejected, out: &mut Received) {
+        let is_awaited = match &self.standing {
+            Standing::Asked(_) => true,
+            Standing::Holds(held) => held.changing.is_some(),
+            Standing::New | Standing::Over => false,
+        };
+        if is_awaited {
+            let how = HowEnded::Rejected(Box::new(rejected.clone()));
+            self.end(how, &mut out.changes);
+        } else {
+            out.wrong(ListenerViolation::Unexpected("subscription.rejected"));
+        }
+    }
+
+    fn closed(&mut self, close: &SubscriptionClose, out: &mut Received) {
+        if self.is_ours(&close.subscription_id, "subscription.close", out) {
+            let how = HowEnded::ClosedByProducer(close.reason_message.clone());
+            self.end(how, &mut out.changes);
+        }
     }
 
     /// Whether a message is about this subscription; if not, that is said.
