@@ -30,6 +30,13 @@ const REMEMBERED: usize = 64;
 pub(crate) struct Cursor {
     /// Everything before was sent or is superfluous.
     pub(crate) at: u64,
+    /// What there is to remember; nothing for most, who take everything in order.
+    memory: Option<Box<Memory>>,
+}
+
+/// What has to be remembered of a listener that did not just take everything in order.
+#[derive(Debug, Default)]
+struct Memory {
     /// What was sent already of what comes after, because it was merged with earlier units.
     ahead: BTreeSet<u64>,
     /// The first state left of those that were folded and not told yet, by session and agent.
@@ -139,6 +146,7 @@ impl Cursor {
         loop {
             self.skip(audience);
             if self.at >= audience.end() {
+                self.forget(audience);
                 return Progressed::CaughtUp;
             }
             if let Some(limits) = limits.as_deref_mut() {
@@ -161,7 +169,7 @@ impl Cursor {
     fn skip(&mut self, audience: &Audience) {
         self.at = self.at.max(audience.first());
         while let Some(unit) = audience.unit(self.at) {
-            let was_told = unit.is_urgent || self.ahead.remove(&self.at) || self.is_text_told(unit);
+            let was_told = unit.is_urgent || self.take_ahead() || self.is_text_told(unit);
             if !was_told && !audience.is_withdrawn(self.at, unit) {
                 if !audience.is_superseded(self.at, unit) {
                     return;
@@ -176,63 +184,86 @@ impl Cursor {
         }
     }
 
+    /// Nothing is held: forgets what was remembered for the sake of what was.
+    fn forget(&mut self, audience: &Audience) {
+        let Some(memory) = &mut self.memory else { return };
+        memory.folded.clear();
+        if !memory.told_text.is_empty() {
+            let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, _)| key).collect();
+            memory.told_text.retain(|key, _| open.contains(key));
+        }
+        if memory.sent.is_empty() && memory.told_text.is_empty() && memory.ahead.is_empty() {
+            self.memory = None;
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        self.memory.get_or_insert_default()
+    }
+
+    /// Whether the unit here was told with an earlier one; then that needs not be remembered longer.
+    fn take_ahead(&mut self) -> bool {
+        let at = self.at;
+        self.memory.as_mut().is_some_and(|memory| memory.ahead.remove(&at))
+    }
+
+    /// Whether a unit was told with an earlier one.
+    fn is_ahead(&self, at: u64) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.ahead.contains(&at))
+    }
+
+    /// Up to where the text of an output was told already, under other terms.
+    fn told_up_to(&self, key: &TextKey) -> Option<u64> {
+        self.memory.as_ref()?.told_text.get(key).copied()
+    }
+
     /// Whether the text of a unit was told already, under other terms.
     fn is_text_told(&self, unit: &Unit) -> bool {
         let Payload::OutputStreaming(chunk) = &unit.event.payload else { return false };
-        if self.told_text.is_empty() || chunk.complete {
+        if self.memory.is_none() || chunk.complete {
             return false;
         }
         let end = chunk.position + chunk.chunk.chars().count() as u64;
-        self.told_text.get(&text_key(unit.session, chunk)).is_some_and(|told| end <= *told)
+        self.told_up_to(&text_key(unit.session, chunk)).is_some_and(|told| end <= told)
     }
 
     /// Continues under other terms: where the listener was with one audience, it is with another.
     /// Nothing is lost or repeated, not even a half-told sentence.
     pub(crate) fn carry_over(&self, old: &Audience, new: &Audience) -> Self {
-        let mut carried = Cursor { folded: self.folded.clone(), ..Cursor::default() };
-        let held = |at: &u64| {
-            old.unit(*at).is_some_and(|unit| !unit.is_urgent && !self.ahead.contains(at))
-        };
+        let held =
+            |at: &u64| old.unit(*at).is_some_and(|unit| !unit.is_urgent && !self.is_ahead(*at));
         let waiting: Vec<u64> = (self.at..old.end()).filter(held).collect();
-        let is_waiting = |order: u64| {
-            waiting.iter().any(|at| old.unit(*at).is_some_and(|unit| unit.order == order))
-        };
-        for (key, position) in old.held_texts() {
-            carried.told_text.insert(key, position);
-        }
+        let orders: BTreeSet<u64> =
+            waiting.iter().filter_map(|at| old.unit(*at)).map(|unit| unit.order).collect();
+        let mut told_text: BTreeMap<TextKey, u64> = old.held_texts().collect();
         for unit in waiting.iter().rev().filter_map(|at| old.unit(*at)) {
             if let Payload::OutputStreaming(chunk) = &unit.event.payload {
-                let told = self.told_text.get(&text_key(unit.session, chunk)).copied();
-                let begin = chunk.position.max(told.unwrap_or(0));
-                carried.told_text.insert(text_key(unit.session, chunk), begin);
+                let key = text_key(unit.session, chunk);
+                let begin = chunk.position.max(self.told_up_to(&key).unwrap_or(0));
+                told_text.insert(key, begin);
             }
         }
-        let is_text = |unit: &Unit| matches!(unit.event.payload, Payload::OutputStreaming(_));
         let is_open = |unit: &Unit| match &unit.event.payload {
             Payload::OutputStreaming(chunk) => {
                 let end = chunk.position + chunk.chunk.chars().count() as u64;
-                let key = text_key(unit.session, chunk);
-                carried.told_text.get(&key).is_some_and(|told| end > *told || chunk.complete)
+                let told = told_text.get(&text_key(unit.session, chunk));
+                told.is_some_and(|told| end > *told || chunk.complete)
             }
-            _ => is_waiting(unit.order),
+            _ => orders.contains(&unit.order),
         };
-        let begin = (new.first()..new.end()).find(|at| new.unit(*at).is_some_and(is_open));
-        carried.at = begin.unwrap_or(new.end());
-        let is_told = |at: &u64| {
-            new.unit(*at).is_some_and(|unit| {
-                !is_open(unit) && (!is_text(unit) || !carried.told_text.is_empty())
-            })
-        };
-        let told: Vec<u64> = (carried.at..new.end()).filter(is_told).collect();
-        carried.ahead.extend(told);
-        carried
+        let is_open_at = |at: &u64| new.unit(*at).is_some_and(is_open);
+        let at = (new.first()..new.end()).find(is_open_at).unwrap_or(new.end());
+        let ahead = (at..new.end()).filter(|at| !is_open_at(at)).collect();
+        let folded = self.memory.as_ref().map(|memory| memory.folded.clone()).unwrap_or_default();
+        let memory = Memory { ahead, folded, sent: VecDeque::new(), told_text };
+        Cursor { at, memory: Some(Box::new(memory)) }
     }
 
     /// Remembers the first state left of those that are folded into one.
     fn fold(&mut self, session: SessionKey, payload: &Payload, agent: &str) {
         if let Payload::StateChanged(StateChanged { from_state, .. }) = payload {
             let key = (session, Box::from(agent));
-            self.folded.entry(key).or_insert_with(|| from_state.as_str().into());
+            self.memory().folded.entry(key).or_insert_with(|| from_state.as_str().into());
         }
     }
 
@@ -240,7 +271,7 @@ impl Cursor {
     pub(crate) fn held_of(&self, session: SessionKey, audience: &Audience, before: u64) -> u64 {
         let is_held = |at: &u64| {
             audience.unit(*at).is_some_and(|unit| {
-                unit.session == session && !unit.is_urgent && !self.ahead.contains(at)
+                unit.session == session && !unit.is_urgent && !self.is_ahead(*at)
             })
         };
         (self.at.max(audience.first())..before).filter(is_held).count() as u64
@@ -248,10 +279,13 @@ impl Cursor {
 
     /// Remembers what was sent, for [`Cursor::rewind`].
     pub(crate) fn remember(&mut self, id: &EventId, units: Vec<u64>) {
-        if self.sent.len() == REMEMBERED {
-            self.sent.pop_front();
+        let at = self.at;
+        let sent = &mut self.memory().sent;
+        if sent.len() == REMEMBERED {
+            sent.pop_front();
         }
-        self.sent.push_back(Sent { id: id.clone(), units, at: self.at });
+        sent.reserve_exact(1);
+        sent.push_back(Sent { id: id.clone(), units, at });
     }
 
     /// Remembers an event that was made for this listener alone, who is at this position.
@@ -268,30 +302,31 @@ impl Cursor {
         is_limited: bool,
         audience: &Audience,
     ) -> Option<Vec<u64>> {
-        if let Some(found) = self.sent.iter().rposition(|sent| sent.id == *last) {
+        let is_last = |sent: &Sent| sent.id == *last;
+        let found = self.memory.as_ref().and_then(|memory| memory.sent.iter().rposition(is_last));
+        if let Some(found) = found {
+            let memory = self.memory.get_or_insert_default();
             if !is_limited {
-                self.at = self.sent[found].at;
-                self.sent.truncate(found + 1);
+                self.at = memory.sent[found].at;
+                memory.sent.truncate(found + 1);
                 return Some(Vec::new());
             }
-            let not_received = self.sent.drain(found + 1..).flat_map(|sent| sent.units);
-            let (urgent, held): (Vec<u64>, Vec<u64>) =
-                not_received.partition(|at| audience.unit(*at).is_some_and(|unit| unit.is_urgent));
+            let not_received = memory.sent.drain(found + 1..).flat_map(|sent| sent.units);
+            let is_urgent = |at: &u64| audience.unit(*at).is_some_and(|unit| unit.is_urgent);
+            let (urgent, held): (Vec<u64>, Vec<u64>) = not_received.partition(is_urgent);
             if let Some(first) = held.iter().min() {
                 // What lies between and was told stays told.
-                let told = (*first..self.at).filter(|at| !held.contains(at));
-                self.ahead.extend(told);
+                memory.ahead.extend((*first..self.at).filter(|at| !held.contains(at)));
                 self.at = self.at.min(*first);
             }
             for at in &held {
-                self.ahead.remove(at);
+                memory.ahead.remove(at);
             }
             return Some(urgent);
         }
         let at = audience.position_of(last)?;
         self.at = at + 1;
-        self.ahead.clear();
-        self.sent.clear();
+        self.memory = None;
         let is_urgent = |at: &u64| audience.unit(*at).is_some_and(|unit| unit.is_urgent);
         Some((self.at..audience.end()).filter(is_urgent).collect())
     }
@@ -301,7 +336,7 @@ impl Cursor {
         *self = Cursor::starting_at(audience.position_after(entry.order));
         if let Payload::OutputStreaming(chunk) = &entry.event.payload {
             let end = chunk.position + chunk.chunk.chars().count() as u64;
-            self.told_text.insert(text_key(entry.session, chunk), end);
+            self.memory().told_text.insert(text_key(entry.session, chunk), end);
         }
     }
 

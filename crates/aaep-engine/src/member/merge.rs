@@ -67,7 +67,7 @@ fn tell_state(
     primary: &LanguageTag,
 ) -> Option<Told> {
     let agent: Box<str> = unit.event.envelope.producer.agent_id.as_str().into();
-    let Some(from) = cursor.folded.remove(&(unit.session, agent)) else {
+    let Some(from) = cursor.memory().folded.remove(&(unit.session, agent)) else {
         return Some(tell(cursor, audience, unit, primary));
     };
     let Payload::StateChanged(change) = &unit.event.payload else {
@@ -114,14 +114,14 @@ fn join(cursor: &mut Cursor, audience: &Audience, primary: &LanguageTag) -> Told
         ..from.clone()
     };
     cursor.at += 1;
-    cursor.ahead.extend(joinable[1..].iter().copied());
+    cursor.memory().ahead.extend(joinable[1..].iter().copied());
     tell_merged(audience, last, chunk.into(), stands_for, joinable, primary)
 }
 
 /// How many characters of a chunk were told already, under other terms.
 fn told_chars(cursor: &Cursor, unit: &Unit) -> usize {
     let Payload::OutputStreaming(chunk) = &unit.event.payload else { return 0 };
-    let told = cursor.told_text.get(&text_key(unit.session, chunk)).copied().unwrap_or(0);
+    let told = cursor.told_up_to(&text_key(unit.session, chunk)).unwrap_or(0);
     usize::try_from(told.saturating_sub(chunk.position)).unwrap_or(0)
 }
 
@@ -141,7 +141,7 @@ fn joinable(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> {
             && following.language == chunk.language
             && following.content_type == chunk.content_type
             && chars <= MAX_JOINED_CHARS;
-        if !fits || cursor.ahead.contains(&at) {
+        if !fits || cursor.is_ahead(at) {
             break;
         }
         joinable.push(at);
@@ -157,7 +157,7 @@ fn waiting_tools(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> 
         if next.session != unit.session || next.is_urgent || audience.is_superseded(at, next) {
             continue;
         }
-        if !is_plain_tool(&next.kind) || cursor.ahead.contains(&at) {
+        if !is_plain_tool(&next.kind) || cursor.is_ahead(at) {
             break;
         }
         waiting.push(at);
@@ -203,7 +203,7 @@ fn sum_up(
     };
     let Some(last) = units.last() else { unreachable!("the unit at the cursor is one of them") };
     cursor.at += 1;
-    cursor.ahead.extend(waiting[1..].iter().copied());
+    cursor.memory().ahead.extend(waiting[1..].iter().copied());
     let stands_for = units.iter().map(|unit| unit.stands_for).sum();
     tell_merged(audience, last, summary.into(), stands_for, waiting, primary)
 }

@@ -322,3 +322,13 @@ fn no_question_opens_after_the_subscription_is_over() {
     heard_event(&got);
     assert_eq!(listener.open_asks().count(), 0);
 }
+
+#[test]
+fn a_question_before_the_handshake_cannot_be_answered_if_the_terms_then_forbid_it() {
+    let mut listener = Listener::new(config());
+    listener.request(able()).expect("a request");
+    listener.get(1, &confirmation("q", 60));
+    let honored = Capabilities { supports_confirmation_reply: Some(false), ..able() };
+    listener.get(2, &accepted(&honored));
+    assert_eq!(listener.accept(3, "q"), Err(CannotReply::NotAllowed(NotAllowed::Terms)));
+}

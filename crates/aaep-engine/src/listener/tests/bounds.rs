@@ -1,12 +1,14 @@
 //! Nothing grows without end, and no open question goes without a word.
 
+use aaep::Payload;
+use aaep::extension::{Delivery, Resolution};
+
 use super::*;
 use crate::listener::text::Texts;
 use crate::listener::{
     ANSWERED_KEPT_SECONDS, MAX_ANSWERED, MAX_CLOSED_ASKS, MAX_EVENT_IDS, MAX_OPEN_ASK_BYTES,
     MAX_OPEN_ASKS, MAX_SESSIONS, MAX_TEXT_BYTES, MAX_TEXTS, MAX_TEXTS_BYTES,
 };
-use aaep::Payload;
 
 /// Every bound holds.
 pub(super) fn is_within_bounds(listener: &Listener) -> bool {
@@ -73,13 +75,17 @@ fn sessions_with_an_open_question_are_kept_and_ended_ones_go_first() {
 #[test]
 fn a_text_that_is_too_long_is_cut_and_says_so() {
     let mut listener = listening();
-    let piece = "é".repeat(15_001);
-    for number in 0..20 {
-        listener.get(1, &chunk(number * 15_001, &piece, false));
+    let piece = "é…".repeat(7_501);
+    for number in 0..7 {
+        listener.get(1, &chunk(number * 15_002, &piece, false));
     }
     let text = listener.text(&session("1"), None).expect("a text");
     assert!(text.is_cut && text.text.len() <= MAX_TEXT_BYTES);
-    assert!(text.text.chars().all(|c| c == 'é'));
+    assert!(text.text.chars().all(|c| c == 'é' || c == '…'));
+    let before = text.text.len();
+    listener.get(2, &chunk(7 * 15_002, "e", true));
+    let text = listener.text(&session("1"), None).expect("a text");
+    assert_eq!((text.text.len(), text.is_complete), (before, true), "nothing follows a hole");
 }
 
 #[test]
@@ -108,17 +114,20 @@ fn complete_texts_are_forgotten_before_open_ones() {
 #[test]
 fn remembered_ids_and_closed_questions_are_bounded() {
     let mut listener = listening();
+    let mut event = heard_event(&listener.get(1, &progress(1))).clone();
     for number in 0..MAX_EVENT_IDS + 10 {
-        let event = with(progress(1), "event_id", format!("evt_n{number}"));
-        let event = with(event, "timestamp", moment(0));
-        listener.get(1, &event);
+        event.envelope.event_id = EventId::parse(&format!("evt_n{number}")).expect("id");
+        listener.seen.look(&event);
     }
     assert_eq!(listener.seen.len(), MAX_EVENT_IDS);
+    let settled = heard_event(&listener.get(1, &notice("q", "accept", "reply"))).clone();
+    let resolution = Delivery::of(&settled).and_then(|it| it.resolution).expect("an outcome");
     for number in 0..MAX_CLOSED_ASKS + 10 {
-        let mut event = notice(&number.to_string(), "accept", "reply");
-        event = with(event, "event_id", format!("evt_c{number}"));
-        listener.get(1, &event);
+        let reply_token = token(&number.to_string());
+        let resolution = Resolution { reply_token, ..resolution.clone() };
+        listener.asks.resolve(&session("1"), &resolution, &mut Vec::new());
     }
+    assert_eq!(listener.asks.sizes().1, MAX_CLOSED_ASKS);
     assert!(is_within_bounds(&listener));
 }
 

@@ -188,7 +188,15 @@ fn under_new_terms_numbers_may_begin_anywhere() {
 }
 
 #[test]
-fn a_session_whose_text_was_held_back_ends_without_complaint() {
+fn a_session_of_which_something_was_held_back_ends_without_complaint() {
+    let tool = event("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." }));
+    let mut listener = listening();
+    listener.get(1, &tool);
+    assert_eq!(codes(&listener.get(2, &completed())), ["tool_still_open"]);
+    let held = json!({ "agentvoice": { "held_back": 3 } });
+    let mut listener = listening();
+    listener.get(1, &tool);
+    assert_eq!(listener.get(2, &with(completed(), "extensions", held)).violations, []);
     let mut listener = listening();
     listener.get(1, &chunk(0, "One.", false));
     let held = json!({ "agentvoice": { "held_back": 3 } });

@@ -1,0 +1,343 @@
+//! Which replies count (§6.3.4, §6.5.5, rulings 12 to 15), and what an accept allows (ruling 17).
+
+#[path = "support.rs"]
+mod support;
+
+use aaep::SubscriptionId;
+use aaep::extension::DecidedBy;
+use aaep::reply::Response;
+use aaep_engine::order::OrderViolation;
+use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution};
+use serde_json::json;
+use support::*;
+
+/// A running session with an open confirmation, and two people who can answer it.
+fn asked() -> (World, Listener, Listener) {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let two = world.listen(2, everything());
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    (world, one, two)
+}
+
+/// A reply that did not count: nobody hears anything of it, and the question stays open.
+fn assert_ignored(world: &mut World, outputs: &[Output], why: ReplyRefusal) {
+    assert!(!replied(outputs));
+    assert_eq!(audited(outputs), Some(why));
+    let others =
+        outputs.iter().filter(|it| !matches!(it, Output::Replied { .. } | Output::Audit(_)));
+    assert_eq!(others.count(), 0, "{outputs:?}");
+    assert_eq!(world.engine.open_asks(), 1);
+}
+
+#[test]
+fn the_first_valid_reply_wins() {
+    let (mut world, one, two) = asked();
+    let outputs = world.confirm(&two, "rpl_1", "accept");
+    assert!(replied(&outputs));
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+    assert_eq!(world.engine.open_asks(), 0);
+    let late = world.confirm(&one, "rpl_1", "reject");
+    assert!(resolved(&late).is_empty());
+}
+
+#[test]
+fn a_second_reply_changes_nothing_and_learns_nothing_specific() {
+    let (mut world, one, two) = asked();
+    world.confirm(&one, "rpl_1", "reject");
+    for (who, decision) in [(&one, "accept"), (&two, "accept"), (&two, "reject")] {
+        let outputs = world.confirm(who, "rpl_1", decision);
+        assert_eq!(outputs.len(), 2, "{outputs:?}");
+        assert!(!replied(&outputs));
+        assert_eq!(audited(&outputs), Some(ReplyRefusal::AlreadySettled));
+    }
+    let unknown = world.confirm(&two, "rpl_never", "accept");
+    assert_eq!(unknown.len(), 2, "the same answer whatever the reason");
+    assert!(!replied(&unknown));
+    assert_eq!(audited(&unknown), Some(ReplyRefusal::UnknownToken));
+}
+
+#[test]
+fn a_reply_under_a_foreign_name_does_not_count() {
+    let (mut world, one, _) = asked();
+    let thief = Listener { principal: 99, ..one };
+    let outputs = world.confirm(&thief, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotYourSubscription);
+}
+
+#[test]
+fn a_reply_on_a_subscription_that_never_was_does_not_count() {
+    let (mut world, one, _) = asked();
+    let ghost = Listener { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one };
+    let outputs = world.confirm(&ghost, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotYourSubscription);
+}
+
+#[test]
+fn a_reply_on_a_subscription_that_was_closed_does_not_count() {
+    let (mut world, one, _) = asked();
+    world.close(&one);
+    let outputs = world.confirm(&one, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotYourSubscription);
+}
+
+#[test]
+fn a_reply_on_a_subscription_that_was_not_asked_does_not_count() {
+    let mut world = World::started();
+    let able = world.listen(1, everything());
+    let deaf = world.listen(1, json!({}));
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let outputs = world.confirm(&deaf, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotAsked);
+    assert!(replied(&world.confirm(&able, "rpl_1", "accept")));
+}
+
+#[test]
+fn someone_who_may_listen_but_not_answer_is_neither_asked_nor_heard() {
+    let mut world = World::started();
+    let outputs = world.request(5, false, everything(), None);
+    let guest = granted(5, &outputs);
+    let honored = accepted(&outputs).map(|(_, message)| message.honored_capabilities.clone());
+    assert_eq!(honored.and_then(|it| it.supports_confirmation_reply), Some(false));
+    world.listen(1, everything());
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert!(!kinds(world.heard(&guest)).contains(&"awaiting.confirmation"));
+    let outputs = world.confirm(&guest, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::MayNotReply);
+}
+
+#[test]
+#[ignore = "engine bug: renegotiate does not clamp the ability to answer of who may not reply"]
+fn someone_who_may_not_answer_cannot_renegotiate_into_being_asked() {
+    let mut world = World::started();
+    let outputs = world.request(5, false, json!({}), None);
+    let guest = granted(5, &outputs);
+    world.listen(1, everything());
+    let outputs = world.renegotiate(&guest, json!({ "supports_confirmation_reply": true }));
+    let honored = accepted(&outputs).map(|(_, message)| message.honored_capabilities.clone());
+    assert_eq!(honored.and_then(|it| it.supports_confirmation_reply), Some(false));
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert!(!kinds(world.heard(&guest)).contains(&"awaiting.confirmation"));
+}
+
+#[test]
+fn a_reply_at_the_very_deadline_is_too_late() {
+    let (mut world, one, _) = asked();
+    world.jump_us(30 * SECOND);
+    let outputs = world.confirm(&one, "rpl_1", "accept");
+    assert!(!replied(&outputs));
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Timeout)]);
+}
+
+#[test]
+fn a_reply_a_moment_before_the_deadline_counts() {
+    let (mut world, one, _) = asked();
+    world.jump_us(30 * SECOND - 1);
+    let outputs = world.confirm(&one, "rpl_1", "accept");
+    assert!(replied(&outputs));
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+}
+
+#[test]
+fn a_reply_of_the_wrong_kind_does_not_count() {
+    let (mut world, one, _) = asked();
+    let outputs = world.clarify(&one, "rpl_1", json!("accept"));
+    assert_ignored(&mut world, &outputs, ReplyRefusal::WrongKind);
+    world.confirm(&one, "rpl_1", "reject");
+    world.say("awaiting.clarification", clarification("rpl_2", json!({})));
+    let outputs = world.confirm(&one, "rpl_2", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::WrongKind);
+}
+
+#[test]
+fn a_decision_that_the_question_does_not_allow_does_not_count() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let only_no = json!({ "allowed_replies": ["reject"] });
+    world.say("awaiting.confirmation", confirmation("rpl_1", only_no));
+    let outputs = world.confirm(&one, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
+    assert!(replied(&world.confirm(&one, "rpl_1", "reject")));
+}
+
+#[test]
+fn an_accept_of_a_changed_action_is_a_reject() {
+    let (mut world, one, _) = asked();
+    let changed = json!({ "modified_action": { "folder": "music" } });
+    let outputs = world.confirm_with(&one, "rpl_1", "accept", changed);
+    assert!(replied(&outputs));
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Reply)]);
+    let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    assert!(matches!(refusal(&tool), Some(Refusal::Order(_))));
+}
+
+#[test]
+fn each_kind_of_question_takes_answers_of_its_kind() {
+    let choices = json!([{ "value": "a", "label": "A" }, { "value": "b", "label": "B" }]);
+    let cases = [
+        (json!(["freetext"]), json!("the red one"), vec![json!(true), json!(3)]),
+        (json!(["yes_no"]), json!(false), vec![json!("yes"), json!(1)]),
+        (json!(["numeric"]), json!(2.5), vec![json!("2.5"), json!(true)]),
+        (json!(["multiple_choice"]), json!("b"), vec![json!("c"), json!("B"), json!(true)]),
+        (json!(["numeric", "yes_no"]), json!(true), vec![json!("true")]),
+    ];
+    for (number, (kinds, right, wrong)) in cases.into_iter().enumerate() {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        let token = format!("rpl_{number}");
+        let mut fields = json!({ "accepted_response_kinds": kinds });
+        if kinds == json!(["multiple_choice"]) {
+            fields["choices"] = choices.clone();
+        }
+        world.say("awaiting.clarification", clarification(&token, fields));
+        for response in wrong {
+            let outputs = world.clarify(&one, &token, response);
+            assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
+        }
+        let outputs = world.clarify(&one, &token, right.clone());
+        assert!(replied(&outputs), "{kinds}");
+        let settled = resolved(&outputs);
+        let (_, Resolution::Answer(answer), DecidedBy::Reply) = &settled[0] else {
+            panic!("{settled:?}")
+        };
+        assert_eq!(serde_json::to_value(answer).expect("json"), right);
+    }
+}
+
+#[test]
+fn a_question_that_names_no_kind_takes_words() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.say("awaiting.clarification", clarification("rpl_1", json!({})));
+    let outputs = world.clarify(&one, "rpl_1", json!(7));
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
+    let outputs = world.clarify(&one, "rpl_1", json!("the old one"));
+    let answer = Resolution::Answer(Response::Text("the old one".to_owned()));
+    assert_eq!(resolved(&outputs), [("rpl_1", answer, DecidedBy::Reply)]);
+}
+
+#[test]
+fn a_choice_that_was_not_offered_is_as_if_no_reply_came() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let fields = json!({
+        "accepted_response_kinds": ["multiple_choice"],
+        "choices": [{ "value": "a", "label": "A" }, { "value": "b", "label": "B" }],
+        "default_response": "a",
+    });
+    world.say("awaiting.clarification", clarification("rpl_1", fields));
+    let outputs = world.clarify(&one, "rpl_1", json!("z"));
+    assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
+    let outputs = world.pass_s(30);
+    let default = Resolution::DefaultAnswer("a".to_owned());
+    assert_eq!(resolved(&outputs), [("rpl_1", default, DecidedBy::Timeout)]);
+}
+
+#[test]
+fn a_token_is_refused_while_its_question_is_open_and_ever_after() {
+    let (mut world, one, _) = asked();
+    let again =
+        world.offer_event(SESSION, "awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert_eq!(refusal(&again), Some(&Refusal::TokenOpen));
+    assert_eq!(world.engine.open_asks(), 1);
+    world.confirm(&one, "rpl_1", "reject");
+    for kind in ["awaiting.confirmation", "awaiting.clarification"] {
+        let fields = if kind.ends_with("confirmation") {
+            confirmation("rpl_1", json!({}))
+        } else {
+            clarification("rpl_1", json!({}))
+        };
+        let again = world.offer_event(SESSION, kind, fields);
+        assert_eq!(refusal(&again), Some(&Refusal::TokenUsed));
+    }
+    world.complete(SESSION);
+    world.start("sess_2");
+    let other =
+        world.offer_event("sess_2", "awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert_eq!(refusal(&other), Some(&Refusal::TokenUsed));
+}
+
+#[test]
+fn tokens_that_the_engine_makes_are_unguessable_and_never_repeat() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..50 {
+        let mut fields = confirmation("rpl_x", json!({}));
+        fields.as_object_mut().and_then(|it| it.remove("reply_token"));
+        world.say("awaiting.confirmation", fields);
+        let heard = world.take(&one);
+        let asked = heard.iter().find(|it| it.kind() == "awaiting.confirmation").expect("asked");
+        let token = asked.text("reply_token").to_owned();
+        assert_eq!(token.len(), "rpl_".len() + 32);
+        world.confirm(&one, &token, "reject");
+        assert!(seen.insert(token));
+    }
+}
+
+#[test]
+fn an_irreversible_tool_needs_an_accept_and_gets_one_use_of_it() {
+    let (mut world, one, _) = asked();
+    let early = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    let unasked = OrderViolation::IrreversibleWithoutAccept {
+        tool: aaep::ToolName::parse("delete").expect("name"),
+    };
+    assert_eq!(refusal(&early), Some(&Refusal::Order(unasked.clone())), "before the reply");
+    world.confirm(&one, "rpl_1", "accept");
+    world.say("tool.invoked", irreversible_tool());
+    world.say("tool.completed", json!({ "tool": "delete", "status": "success" }));
+    let again = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    assert_eq!(refusal(&again), Some(&Refusal::Order(unasked)), "one accept, one use");
+}
+
+#[test]
+fn a_rejected_tool_is_refused_however_often_it_is_tried() {
+    let (mut world, one, _) = asked();
+    world.confirm(&one, "rpl_1", "reject");
+    for _ in 0..3 {
+        let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+        assert!(matches!(refusal(&tool), Some(Refusal::Order(_))));
+    }
+    world.say("tool.invoked", json!({ "tool": "list", "summary_normal": "Lists the folder." }));
+}
+
+#[test]
+fn an_accept_in_one_session_allows_nothing_in_another() {
+    let (mut world, one, _) = asked();
+    world.start("sess_2");
+    world.confirm(&one, "rpl_1", "accept");
+    let tool = world.offer_event("sess_2", "tool.invoked", irreversible_tool());
+    assert!(matches!(refusal(&tool), Some(Refusal::Order(_))));
+    world.say("tool.invoked", irreversible_tool());
+}
+
+#[test]
+fn a_default_that_accepts_allows_the_tool_once() {
+    let mut world = World::started();
+    world.listen(1, everything());
+    let harmless = json!({ "default_decision": "accept", "risk_level": "low" });
+    world.say("awaiting.confirmation", confirmation("rpl_1", harmless));
+    let outputs = world.pass_s(30);
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);
+    world.say("tool.invoked", irreversible_tool());
+}
+
+#[test]
+fn a_clarification_never_allows_an_irreversible_tool() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let fields = json!({ "accepted_response_kinds": ["yes_no"] });
+    world.say("awaiting.clarification", clarification("rpl_1", fields));
+    assert!(replied(&world.clarify(&one, "rpl_1", json!(true))));
+    let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    assert!(matches!(refusal(&tool), Some(Refusal::Order(_))));
+}
+
+#[test]
+#[ignore = "engine gap: the same action can be asked twice at a time under two tokens"]
+fn an_action_that_is_being_asked_is_not_asked_again() {
+    let (mut world, _, _) = asked();
+    let again =
+        world.offer_event(SESSION, "awaiting.confirmation", confirmation("rpl_2", json!({})));
+    assert!(refusal(&again).is_some());
+}

@@ -1,0 +1,160 @@
+//! A wire that takes nothing for a while: nobody is sent anything on it, and then nothing is lost or
+//! told twice (rulings 7, 8 and 20).
+
+#[path = "support.rs"]
+mod support;
+
+use aaep_engine::MAX_UNITS;
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use support::*;
+
+fn tool(number: usize) -> Json {
+    let id = format!("call_{number}");
+    json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id })
+}
+
+fn handoff(reason: &str) -> Json {
+    json!({ "reason": reason, "target_kind": "human" })
+}
+
+#[test]
+fn a_full_wire_gets_nothing_and_then_what_is_urgent_first() {
+    for wishes in [json!({}), limited(9, json!({}))] {
+        let mut world = World::new();
+        let one = world.listen(1, wishes);
+        world.start(SESSION);
+        world.take(&one);
+        world.block(&one);
+        world.say("tool.invoked", tool(1));
+        world.say("handoff.requested", handoff("Help."));
+        world.pass_s(5);
+        assert!(world.heard(&one).is_empty());
+        world.unblock(&one);
+        assert_eq!(kinds(world.heard(&one)), ["handoff.requested", "tool.invoked"]);
+        world.say("tool.invoked", tool(2));
+        world.pass_s(2);
+        assert_eq!(world.heard(&one).len(), 3, "and it goes on");
+    }
+}
+
+#[test]
+#[ignore = "engine bug: unblocking tells urgent events again that were told before the wire was full"]
+fn a_wire_that_was_full_gets_nothing_urgent_twice() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(1, json!({})));
+    world.start(SESSION);
+    world.say("tool.invoked", tool(1));
+    world.say("handoff.requested", handoff("Help."));
+    world.block(&one);
+    world.unblock(&one);
+    world.pass_s(5);
+    let urgent = world.heard(&one).iter().filter(|it| it.kind() == "handoff.requested").count();
+    assert_eq!(urgent, 1);
+}
+
+#[test]
+#[ignore = "engine bug: a critical end during a full wire withdraws text from who has no limits"]
+fn a_critical_end_while_the_wire_was_full_loses_nothing_without_saying_so() {
+    for wishes in [everything(), limited(1, json!({}))] {
+        let mut world = World::new();
+        let one = world.listen(1, wishes);
+        world.start(SESSION);
+        world.take(&one);
+        world.block(&one);
+        world.chunk("One. Two.", 0, true);
+        world.fail(SESSION);
+        world.unblock(&one);
+        world.pass_s(9);
+        let heard = world.heard(&one);
+        let end = heard.iter().find(|it| it.kind() == "session.errored").expect("told");
+        let says_so = end.delivery().is_some_and(|it| it.held_back.is_some());
+        assert!(says_so || text_of(heard, None) == "One. Two.", "{:?}", kinds(heard));
+        assert_eq!(heard.last().map(Heard::kind), Some("session.errored"));
+    }
+}
+
+#[test]
+#[ignore = "engine bug: renegotiating over another way sends to a full wire"]
+fn a_full_wire_gets_nothing_even_when_its_listener_renegotiates() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(5, json!({})));
+    world.start(SESSION);
+    world.take(&one);
+    world.block(&one);
+    world.say("tool.invoked", tool(1));
+    world.renegotiate(&one, json!({ "preferred_verbosity": "terse" }));
+    world.say("tool.invoked", tool(2));
+    assert!(world.heard(&one).is_empty());
+    world.unblock(&one);
+    world.pass_s(3);
+    assert_eq!(kinds(world.heard(&one)), ["tool.invoked"; 2]);
+}
+
+#[test]
+#[ignore = "engine bug: falling behind on a full wire is not told, and delivery with a rate stops"]
+fn a_wire_that_was_full_for_too_long_is_told_of_the_gap_and_delivery_goes_on() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(5, json!({})));
+    world.start(SESSION);
+    world.take(&one);
+    world.block(&one);
+    for number in 0..MAX_UNITS + 10 {
+        world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+    }
+    world.pass_s(2);
+    world.unblock(&one);
+    world.say("tool.invoked", tool(1));
+    world.pass_s(5);
+    let heard = world.heard(&one);
+    assert!(heard[0].has_gap(), "{}", heard[0].json);
+    assert_eq!(heard.last().map(Heard::kind), Some("tool.invoked"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+    #[test]
+    fn a_wire_that_is_full_now_and_then_loses_and_repeats_nothing(
+        steps in proptest::collection::vec((0usize..6, 0u64..900_000), 1..50),
+        boundary in prop::sample::select(vec!["none", "word", "sentence", "completion"]),
+        rate in prop::option::of(1u64..6),
+    ) {
+        let mut wishes = json!({ "coalesce_boundaries": [boundary] });
+        if let Some(rate) = rate {
+            wishes["max_events_per_second"] = json!(rate);
+        }
+        let mut world = World::new();
+        let one = world.listen(1, wishes);
+        world.start(SESSION);
+        let (mut said, mut tools) = (String::new(), 0);
+        for (what, wait_us) in steps {
+            match what {
+                0 => drop(world.block(&one)),
+                1 => drop(world.unblock(&one)),
+                2 if tools < 12 => {
+                    world.say("tool.invoked", tool(tools));
+                    tools += 1;
+                }
+                _ => {
+                    let text = ["One. ", "two, ", "Three! Four ", "👩‍🚀"][what % 4];
+                    world.chunk(text, said.chars().count(), false);
+                    said.push_str(text);
+                }
+            }
+            world.pass_us(wait_us);
+        }
+        world.unblock(&one);
+        world.chunk("", said.chars().count(), true);
+        world.pass_s(120);
+        prop_assert_eq!(text_of(world.heard(&one), None), said);
+        let calls: Vec<&str> = world
+            .heard(&one)
+            .iter()
+            .filter(|it| it.kind() == "tool.invoked")
+            .map(|it| it.text("tool_call_id"))
+            .collect();
+        let expected: Vec<String> = (0..tools).map(|number| format!("call_{number}")).collect();
+        prop_assert_eq!(calls, expected);
+    }
+}

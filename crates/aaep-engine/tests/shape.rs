@@ -1,0 +1,439 @@
+//! What each listener gets of what happens: filters, words, languages, boundaries, numbers, and the
+//! rate (§5.3.1, §5.5.4, §5.6, §11.1.3, rulings 5 to 7 and 22).
+
+#[path = "support.rs"]
+mod support;
+
+use aaep_engine::MAX_ANNOUNCING_US;
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use support::*;
+
+fn progress(percent: u64) -> Json {
+    json!({ "progress": { "percent": percent }, "summary_normal": format!("{percent} percent.") })
+}
+
+fn tool(number: usize) -> Json {
+    let id = format!("call_{number}");
+    json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id })
+}
+
+fn filters(include: Json, exclude: Json) -> Json {
+    let mut filters = json!({});
+    filters["include"] = include;
+    if exclude != json!([]) {
+        filters["exclude"] = exclude;
+    }
+    json!({ "event_filters": filters })
+}
+
+#[test]
+fn an_event_passes_when_an_include_matches_and_no_exclude_does() {
+    let agent = || json!(["aaep:agent.*"]);
+    let cases = [
+        (json!(["aaep:agent.tool.*"]), json!([]), vec!["tool.invoked"]),
+        (json!(["aaep:agent.tool.invoked"]), json!([]), vec!["tool.invoked"]),
+        (json!(["aaep:agent.tool.completed"]), json!([]), vec![]),
+        (agent(), json!(["aaep:agent.state.*"]), vec!["progress.updated", "tool.invoked"]),
+        (agent(), json!(["aaep:agent.*"]), vec![]),
+        (
+            json!(["*"]),
+            json!(["aaep:agent.tool.invoked"]),
+            vec!["state.changed", "progress.updated", "x:y.z"],
+        ),
+        (agent(), json!([]), vec!["state.changed", "progress.updated", "tool.invoked"]),
+    ];
+    for (include, exclude, expected) in cases {
+        let mut world = World::started();
+        let one = world.listen(1, filters(include.clone(), exclude.clone()));
+        world.take(&one);
+        world.change("idle", "thinking");
+        world.say("progress.updated", progress(1));
+        world.say("tool.invoked", tool(1));
+        let context = json!([aaep::CORE_CONTEXT, "https://example.org/x/v1"]);
+        world.say("x:y.z", json!({ "@context": context, "words": "hm" }));
+        assert_eq!(kinds(world.heard(&one)), expected, "{include} without {exclude}");
+    }
+}
+
+#[test]
+fn critical_events_pass_every_filter_rate_and_load_at_once() {
+    let mut wishes = limited(1, filters(json!(["aaep:agent.tool.*"]), json!(["*"])));
+    merge(&mut wishes, json!({ "cognitive_load": "low", "pace_wpm": 50 }));
+    let mut world = World::started();
+    let one = world.listen(1, wishes);
+    world.take(&one);
+    for number in 0..20 {
+        world.say("tool.invoked", tool(number));
+    }
+    let handoff = json!({ "reason": "Too hard for me.", "target_kind": "human" });
+    world.say("handoff.requested", handoff);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.say("awaiting.clarification", clarification("rpl_2", json!({})));
+    world.say("progress.updated", json!({ "progress": { "step": 1 }, "urgency": "critical" }));
+    world.fail(SESSION);
+    let critical: Vec<&str> = world
+        .heard(&one)
+        .iter()
+        .filter(|it| it.text("urgency") == "critical")
+        .map(|it| {
+            assert!(it.is_critical, "the wire has to know too");
+            it.kind()
+        })
+        .collect();
+    assert_eq!(
+        critical,
+        [
+            "handoff.requested",
+            "awaiting.confirmation",
+            "awaiting.clarification",
+            "progress.updated",
+            "session.errored",
+        ]
+    );
+}
+
+#[test]
+fn a_burst_up_to_the_rate_passes_at_once_and_the_rest_waits() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(3, json!({})));
+    world.pass_s(2);
+    world.take(&one);
+    for number in 0..5 {
+        world.say("tool.invoked", tool(number));
+    }
+    assert_eq!(world.heard(&one).len(), 3);
+    world.pass_us(SECOND - 1);
+    assert_eq!(world.heard(&one).len(), 3);
+    world.pass_us(SECOND / 10);
+    assert_eq!(world.heard(&one).len(), 5);
+}
+
+#[test]
+fn the_budget_comes_back_piece_by_piece() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(2, json!({})));
+    world.pass_s(2);
+    world.take(&one);
+    world.say("tool.invoked", tool(0));
+    world.pass_us(600_000);
+    world.say("tool.invoked", tool(1));
+    world.say("tool.invoked", tool(2));
+    world.say("tool.invoked", tool(3));
+    world.pass_s(3);
+    let begin_us = world.heard(&one)[0].at_us;
+    let at: Vec<u64> = world.heard(&one).iter().map(|it| (it.at_us - begin_us) / 100_000).collect();
+    assert_eq!(at, [0, 6, 10, 16]);
+}
+
+#[test]
+fn each_listener_has_a_budget_of_its_own() {
+    let mut world = World::started();
+    let all = world.listen(1, json!({}));
+    let three = world.listen(2, json!({ "max_events_per_second": 3 }));
+    let one = world.listen(3, json!({ "max_events_per_second": 1 }));
+    world.pass_s(2);
+    for listener in [&all, &three, &one] {
+        world.take(listener);
+    }
+    for number in 0..5 {
+        world.say("tool.invoked", tool(number));
+    }
+    let counts = [&all, &three, &one].map(|it| world.heard(it).len());
+    assert_eq!(counts, [5, 3, 1]);
+    assert_eq!(world.engine.audiences(), 1, "the same words for all of them");
+}
+
+#[test]
+#[ignore = "engine bug: the summaries for someone who joins spend no budget"]
+fn someone_who_joins_many_sessions_is_not_overrun_by_summaries() {
+    let mut world = World::new();
+    for number in 0..6 {
+        world.start(&format!("sess_{number}"));
+    }
+    let one = world.listen(1, limited(2, json!({})));
+    assert!(world.heard(&one).len() <= 2, "{:?}", kinds(world.heard(&one)));
+    world.pass_s(5);
+    assert_eq!(world.heard(&one).len(), 6);
+}
+
+#[test]
+fn words_have_the_length_that_was_asked_for() {
+    let words = json!({
+        "tool": "list", "summary_normal": "Lists the folder.",
+        "summary_terse": "Lists.", "summary_detailed": "Lists the folder photos.",
+    });
+    for (verbosity, field) in
+        [("terse", "summary_terse"), ("normal", "summary_normal"), ("detailed", "summary_detailed")]
+    {
+        let mut world = World::started();
+        let one = world.listen(1, json!({ "preferred_verbosity": verbosity }));
+        world.say("tool.invoked", words.clone());
+        let heard = world.heard(&one).last().expect("told");
+        assert_eq!(heard.text(field), words[field].as_str().unwrap_or_default());
+        assert_eq!(heard.text("verbosity"), verbosity);
+        let others = ["summary_terse", "summary_detailed"].iter().filter(|it| **it != field);
+        assert!(others.into_iter().all(|it| heard.json.get(*it).is_none()));
+    }
+}
+
+#[test]
+fn each_listener_gets_one_language_the_best_of_its_own() {
+    let words = json!({
+        "tool": "list", "summary_normal": "Lists the folder.",
+        "summary_normal_yo": "Ó ń ka àpò.", "summary_normal_es": "Lista la carpeta.",
+    });
+    let cases = [
+        (json!(["yo-NG", "en"]), "Ó ń ka àpò.", "yo"),
+        (json!(["es-419"]), "Lista la carpeta.", "es"),
+        (json!(["en-US", "es"]), "Lists the folder.", "en-US"),
+        (json!(["fr"]), "Lists the folder.", "en-US"),
+    ];
+    for (languages, text, tag) in cases {
+        let mut world = World::started();
+        let one = world.listen(1, json!({ "languages": languages }));
+        world.say("tool.invoked", words.clone());
+        let heard = world.heard(&one).last().expect("told");
+        assert_eq!(heard.text("summary_normal"), text, "{languages}");
+        assert_eq!(heard.json["localization_hints"]["primary_language"], json!(tag));
+        let keys = heard.json.as_object().map(|it| it.keys().cloned().collect::<Vec<_>>());
+        assert!(keys.into_iter().flatten().all(|key| !key.starts_with("summary_normal_")));
+    }
+}
+
+#[test]
+fn every_event_with_words_says_in_which_language_they_are() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    let mut draft = World::draft(SESSION, "tool.invoked", tool(1));
+    draft.remove("localization_hints");
+    world.publish(AGENT, draft);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.pass_s(40);
+    for heard in world.heard(&one) {
+        assert_eq!(heard.json["localization_hints"]["primary_language"], json!("en-US"));
+    }
+}
+
+#[test]
+fn text_comes_in_the_pieces_that_were_asked_for() {
+    let cases = [
+        ("word", vec!["One ", "cat. ", "Two ", "dogs.\n\n", "Three."]),
+        ("sentence", vec!["One cat. ", "Two dogs.\n\n", "Three."]),
+        ("paragraph", vec!["One cat. Two dogs.\n\n", "Three."]),
+        ("completion", vec!["One cat. Two dogs.\n\nThree."]),
+    ];
+    for (boundary, pieces) in cases {
+        let mut world = World::started();
+        let one = world.listen(1, json!({ "coalesce_boundaries": [boundary] }));
+        world.take(&one);
+        let text = "One cat. Two dogs.\n\nThree.";
+        for (position, c) in text.chars().enumerate() {
+            world.chunk(&c.to_string(), position, false);
+        }
+        world.chunk("", text.len(), true);
+        let heard = world.heard(&one);
+        let chunks: Vec<&str> =
+            heard.iter().map(|it| it.text("chunk")).filter(|it| !it.is_empty()).collect();
+        assert_eq!(chunks, pieces, "{boundary}");
+        assert_eq!(text_of(heard, None), text);
+        assert_eq!(heard.last().map(|it| it.json["complete"].clone()), Some(json!(true)));
+        assert!(heard.iter().rev().skip(1).all(|it| it.text("coalesce_hint") == boundary));
+    }
+}
+
+#[test]
+fn who_wants_to_hear_little_gets_answers_whole_and_nothing_from_the_background() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "cognitive_load": "low" }));
+    world.take(&one);
+    let quiet = json!({ "from_state": "idle", "to_state": "thinking", "urgency": "background" });
+    world.say("state.changed", quiet);
+    world.chunk("One. Two. ", 0, false);
+    assert!(world.heard(&one).is_empty());
+    world.chunk("Three.", 10, true);
+    assert_eq!(kinds(world.heard(&one)), ["output.streaming"]);
+    assert_eq!(text_of(world.heard(&one), None), "One. Two. Three.");
+}
+
+#[test]
+fn the_slower_someone_reads_the_fewer_events_the_same_text_takes() {
+    let mut counts = Vec::new();
+    for pace in [60, 200, 1000] {
+        let mut world = World::started();
+        let one = world.listen(1, json!({ "pace_wpm": pace }));
+        world.take(&one);
+        let mut position = 0;
+        for _ in 0..30 {
+            world.chunk("Here are five more words. ", position, false);
+            position += 26;
+            world.pass_us(500_000);
+        }
+        world.chunk("", position, true);
+        world.pass_s(300);
+        assert_eq!(text_of(world.heard(&one), None).chars().count(), position);
+        counts.push(world.heard(&one).len());
+    }
+    assert!(counts.is_sorted() && counts[0] * 2 < counts[2], "{counts:?}");
+}
+
+#[test]
+fn someone_who_reads_is_never_far_behind_when_something_that_can_wait_arrives() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "pace_wpm": 60 }));
+    world.pass_s(30);
+    world.take(&one);
+    for number in 0..10 {
+        world.say("tool.invoked", tool(number));
+    }
+    world.pass_s(60);
+    let mut reading_until_us = 0;
+    for heard in world.heard(&one) {
+        assert!(reading_until_us <= heard.at_us + MAX_ANNOUNCING_US);
+        let words = heard.text("summary_normal").split(' ').count() as u64;
+        reading_until_us = heard.at_us.max(reading_until_us) + words * SECOND;
+    }
+    assert_eq!(world.heard(&one).len(), 10);
+}
+
+fn numbers(heard: &[Heard]) -> Vec<Option<u64>> {
+    heard.iter().map(|it| it.json["sequence_number"].as_u64()).collect()
+}
+
+fn busy_session(world: &mut World, listener: &Listener) {
+    world.start(SESSION);
+    world.change("idle", "thinking");
+    world.say("progress.updated", progress(1));
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.confirm(listener, "rpl_1", "accept");
+    world.say("tool.invoked", irreversible_tool());
+    world.fail(SESSION);
+}
+
+#[test]
+fn numbers_are_gapless_where_nothing_is_dropped_or_merged() {
+    let mut world = World::new();
+    let one = world.listen(1, everything());
+    busy_session(&mut world, &one);
+    let numbers = numbers(world.heard(&one));
+    let expected: Vec<Option<u64>> = (0..numbers.len() as u64).map(Some).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[test]
+fn there_are_no_numbers_where_something_may_be_dropped_or_merged() {
+    let with = |more: Json| {
+        let mut wishes = everything();
+        merge(&mut wishes, more);
+        wishes
+    };
+    for wishes in [
+        json!({ "supports_confirmation_reply": true }),
+        with(json!({ "max_events_per_second": 100 })),
+        with(json!({ "coalesce_boundaries": ["sentence"] })),
+        with(filters(json!(["*"]), json!(["aaep:agent.progress.*"]))),
+        with(json!({ "cognitive_load": "low" })),
+    ] {
+        let mut world = World::new();
+        let one = world.listen(1, wishes.clone());
+        busy_session(&mut world, &one);
+        world.pass_s(9);
+        assert!(numbers(world.heard(&one)).iter().all(Option::is_none), "{wishes}");
+    }
+}
+
+#[test]
+#[ignore = "engine bug: with boundary none a chunk may give no unit, or two with one number"]
+fn numbers_are_gapless_through_streamed_text() {
+    let mut world = World::new();
+    let one = world.listen(1, everything());
+    world.start(SESSION);
+    for (position, c) in "Cat".chars().enumerate() {
+        world.chunk(&c.to_string(), position, false);
+    }
+    world.chunk(" sat.", 3, true);
+    world.complete(SESSION);
+    let numbers = numbers(world.heard(&one));
+    let expected: Vec<Option<u64>> = (0..numbers.len() as u64).map(Some).collect();
+    assert_eq!(numbers, expected);
+    assert_eq!(text_of(world.heard(&one), None), "Cat sat.");
+}
+
+#[test]
+#[ignore = "engine bug: a pace merges, but does not take the numbers away"]
+fn there_are_no_numbers_where_a_pace_may_merge() {
+    let mut wishes = everything();
+    merge(&mut wishes, json!({ "pace_wpm": 50 }));
+    let mut world = World::new();
+    let one = world.listen(1, wishes);
+    busy_session(&mut world, &one);
+    world.pass_s(60);
+    assert!(numbers(world.heard(&one)).iter().all(Option::is_none));
+}
+
+#[test]
+#[ignore = "engine bug: catching up after a full wire merges what has numbers"]
+fn numbers_stay_gapless_when_the_wire_was_full_for_a_while() {
+    let mut world = World::new();
+    let one = world.listen(1, everything());
+    world.start(SESSION);
+    world.block(&one);
+    for percent in 1..5 {
+        world.say("progress.updated", progress(percent));
+    }
+    world.unblock(&one);
+    world.complete(SESSION);
+    let mut numbers: Vec<u64> = numbers(world.heard(&one)).into_iter().flatten().collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+#[ignore = "engine bug: summaries and late questions have no number where all else has one"]
+fn someone_who_joins_late_gets_a_number_on_each_event_of_a_session_or_on_none() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.change("idle", "thinking");
+    world.complete(SESSION);
+    let numbered = numbers(world.heard(&one)).iter().filter(|it| it.is_some()).count();
+    assert!(numbered == 0 || numbered == world.heard(&one).len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    #[test]
+    fn no_second_has_more_than_the_rate_and_nothing_critical_waits(
+        rate in 1u64..6,
+        steps in proptest::collection::vec((0u64..700_000, 0u8..6), 1..60),
+    ) {
+        let mut world = World::new();
+        let one = world.listen(1, limited(rate, json!({})));
+        world.start(SESSION);
+        let mut position = 0;
+        for (number, (wait_us, what)) in steps.into_iter().enumerate() {
+            world.pass_us(wait_us);
+            match what {
+                0 => drop(world.say("progress.updated", progress(number as u64 % 100))),
+                1 | 2 => {
+                    world.chunk("One more. ", position, false);
+                    position += 10;
+                }
+                3 => {
+                    let before = world.heard(&one).len();
+                    world.say("handoff.requested", json!({ "reason": "x", "target_kind": "human" }));
+                    prop_assert!(world.heard(&one)[before..].iter().any(|it| it.is_critical));
+                }
+                _ => drop(world.say("tool.invoked", tool(number))),
+            }
+        }
+        world.pass_s(120);
+        let sent: Vec<u64> =
+            world.heard(&one).iter().filter(|it| !it.is_critical).map(|it| it.at_us).collect();
+        for (at, first) in sent.iter().enumerate() {
+            let in_window = sent[at..].iter().take_while(|it| **it < first + SECOND).count();
+            prop_assert!(in_window as u64 <= rate);
+        }
+        prop_assert!("One more. ".repeat(position / 10).starts_with(&text_of(world.heard(&one), None)));
+    }
+}

@@ -1,0 +1,371 @@
+//! Agents: what they publish, when, and how they take answers. Well-behaved, chatty or wrong.
+
+mod plan;
+
+use std::collections::VecDeque;
+
+use aaep::{Event, Message, Mode, ReplyToken};
+use aaep_engine::{AgentKey, Input, Resolution};
+use serde_json::{Value, json};
+
+use crate::rng::Rng;
+use crate::truth::Truth;
+use plan::{Act, End};
+
+/// How an agent behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Keeps the rules and takes its time.
+    WellBehaved,
+    /// Keeps the rules, and never stops talking.
+    Chatty,
+    /// Breaks the rules now and then.
+    Wrong,
+}
+
+/// One agent, and what it is at.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its number, as the hub knows it.
+    pub key: AgentKey,
+    /// What it is called.
+    pub name: String,
+    manner: Manner,
+    session: Option<Session>,
+    sessions_left: u64,
+    /// The last moment that it stamped: its own clock never goes back.
+    last_ms: i64,
+    counter: u64,
+    /// Things said before, for an agent that repeats itself.
+    said: Vec<Event>,
+    used_token: Option<ReplyToken>,
+    is_stopping: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    id: String,
+    state: String,
+    acts: VecDeque<Act>,
+    /// The question that it waits for, and since how many turns.
+    waits_for: Option<(ReplyToken, u64)>,
+}
+
+impl Agent {
+    /// An agent that has said nothing yet.
+    pub fn new(key: AgentKey, rng: &mut Rng) -> Self {
+        let manner = *rng.pick(&[
+            Manner::WellBehaved,
+            Manner::WellBehaved,
+            Manner::Chatty,
+            Manner::Wrong,
+        ]);
+        Agent {
+            key,
+            name: format!("agent-{key}"),
+            manner,
+            session: None,
+            sessions_left: rng.between(1, 3),
+            last_ms: 0,
+            counter: 0,
+            said: Vec::new(),
+            used_token: None,
+            is_stopping: false,
+        }
+    }
+
+    /// How it behaves.
+    pub fn manner(&self) -> Manner {
+        self.manner
+    }
+
+    /// No more sessions, and the one that runs comes to its end.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// After how long it does something again; nothing if it is done for good.
+    pub fn pause_us(&self, rng: &mut Rng) -> Option<u64> {
+        if self.session.is_none() && (self.sessions_left == 0 || self.is_stopping) {
+            return None;
+        }
+        Some(match self.manner {
+            Manner::Chatty => rng.between(0, 60_000),
+            _ => rng.between(5_000, 900_000),
+        })
+    }
+
+    /// A question of its own was settled.
+    pub fn hear(&mut self, token: &ReplyToken, resolution: &Resolution) {
+        let Some(session) = &mut self.session else { return };
+        if session.waits_for.as_ref().is_none_or(|(waits, _)| waits != token) {
+            return;
+        }
+        session.waits_for = None;
+        if *resolution == Resolution::Accept {
+            session.acts.push_front(Act::Finish { call: self.counter });
+            session.acts.push_front(Act::Irreversible { call: self.counter });
+        }
+    }
+
+    /// Does the next thing.
+    pub fn act(&mut self, unix_us: i64, rng: &mut Rng, truth: &mut Truth) -> Vec<Input> {
+        if self.manner == Manner::Wrong && rng.chance(15) {
+            return self.blunder(unix_us, rng, truth).into_iter().collect();
+        }
+        if self.session.is_none() {
+            if self.sessions_left == 0 || self.is_stopping {
+                return Vec::new();
+            }
+            return vec![self.start(unix_us, rng)];
+        }
+        if let Some(input) = self.wait(unix_us, rng) {
+            return input;
+        }
+        let burst = if self.manner == Manner::Chatty { rng.between(1, 4) } else { 1 };
+        let mut inputs = Vec::new();
+        for _ in 0..burst {
+            inputs.extend(self.next(unix_us, rng, truth));
+            if self.session.as_ref().is_none_or(|session| session.waits_for.is_some()) {
+                break;
+            }
+        }
+        inputs
+    }
+
+    /// An agent that asked waits, unless it loses patience.
+    fn wait(&mut self, unix_us: i64, rng: &mut Rng) -> Option<Vec<Input>> {
+        let agent = self.key;
+        let session = self.session.as_mut()?;
+        let (token, turns) = session.waits_for.as_mut()?;
+        *turns += 1;
+        let reply_token = token.clone();
+        if *turns > 40 && rng.chance(3) {
+            session.waits_for = None;
+            return Some(match rng.below(3) {
+                0 => vec![Input::Withdraw { agent, reply_token }],
+                1 => self.change_state(unix_us, "awaiting_input", "thinking").into_iter().collect(),
+                _ => self.end(unix_us, End::Cancelled).into_iter().collect(),
+            });
+        }
+        Some(Vec::new())
+    }
+
+    fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
+        self.sessions_left -= 1;
+        let number = self.count();
+        let id = format!("sess_{}x{number}", self.key);
+        let acts = plan::plan(rng, self.manner == Manner::Chatty);
+        self.session =
+            Some(Session { id, state: "idle".to_owned(), acts, waits_for: None });
+        let words = json!({"summary_normal": "Looking for trains.",
+            "summary_normal_es": "Busco trenes.", "summary_terse": "Trains."});
+        self.publish(unix_us, "session.started", words).expect("a start is valid")
+    }
+
+    /// The next thing of the plan.
+    fn next(&mut self, unix_us: i64, rng: &mut Rng, truth: &mut Truth) -> Option<Input> {
+        let number = self.count();
+        let is_stopping = self.is_stopping;
+        let session = self.session.as_mut()?;
+        let act = session.acts.pop_front().unwrap_or(Act::End(End::Completed));
+        match act {
+            Act::State(to) => {
+                let from = session.state.clone();
+                if from == to {
+                    return None;
+                }
+                self.change_state(unix_us, &from, to)
+            }
+            Act::Progress => {
+                let percent = rng.below(101);
+                let urgency = *rng.pick(&["normal", "background"]);
+                let words = json!({"progress": {"percent": percent}, "urgency": urgency,
+                    "summary_normal": format!("{percent} percent done.")});
+                self.publish(unix_us, "progress.updated", words)
+            }
+            Act::Tool => {
+                session.acts.push_front(Act::Finish { call: number });
+                self.invoke(unix_us, number, false)
+            }
+            Act::Irreversible { call } => self.invoke(unix_us, call, true),
+            Act::Finish { call } => {
+                let status = if rng.chance(80) { "success" } else { "error" };
+                let words = json!({"tool": "search", "status": status,
+                    "tool_call_id": format!("call_{call}")});
+                self.publish(unix_us, "tool.completed", words)
+            }
+            Act::Output => {
+                let sentences = rng.size(1, if self.manner == Manner::Chatty { 16 } else { 6 });
+                let output = rng.chance(70).then(|| format!("out_{number}"));
+                let session_id = session.id.clone();
+                let chunks = truth.write(&session_id, output.as_deref(), sentences, rng);
+                let session = self.session.as_mut()?;
+                let Some(chunks) = chunks else { return self.next(unix_us, rng, truth) };
+                let count = chunks.len();
+                for (at, (position, chunk)) in chunks.into_iter().enumerate().rev() {
+                    let output = output.clone();
+                    let complete = at + 1 == count;
+                    session.acts.push_front(Act::Chunk { output, position, chunk, complete });
+                }
+                self.next(unix_us, rng, truth)
+            }
+            Act::Chunk { output, position, chunk, complete } => {
+                let mut words =
+                    json!({"chunk": chunk, "position": position, "complete": complete});
+                if let Some(output) = output {
+                    words["output_id"] = output.into();
+                }
+                self.publish(unix_us, "output.streaming", words)
+            }
+            Act::Confirm | Act::Clarify if is_stopping => None,
+            Act::Confirm => self.confirm(unix_us, number, rng),
+            Act::Clarify => self.clarify(unix_us, number, rng),
+            Act::Handoff => {
+                let words = json!({"reason": "A person should look at this.",
+                    "target_kind": "human", "urgency": "critical"});
+                self.publish(unix_us, "handoff.requested", words)
+            }
+            Act::End(end) => self.end(unix_us, end),
+        }
+    }
+
+    fn change_state(&mut self, unix_us: i64, from: &str, to: &str) -> Option<Input> {
+        let session = self.session.as_mut()?;
+        to.clone_into(&mut session.state);
+        self.publish(unix_us, "state.changed", json!({"from_state": from, "to_state": to}))
+    }
+
+    fn invoke(&mut self, unix_us: i64, call: u64, irreversible: bool) -> Option<Input> {
+        let words = json!({"tool": "search", "summary_normal": "Searching the time table.",
+            "irreversible": irreversible, "tool_call_id": format!("call_{call}")});
+        self.publish(unix_us, "tool.invoked", words)
+    }
+
+    fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut Rng) -> Option<Input> {
+        let token = format!("rpl_{:04}{number:012}", self.key);
+        let is_mild = rng.chance(30);
+        let decision = if is_mild && rng.chance(60) { "accept" } else { "reject" };
+        let mut words = json!({
+            "action": format!("Book seat {number} of {}", self.name), "consequence": "It costs money.",
+            "reply_token": token, "timeout_seconds": *rng.pick(&[1, 3, 8, 20, 70]),
+            "default_decision": decision, "irreversible": !is_mild, "urgency": "critical",
+            "risk_level": if is_mild { "low" } else { "high" },
+        });
+        if rng.chance(15) {
+            words["allowed_replies"] = json!(["reject"]);
+        }
+        self.ask(&token);
+        self.publish(unix_us, "awaiting.confirmation", words)
+    }
+
+    fn clarify(&mut self, unix_us: i64, number: u64, rng: &mut Rng) -> Option<Input> {
+        let token = format!("rpl_{:04}{number:012}", self.key);
+        let mut words = json!({"question": format!("Which train, {}?", self.name),
+            "reply_token": token, "timeout_seconds": *rng.pick(&[2, 5, 15]), "urgency": "critical"});
+        if rng.chance(50) {
+            words["default_response"] = json!("the first");
+        }
+        if rng.chance(40) {
+            words["accepted_response_kinds"] = json!(["yes_no"]);
+        }
+        self.ask(&token);
+        self.publish(unix_us, "awaiting.clarification", words)
+    }
+
+    fn ask(&mut self, token: &str) {
+        let token = ReplyToken::parse(token).expect("a token of the right form");
+        self.used_token = Some(token.clone());
+        if let Some(session) = &mut self.session {
+            session.waits_for = Some((token, 0));
+        }
+    }
+
+    fn end(&mut self, unix_us: i64, end: End) -> Option<Input> {
+        let (name, words) = match end {
+            End::Completed => ("session.completed", json!({"summary_normal": "Done."})),
+            End::Errored => (
+                "session.errored",
+                json!({"error_category": "transient", "summary_normal": "The line broke.",
+                    "urgency": "critical"}),
+            ),
+            End::Cancelled => (
+                "session.cancelled",
+                json!({"cancelled_by": "user", "summary_normal": "Called off."}),
+            ),
+        };
+        let input = self.publish(unix_us, name, words);
+        self.session = None;
+        input
+    }
+
+    /// Something that the hub must refuse, or at least survive.
+    fn blunder(&mut self, unix_us: i64, rng: &mut Rng, truth: &Truth) -> Option<Input> {
+        let number = self.count();
+        if let Some(event) = self.said.last().filter(|_| rng.chance(30)) {
+            // The same again, or as another agent.
+            let agent = if rng.chance(50) { self.key } else { self.key + 1 };
+            return Some(Input::Publish { agent, event: Box::new(event.clone()) });
+        }
+        match rng.below(5) {
+            0 => self.invoke(unix_us, number, true),
+            1 => {
+                let words = json!({"chunk": "Nonsense.", "position": 7, "complete": false,
+                    "output_id": format!("out_wrong{number}")});
+                self.publish(unix_us, "output.streaming", words)
+            }
+            2 => {
+                let token = self.used_token.as_ref()?.as_str().to_owned();
+                let words = json!({"action": "Delete everything", "consequence": "All is gone.",
+                    "reply_token": token, "timeout_seconds": 5, "default_decision": "reject",
+                    "urgency": "critical"});
+                self.publish(unix_us, "awaiting.confirmation", words)
+            }
+            3 => {
+                // A word in a session that is not its own, or is over.
+                let session = truth.any_session(rng)?;
+                let words = json!({"progress": {"percent": 1}, "session_id": session});
+                self.publish(unix_us, "progress.updated", words)
+            }
+            _ => {
+                let words = json!({"tool": "search", "status": "success",
+                    "tool_call_id": format!("call_never{number}")});
+                self.publish(unix_us, "tool.completed", words)
+            }
+        }
+    }
+
+    /// An event of this agent, read as strictly as a hub reads it.
+    fn publish(&mut self, unix_us: i64, name: &str, words: Value) -> Option<Input> {
+        let number = self.count();
+        self.last_ms = self.last_ms.max(unix_us / 1000);
+        let moment = aaep::Timestamp::from_unix_ms(self.last_ms).expect("a moment of our time");
+        let mut event = json!({
+            "@context": aaep::CORE_CONTEXT, "type": format!("aaep:agent.{name}"),
+            "event_id": format!("evt_{}a{number}", self.key),
+            "session_id": self.session.as_ref().map(|session| session.id.clone()),
+            "timestamp": moment.as_str(), "producer": {"agent_id": self.name},
+            "localization_hints": {"primary_language": "en-US"},
+        });
+        for (key, value) in words.as_object().into_iter().flatten() {
+            event[key] = value.clone();
+        }
+        if event["session_id"].is_null() {
+            return None;
+        }
+        let reading = aaep::read(event.to_string().as_bytes(), Mode::Strict);
+        let Ok(Message::Event(event)) = reading.into_result() else {
+            unreachable!("agents here write what a strict reader takes: {event}");
+        };
+        if self.manner == Manner::Wrong {
+            self.said.truncate(3);
+            self.said.insert(0, (*event).clone());
+        }
+        Some(Input::Publish { agent: self.key, event })
+    }
+
+    fn count(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+}

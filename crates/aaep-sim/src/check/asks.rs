@@ -1,0 +1,298 @@
+//! Questions: one outcome each, nobody's yes but a person's or an allowed default, and no hanging.
+
+mod open;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep::extension::DecidedBy;
+use aaep::{Payload, ReplyToken};
+use aaep_engine::{AgentKey, Input, Output, Resolution};
+
+use super::{Invariant, Moment};
+use crate::hub::GRACE_US;
+use crate::truth::{Presence, Subscription, Truth};
+pub use open::token_of as token_in;
+use open::{Question, token_of};
+
+/// Every question is settled once, and its agent hears it.
+#[derive(Default)]
+pub struct OneOutcome {
+    open: BTreeMap<ReplyToken, AgentKey>,
+    settled: BTreeSet<ReplyToken>,
+}
+
+impl Invariant for OneOutcome {
+    fn name(&self) -> &'static str {
+        "one outcome per ask"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every question is settled exactly once, to the agent that asked, and every reply is \
+         answered once."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let step = match moment {
+            Moment::Handled(step) => step,
+            Moment::Finished => {
+                let left = self.open.keys().next();
+                return left.map_or(Ok(()), |token| Err(format!("{token} was never settled.")));
+            }
+            _ => return Ok(()),
+        };
+        let mut replied = 0;
+        for output in step.outputs {
+            match output {
+                Output::Record { event } => {
+                    let Some(token) = token_of(&event.payload) else { continue };
+                    let Input::Publish { agent, .. } = step.input else {
+                        return Err(format!("{token} was asked by nobody."));
+                    };
+                    self.open.insert(token.clone(), *agent);
+                }
+                Output::Resolved { agent, reply_token, .. } => {
+                    if !self.settled.insert(reply_token.clone()) {
+                        return Err(format!("{reply_token} was settled twice."));
+                    }
+                    match self.open.remove(reply_token) {
+                        None => return Err(format!("{reply_token} was never asked.")),
+                        Some(asker) if asker != *agent => {
+                            return Err(format!("The answer to {reply_token} went to agent {agent}."));
+                        }
+                        Some(_) => {}
+                    }
+                }
+                Output::Replied { .. } => replied += 1,
+                _ => {}
+            }
+        }
+        let is_reply = matches!(step.input, Input::Confirm { .. } | Input::Clarify { .. });
+        if replied != usize::from(is_reply) {
+            return Err(format!("A step had {replied} answers to a reply."));
+        }
+        Ok(())
+    }
+}
+
+/// Never an accept that nobody gave and no default allowed.
+#[derive(Default)]
+pub struct Consent {
+    open: BTreeMap<ReplyToken, Question>,
+}
+
+impl Invariant for Consent {
+    fn name(&self) -> &'static str {
+        "no accept that nobody gave"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A question is accepted only by the first valid reply that says so, or by a default that \
+         may say so; a valid reply counts, and no other does."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        let now_us = step.now.monotonic_us;
+        for output in step.outputs {
+            match output {
+                Output::Record { event } => {
+                    if let Some(question) = Question::of(event, now_us) {
+                        self.open.insert(question.token.clone(), question);
+                    }
+                }
+                Output::Deliver { frame, to } => {
+                    for question in self.open.values_mut() {
+                        if question.event.envelope.event_id == frame.event_id {
+                            let told = to.iter().filter_map(|key| Some(truth.of(*key)?.0));
+                            question.told.extend(told);
+                        }
+                    }
+                }
+                Output::Replied { is_accepted } => {
+                    let (token, is_valid) = self.judge(truth, step.input, now_us);
+                    if *is_accepted != is_valid {
+                        let was = if is_valid { "valid" } else { "not valid" };
+                        let did = if *is_accepted { "counted" } else { "did not count" };
+                        return Err(format!("A reply to {token} {did} and was {was}."));
+                    }
+                }
+                Output::Resolved { reply_token, resolution, decided_by, .. } => {
+                    let Some(question) = self.open.remove(reply_token) else { continue };
+                    question.check(resolution, decided_by, step.input, now_us)?;
+                }
+                _ => {}
+            }
+        }
+        for question in self.open.values_mut() {
+            question.told.retain(|at| {
+                let subscription = &truth.subscriptions[*at];
+                can_answer(subscription, question.is_confirmation)
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Consent {
+    /// Which question a reply is for, and whether it should count (§6.3.4, rulings 13 and 14).
+    fn judge(&self, truth: &Truth, input: &Input, now_us: u64) -> (String, bool) {
+        let (principal, token, id) = match input {
+            Input::Confirm { principal, reply } => {
+                (*principal, &reply.reply_token, &reply.subscription_id)
+            }
+            Input::Clarify { principal, reply } => {
+                (*principal, &reply.reply_token, &reply.subscription_id)
+            }
+            _ => return ("nothing".to_owned(), false),
+        };
+        let is_valid = || {
+            let question = self.open.get(token)?;
+            let (at, subscription) = truth.named(id)?;
+            let is_theirs = subscription.principal == principal
+                && can_answer(subscription, question.is_confirmation)
+                && question.told.contains(&at);
+            Some(is_theirs && now_us < question.deadline_us && question.takes(input))
+        };
+        (token.as_str().to_owned(), is_valid().unwrap_or(false))
+    }
+}
+
+fn can_answer(subscription: &Subscription, is_confirmation: bool) -> bool {
+    let terms = &subscription.terms;
+    let is_able = if is_confirmation { terms.confirms } else { terms.clarifies };
+    is_able && subscription.may_reply && subscription.presence != Presence::Gone
+}
+
+/// A question is open as long as someone can answer it in time, and no longer.
+#[derive(Default)]
+pub struct Patience {
+    open: BTreeMap<ReplyToken, Question>,
+}
+
+impl Invariant for Patience {
+    fn name(&self) -> &'static str {
+        "settled in time"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A default applies when time is over, or when nobody is left who could answer, and never \
+         before."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        let now_us = step.now.monotonic_us;
+        let is_waited_for = |at: usize, is_confirmation: bool, presence: Presence| {
+            can_answer(&truth.subscriptions[at], is_confirmation)
+                && match presence {
+                    Presence::Away(since) => since + GRACE_US > now_us,
+                    Presence::Here | Presence::Blocked => true,
+                    Presence::Gone => false,
+                }
+        };
+        for output in step.outputs {
+            match output {
+                Output::Record { event } => {
+                    if let Some(question) = Question::of(event, now_us) {
+                        self.open.insert(question.token.clone(), question);
+                    }
+                }
+                Output::Resolved { reply_token, decided_by, .. } => {
+                    let Some(question) = self.open.remove(reply_token) else { continue };
+                    if *decided_by == DecidedBy::Timeout && now_us < question.deadline_us {
+                        return Err(format!("{reply_token} timed out before its time."));
+                    }
+                    let settles_early = *decided_by == DecidedBy::NoListener;
+                    let someone = truth.by_key.values().find(|at| {
+                        // Who changes with this very step was not there when it began.
+                        let is_steady = step.accepted.iter().all(|(it, _)| it != *at)
+                            && step.changed.is_none_or(|(it, _)| it != **at);
+                        let presence = truth.subscriptions[**at].presence;
+                        is_steady && is_waited_for(**at, question.is_confirmation, presence)
+                    });
+                    if let Some(at) = someone.filter(|_| settles_early) {
+                        return Err(format!(
+                            "{reply_token} was given up though {} could answer.",
+                            truth.subscriptions[*at].id
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for question in self.open.values() {
+            if question.deadline_us <= now_us {
+                return Err(format!("{} is open though its time is over.", question.token));
+            }
+            let has_someone = truth.by_key.values().any(|at| {
+                is_waited_for(*at, question.is_confirmation, truth.subscriptions[*at].presence)
+            });
+            if !has_someone {
+                return Err(format!("{} is open and nobody can answer it.", question.token));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Questions go to those who can answer, also when they come late, and to nobody else.
+#[derive(Default)]
+pub struct Addressed {
+    open: BTreeMap<ReplyToken, Question>,
+}
+
+impl Invariant for Addressed {
+    fn name(&self) -> &'static str {
+        "asked who can answer"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A question goes to everyone who can answer it, also to who comes late, and to nobody else."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for sent in step.delivered {
+            let (confirms, clarifies) = (sent.terms.confirms, sent.terms.clarifies);
+            let subscription = &truth.subscriptions[sent.subscription];
+            let is_able = match &sent.event.payload {
+                Payload::AwaitingConfirmation(_) => confirms && subscription.may_reply,
+                Payload::AwaitingClarification(_) => clarifies && subscription.may_reply,
+                _ => true,
+            };
+            if !is_able {
+                let id = &subscription.id;
+                return Err(format!("{} went to {id}, which cannot answer.", sent.frame.event_id));
+            }
+        }
+        for output in step.outputs {
+            match output {
+                Output::Record { event } => {
+                    if let Some(question) = Question::of(event, 0) {
+                        self.open.insert(question.token.clone(), question);
+                    }
+                }
+                Output::Resolved { reply_token, .. } => drop(self.open.remove(reply_token)),
+                _ => {}
+            }
+        }
+        for (at, _) in step.accepted.iter().filter(|(_, is_new)| *is_new) {
+            for question in self.open.values() {
+                let subscription = &truth.subscriptions[*at];
+                let id = &question.event.envelope.event_id;
+                let is_told = step.to(*at).any(|sent| sent.frame.event_id == *id);
+                if can_answer(subscription, question.is_confirmation) && !is_told {
+                    let late = &subscription.id;
+                    return Err(format!("{} was not sent to {late}, which came late.", question.token));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a resolution follows from the default of a question.
+fn is_default(resolution: &Resolution, decided_by: &DecidedBy) -> bool {
+    matches!(decided_by, DecidedBy::Timeout | DecidedBy::NoListener)
+        && !matches!(resolution, Resolution::Withdrawn | Resolution::Answer(_))
+}

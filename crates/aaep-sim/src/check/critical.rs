@@ -1,0 +1,163 @@
+//! Critical events, and how questions were settled: at once to everyone, and never lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aaep::event::reasoning::state;
+use aaep::{Event, Payload};
+use aaep_engine::Input;
+
+use super::pace::is_notice;
+use super::{Delivered, Invariant, Moment, Step};
+use crate::truth::{Presence, Truth};
+
+/// Whether everyone must hear of an event at once (§5.5.4, rulings 1 and 18).
+pub fn is_urgent(event: &Event) -> bool {
+    event.is_critical() || is_notice(event)
+}
+
+/// Whether what was sent tells of this event: itself, or, of a question, that there is one.
+pub fn tells(event: &Event, sent: &Delivered) -> bool {
+    if sent.event.envelope.event_id == event.envelope.event_id {
+        return true;
+    }
+    let about = match &event.payload {
+        Payload::AwaitingConfirmation(it) => &it.action,
+        Payload::AwaitingClarification(it) => &it.question,
+        _ => return false,
+    };
+    let Payload::StateChanged(change) = &sent.event.payload else { return false };
+    sent.event.envelope.session_id == event.envelope.session_id
+        && sent.event.is_critical()
+        && change.to_state == state::AWAITING_INPUT
+        && change.summary_normal.as_ref().is_some_and(|words| words.contains(about.as_str()))
+}
+
+/// The subscriptions that were there before the step and still are, with whether they could be
+/// reached all the time.
+fn standing<'a>(
+    truth: &'a Truth,
+    step: &'a Step<'_>,
+) -> impl Iterator<Item = (usize, bool)> + 'a {
+    truth.by_key.values().filter_map(move |&at| {
+        let is_new = step.accepted.contains(&(at, true));
+        let is_steady = step.changed.is_none_or(|(changed, _)| changed != at);
+        let is_here = truth.subscriptions[at].presence == Presence::Here;
+        (!is_new).then_some((at, is_here && is_steady))
+    })
+}
+
+/// No critical event is held, dropped or filtered.
+#[derive(Default)]
+pub struct AtOnce {
+    /// What waits for listeners whose wire is full.
+    waiting: BTreeMap<usize, Vec<Arc<Event>>>,
+}
+
+impl Invariant for AtOnce {
+    fn name(&self) -> &'static str {
+        "critical at once"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A critical event is sent at once to everyone who can be reached, and to a stalled listener \
+         as soon as its wire takes something."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for event in step.recorded().filter(|event| is_urgent(event)) {
+            for (at, is_reachable) in standing(truth, step) {
+                if step.to(at).any(|sent| tells(event, sent)) {
+                    continue;
+                }
+                let subscription = &truth.subscriptions[at];
+                if is_reachable {
+                    return Err(format!(
+                        "{} of type {} was not sent at once to {}.",
+                        event.envelope.event_id,
+                        event.event_type().as_str(),
+                        subscription.id
+                    ));
+                }
+                if subscription.presence == Presence::Blocked {
+                    self.waiting.entry(at).or_default().push(Arc::clone(event));
+                }
+            }
+        }
+        let Some((at, _)) = step.changed else { return Ok(()) };
+        if matches!(step.input, Input::Block { .. }) {
+            return Ok(());
+        }
+        let waiting = self.waiting.remove(&at).unwrap_or_default();
+        if matches!(step.input, Input::Unblock { .. }) && step.gaps().all(|gap| gap != at) {
+            for event in waiting {
+                if !step.to(at).any(|sent| tells(&event, sent)) {
+                    return Err(format!(
+                        "{} was not sent to {} when its wire was free again.",
+                        event.envelope.event_id, truth.subscriptions[at].id
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// In the end every critical event has arrived, whatever the network did.
+#[derive(Default)]
+pub struct Arrival {
+    owed: BTreeMap<usize, Vec<Arc<Event>>>,
+}
+
+impl Invariant for Arrival {
+    fn name(&self) -> &'static str {
+        "critical events arrive"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Whoever comes back after a broken connection gets the critical events that it missed."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                for (at, before) in step.new(truth) {
+                    let owed = before.and_then(|it| self.owed.get(&it)).cloned();
+                    self.owed.insert(at, owed.unwrap_or_default());
+                }
+                for event in step.recorded().filter(|event| is_urgent(event)) {
+                    for (at, _) in standing(truth, step) {
+                        self.owed.entry(at).or_default().push(Arc::clone(event));
+                    }
+                }
+                for at in step.gaps() {
+                    self.owed.remove(&at);
+                }
+            }
+            Moment::Arrived(sent) => {
+                if let Some(owed) = self.owed.get_mut(&sent.subscription) {
+                    owed.retain(|event| !tells(event, sent));
+                }
+            }
+            Moment::Lost(_) => {}
+            Moment::Finished => {
+                for (at, owed) in &self.owed {
+                    let subscription = &truth.subscriptions[*at];
+                    if subscription.presence == Presence::Here
+                        && !subscription.is_excused
+                        && let Some(event) = owed.first()
+                    {
+                        return Err(format!(
+                            "{} of type {} never arrived at {}.",
+                            event.envelope.event_id,
+                            event.event_type().as_str(),
+                            subscription.id
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

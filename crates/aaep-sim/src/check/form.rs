@@ -1,0 +1,94 @@
+//! What is sent is well formed, and time never goes back.
+
+use std::collections::BTreeMap;
+
+use aaep::{Message, Payload, SessionId, Severity};
+use aaep_engine::Output;
+
+use super::{Invariant, Moment};
+use crate::known;
+use crate::truth::Truth;
+
+/// Every frame is an event that a strict reader takes.
+pub struct ValidFrames;
+
+impl Invariant for ValidFrames {
+    fn name(&self) -> &'static str {
+        "valid frames"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Everything that is sent is an event or message that a strict reader takes."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for sent in step.delivered {
+            if let Some(fault) = &sent.fault {
+                return Err(format!("{} is not valid: {fault}", sent.frame.event_id));
+            }
+            if sent.event.envelope.event_id != sent.frame.event_id {
+                return Err(format!("The frame {} carries another id.", sent.frame.event_id));
+            }
+            if sent.event.is_critical() && !sent.frame.is_critical {
+                return Err(format!("The frame {} hides that it is critical.", sent.frame.event_id));
+            }
+        }
+        for output in step.outputs {
+            let faults = match output {
+                Output::Accepted { message, .. } => {
+                    aaep::check(&Message::SubscriptionAccepted(message.clone()))
+                }
+                Output::Rejected { message, .. } => {
+                    aaep::check(&Message::SubscriptionRejected(message.clone()))
+                }
+                _ => continue,
+            };
+            if let Some(fault) = faults.iter().find(|it| it.severity == Severity::Error) {
+                return Err(format!("An answer to a listener is not valid: {fault}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Deadlines lie ahead, and within a session time goes on whatever the clock of the machine does.
+#[derive(Default)]
+pub struct Clock {
+    last_us: BTreeMap<SessionId, i64>,
+}
+
+impl Invariant for Clock {
+    fn name(&self) -> &'static str {
+        "time goes on"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A deadline lies ahead, and the timestamps of a session never go back."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        if let Some(deadline) = step.deadline.filter(|at| *at <= step.now.monotonic_us) {
+            return Err(format!("The deadline {deadline} is not later than now."));
+        }
+        for event in step.recorded() {
+            let envelope = &event.envelope;
+            let now_us = envelope.timestamp.unix_us();
+            let last_us = self.last_us.entry(envelope.session_id.clone()).or_insert(now_us);
+            if now_us < *last_us && !known::may_go_back(event) {
+                let back_us = *last_us - now_us;
+                let kind = match &event.payload {
+                    Payload::StateChanged(_) => "a change of state",
+                    _ => "an event",
+                };
+                return Err(format!(
+                    "{}, {kind}, is {back_us} µs older than what came before it in its session.",
+                    envelope.event_id
+                ));
+            }
+            *last_us = now_us.max(*last_us);
+        }
+        Ok(())
+    }
+}

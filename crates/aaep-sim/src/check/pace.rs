@@ -1,0 +1,139 @@
+//! How much a listener gets: its rate, its filter, and nothing while it cannot be reached.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use aaep::Event;
+use aaep::extension::Delivery;
+use aaep_engine::Output;
+
+use super::{Invariant, Moment};
+use crate::known;
+use crate::truth::{Presence, Truth};
+
+const SECOND_US: u64 = 1_000_000;
+
+/// Whether an event tells how a question was settled.
+pub fn is_notice(event: &Event) -> bool {
+    Delivery::of(event).is_some_and(|delivery| delivery.resolution.is_some())
+}
+
+/// Whether an event sums up a session for someone who comes late (ruling 19).
+pub fn is_sum_up(event: &Event) -> bool {
+    match &event.payload {
+        aaep::Payload::StateChanged(it) => {
+            it.from_state == it.to_state
+                && it.summary_normal.as_ref().is_some_and(|words| words.contains(" is at work: "))
+        }
+        _ => false,
+    }
+}
+
+/// In no second more than the rate (ruling 6).
+#[derive(Default)]
+pub struct Rate {
+    sent: BTreeMap<usize, VecDeque<u64>>,
+}
+
+impl Invariant for Rate {
+    fn name(&self) -> &'static str {
+        "no window over the rate"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "In no second does a listener get more non-critical events than its rate."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for output in step.outputs {
+            // Who had no rate so far starts to count when it gets one.
+            let Output::Accepted { listener, .. } = output else { continue };
+            if let Some((at, _)) = truth.of(*listener) {
+                self.sent.entry(at).or_default();
+            }
+        }
+        for it in step.delivered {
+            let Some(rate) = it.terms.rate else { continue };
+            if it.event.is_critical() || known::is_let_pass_by_rate(&it.event) {
+                continue;
+            }
+            let sent = self.sent.entry(it.subscription).or_default();
+            sent.push_back(it.sent_us);
+            while sent.front().is_some_and(|first| first + SECOND_US <= it.sent_us) {
+                sent.pop_front();
+            }
+            if sent.len() as u64 > rate {
+                return Err(format!(
+                    "{} events in a second to {}, whose rate is {rate}; the last one is {}.",
+                    sent.len(),
+                    truth.subscriptions[it.subscription].id,
+                    it.frame.event_id
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing that a filter excludes (ruling 5).
+pub struct Filter;
+
+impl Invariant for Filter {
+    fn name(&self) -> &'static str {
+        "nothing that a filter excludes"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Only critical events and how a question was settled pass a filter that excludes them."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for it in step.delivered {
+            let passes = it.event.is_critical()
+                || is_notice(&it.event)
+                || it.terms.wants(&it.event.event_type())
+                || known::is_let_pass_by_filter(&it.event);
+            if !passes {
+                return Err(format!(
+                    "{} of type {} went to {}, whose filter excludes it.",
+                    it.frame.event_id,
+                    it.event.event_type().as_str(),
+                    truth.subscriptions[it.subscription].id
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing to someone whose wire is full or gone: what waits stays where it is bounded.
+pub struct Quiet;
+
+impl Invariant for Quiet {
+    fn name(&self) -> &'static str {
+        "nothing onto a full wire"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A listener that cannot take anything is sent nothing, so no queue grows for it."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for it in step.delivered {
+            let was_here = step.changed.is_some_and(|(at, was)| {
+                at == it.subscription && was == Presence::Here
+            });
+            let presence = truth.subscriptions[it.subscription].presence;
+            let is_known = known::reaches_full_wire(step);
+            if presence != Presence::Here && presence != Presence::Gone && !was_here && !is_known {
+                return Err(format!(
+                    "{} went to {}, which is {presence:?}.",
+                    it.frame.event_id, truth.subscriptions[it.subscription].id
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Sessions: no tool before its answer, nothing after the end, nothing of what was refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep::{CoreType, EventId, Payload, ReplyToken, SessionId};
+use aaep_engine::{Input, Output, Refusal, Resolution};
+
+use super::asks::token_in;
+use super::{Invariant, Moment};
+use crate::known;
+use crate::truth::Truth;
+
+/// No irreversible tool runs before its answer (ruling 17).
+#[derive(Default)]
+pub struct ToolAfterAnswer {
+    asked_in: BTreeMap<ReplyToken, SessionId>,
+    accepts: BTreeMap<SessionId, u64>,
+}
+
+impl Invariant for ToolAfterAnswer {
+    fn name(&self) -> &'static str {
+        "no tool before its answer"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "An irreversible tool runs only on an accept of its session, one tool for each accept."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for output in step.outputs {
+            match output {
+                Output::Record { event } => {
+                    let session = &event.envelope.session_id;
+                    if let Some(token) = token_in(&event.payload) {
+                        self.asked_in.insert(token.clone(), session.clone());
+                    }
+                    let Payload::ToolInvoked(tool) = &event.payload else { continue };
+                    if tool.irreversible != Some(true) {
+                        continue;
+                    }
+                    match self.accepts.get_mut(session).filter(|accepts| **accepts > 0) {
+                        Some(accepts) => *accepts -= 1,
+                        None => {
+                            let id = &event.envelope.event_id;
+                            return Err(format!("{id} runs a tool that nobody accepted."));
+                        }
+                    }
+                }
+                Output::Resolved { reply_token, resolution: Resolution::Accept, .. } => {
+                    if let Some(session) = self.asked_in.get(reply_token) {
+                        *self.accepts.entry(session.clone()).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing after a terminal event.
+#[derive(Default)]
+pub struct Ending {
+    ended: BTreeSet<SessionId>,
+    heard: BTreeMap<usize, BTreeSet<SessionId>>,
+    /// Who has other terms than at first, or came late.
+    moved: BTreeSet<usize>,
+}
+
+impl Invariant for Ending {
+    fn name(&self) -> &'static str {
+        "nothing after a terminal event"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "After the end of a session, neither history nor any listener gets more of it."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let is_end = |event: &aaep::Event| {
+            event.event_type().core().is_some_and(CoreType::is_terminal)
+        };
+        match moment {
+            Moment::Handled(step) => {
+                for event in step.recorded() {
+                    let session = &event.envelope.session_id;
+                    if self.ended.contains(session) {
+                        return Err(format!("{session} goes on after its end in history."));
+                    }
+                    if is_end(event) {
+                        self.ended.insert(session.clone());
+                    }
+                }
+                self.moved.extend(step.accepted.iter().map(|(at, _)| *at));
+                for (at, before) in step.new(truth) {
+                    if before.is_none() {
+                        self.moved.remove(&at);
+                    }
+                    let heard = before.and_then(|it| self.heard.get(&it)).cloned();
+                    self.heard.insert(at, heard.unwrap_or_default());
+                }
+            }
+            Moment::Arrived(sent) => {
+                let session = &sent.event.envelope.session_id;
+                let heard = self.heard.entry(sent.subscription).or_default();
+                let is_known = known::goes_on_after_end(self.moved.contains(&sent.subscription))
+                    || truth.subscriptions[sent.subscription].is_excused;
+                if heard.contains(session) && !is_known {
+                    return Err(format!(
+                        "{} of {session} arrived at {} after the end of the session.",
+                        sent.frame.event_id, truth.subscriptions[sent.subscription].id
+                    ));
+                }
+                if is_end(&sent.event) {
+                    heard.insert(session.clone());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What was refused leaves nothing, and what was taken is there once.
+#[derive(Default)]
+pub struct Refusals {
+    recorded: BTreeSet<EventId>,
+    refused: BTreeSet<EventId>,
+}
+
+impl Invariant for Refusals {
+    fn name(&self) -> &'static str {
+        "refused leaves nothing"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every event that is offered is either taken into history once or refused without a trace."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for event in step.recorded() {
+            let id = &event.envelope.event_id;
+            if !self.recorded.insert(id.clone()) {
+                return Err(format!("{id} is in history twice."));
+            }
+        }
+        if let Input::Publish { event, .. } = step.input {
+            let id = &event.envelope.event_id;
+            let answers: Vec<Option<&Refusal>> = step
+                .outputs
+                .iter()
+                .filter_map(|output| match output {
+                    Output::Published { event_id, .. } if event_id == id => Some(None),
+                    Output::Refused { event_id, refusal, .. } if event_id == id => {
+                        Some(Some(refusal))
+                    }
+                    _ => None,
+                })
+                .collect();
+            let was_recorded = step.recorded().any(|event| event.envelope.event_id == *id);
+            match answers.as_slice() {
+                [None] if was_recorded => drop(self.refused.remove(id)),
+                [Some(refusal)] if !was_recorded => {
+                    if **refusal != Refusal::Repeated && !self.recorded.contains(id) {
+                        self.refused.insert(id.clone());
+                    }
+                }
+                _ => return Err(format!("{id} got {} answers, or the wrong one.", answers.len())),
+            }
+        }
+        let told = step.delivered.iter().find(|it| self.refused.contains(&it.frame.event_id));
+        told.map_or(Ok(()), |it| Err(format!("{} was refused and sent.", it.frame.event_id)))
+    }
+}

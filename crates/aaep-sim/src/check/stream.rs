@@ -1,0 +1,274 @@
+//! The stream of a listener as it arrives: each event once, in order, numbered right, nothing lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aaep::event::action::ToolStatus;
+use aaep::{CoreType, Event, EventId, Payload, SessionId, Urgency};
+use aaep_engine::Input;
+
+use super::asks::token_in;
+use super::critical::is_urgent;
+use super::pace::is_sum_up;
+use super::{Invariant, Moment};
+use crate::known;
+use crate::truth::{Presence, Truth};
+
+/// No event arrives twice.
+#[derive(Default)]
+pub struct Once {
+    /// What arrived, and whether it is a question.
+    arrived: BTreeMap<usize, BTreeMap<EventId, bool>>,
+    /// Who goes on with another subscription: what is critical may come again.
+    resumed: BTreeSet<usize>,
+    /// Who stalled.
+    stalled: BTreeSet<usize>,
+}
+
+impl Invariant for Once {
+    fn name(&self) -> &'static str {
+        "no event twice"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "No event arrives twice, but for questions after a gap or under other terms."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                for (at, before) in step.new(truth) {
+                    let arrived = before.and_then(|it| self.arrived.get(&it)).cloned();
+                    self.arrived.insert(at, arrived.unwrap_or_default());
+                    self.resumed.extend(before.map(|_| at));
+                }
+                if let (Input::Block { .. }, Some((at, _))) = (step.input, step.changed) {
+                    self.stalled.insert(at);
+                }
+                let accepted = step.accepted.iter().map(|(at, _)| *at);
+                for at in step.gaps().chain(accepted) {
+                    if let Some(arrived) = self.arrived.get_mut(&at) {
+                        arrived.retain(|_, is_question| !*is_question);
+                    }
+                }
+            }
+            Moment::Arrived(sent) => {
+                let arrived = self.arrived.entry(sent.subscription).or_default();
+                let is_question = token_in(&sent.event.payload).is_some();
+                let is_again = arrived.insert(sent.frame.event_id.clone(), is_question).is_some();
+                // One id cannot say which of the events that overtook it arrived: rather twice.
+                let at = &sent.subscription;
+                let is_excused = truth.subscriptions[*at].is_excused;
+                let may_repeat = is_excused || is_urgent(&sent.event)
+                    && (self.resumed.contains(at) || known::repeats_after(self.stalled.contains(at)));
+                if is_again && !may_repeat {
+                    return Err(format!(
+                        "{} of type {} arrived twice at {}.",
+                        sent.frame.event_id,
+                        sent.event.event_type().as_str(),
+                        truth.subscriptions[sent.subscription].id
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Events of a session that are not critical arrive in the order in which they happened.
+#[derive(Default)]
+pub struct Order {
+    places: BTreeMap<EventId, u64>,
+    last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
+}
+
+impl Invariant for Order {
+    fn name(&self) -> &'static str {
+        "order is kept"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "The events of a session that are not critical arrive in the order in which they happened."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                for event in step.recorded().filter(|event| !is_urgent(event)) {
+                    let place = self.places.len() as u64;
+                    self.places.insert(event.envelope.event_id.clone(), place);
+                }
+                for (at, before) in step.new(truth) {
+                    let last = before.and_then(|it| self.last.get(&it)).cloned();
+                    self.last.insert(at, last.unwrap_or_default());
+                }
+            }
+            Moment::Arrived(sent) => {
+                let Some(place) = self.places.get(&sent.frame.event_id) else { return Ok(()) };
+                let last = self.last.entry(sent.subscription).or_default();
+                let session = &sent.event.envelope.session_id;
+                if last.insert(session.clone(), *place).is_some_and(|last| last >= *place)
+                    && !truth.subscriptions[sent.subscription].is_excused
+                {
+                    return Err(format!(
+                        "{} arrived at {} after something that happened later.",
+                        sent.frame.event_id, truth.subscriptions[sent.subscription].id
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Numbers are without gaps where terms drop and merge nothing, and absent elsewhere (ruling 7).
+#[derive(Default)]
+pub struct Numbers {
+    last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
+}
+
+impl Invariant for Numbers {
+    fn name(&self) -> &'static str {
+        "numbers without gaps"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                for at in step.gaps().chain(step.accepted.iter().map(|(at, _)| *at)) {
+                    self.last.remove(&at);
+                }
+            }
+            Moment::Arrived(sent) => {
+                let id = &truth.subscriptions[sent.subscription].id;
+                let event_id = &sent.frame.event_id;
+                let Some(number) = sent.event.envelope.sequence_number else {
+                    let is_missing = sent.terms.keeps_all() && !known::may_lack_number(sent);
+                    return if is_missing {
+                        Err(format!("{event_id} has no number for {id}."))
+                    } else {
+                        Ok(())
+                    };
+                };
+                if !sent.terms.keeps_all() {
+                    return Err(format!("{event_id} has a number for {id}, which may have gaps."));
+                }
+                let last = self.last.entry(sent.subscription).or_default();
+                let session = sent.event.envelope.session_id.clone();
+                let last = last.insert(session, number);
+                if last.is_some_and(|last| number != last + 1) && !known::may_misnumber(sent) {
+                    let last = last.unwrap_or_default();
+                    return Err(format!("{event_id} has number {number} for {id} after {last}."));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Resuming loses nothing: whatever is never merged has arrived in the end.
+#[derive(Default)]
+pub struct Nothing {
+    owed: BTreeMap<usize, Vec<Arc<Event>>>,
+    critically_ended: BTreeSet<SessionId>,
+}
+
+/// Whether an event always stays an event of its own (ruling 10).
+fn stands_alone(event: &Event) -> bool {
+    match &event.payload {
+        Payload::SessionStarted(_) | Payload::SessionCompleted(_) | Payload::SessionCancelled(_) => {
+            true
+        }
+        Payload::ToolInvoked(it) => it.irreversible == Some(true),
+        Payload::ToolCompleted(it) => it.status != ToolStatus::Success,
+        _ => false,
+    }
+}
+
+impl Invariant for Nothing {
+    fn name(&self) -> &'static str {
+        "resume without loss"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every event that is never merged arrives at everyone who wants it, however often their \
+         connection breaks."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                for (at, before) in step.new(truth) {
+                    let owed = before.and_then(|it| self.owed.get(&it)).cloned();
+                    self.owed.insert(at, owed.unwrap_or_default());
+                }
+                for event in step.recorded() {
+                    if event.event_type().core() == Some(CoreType::SessionErrored) || (is_urgent(event) && event.event_type().core().is_some_and(CoreType::is_terminal)) {
+                        self.critically_ended.insert(event.envelope.session_id.clone());
+                    }
+                    if !stands_alone(event) {
+                        continue;
+                    }
+                    let is_background = event.envelope.urgency == Some(Urgency::Background);
+                    for at in truth.by_key.values() {
+                        let terms = &truth.subscriptions[*at].terms;
+                        let is_new = step.accepted.contains(&(*at, true));
+                        if !is_new
+                            && terms.wants(&event.event_type())
+                            && !(terms.is_low && is_background)
+                        {
+                            self.owed.entry(*at).or_default().push(Arc::clone(event));
+                        }
+                    }
+                }
+                for (at, _) in step.accepted {
+                    let terms = &truth.subscriptions[*at].terms;
+                    if let Some(owed) = self.owed.get_mut(at) {
+                        owed.retain(|event| terms.wants(&event.event_type()));
+                    }
+                }
+                for at in step.gaps() {
+                    self.owed.remove(&at);
+                }
+            }
+            Moment::Arrived(sent) => {
+                if let Some(owed) = self.owed.get_mut(&sent.subscription) {
+                    owed.retain(|event| event.envelope.event_id != sent.frame.event_id);
+                }
+            }
+            Moment::Lost(_) => {}
+            Moment::Finished => {
+                for (at, owed) in &self.owed {
+                    let subscription = &truth.subscriptions[*at];
+                    let lost = owed.iter().find(|event| {
+                        !self.critically_ended.contains(&event.envelope.session_id)
+                    });
+                    if subscription.presence == Presence::Here
+                        && !subscription.is_excused
+                        && let Some(event) = lost
+                    {
+                        return Err(format!(
+                            "{} of type {} never arrived at {}.",
+                            event.envelope.event_id,
+                            event.event_type().as_str(),
+                            subscription.id
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event was made for one listener alone.
+pub fn is_personal(event: &Event) -> bool {
+    is_sum_up(event)
+}

@@ -1,0 +1,248 @@
+//! Streamed text: nothing lost, nothing repeated, nothing cut off a boundary.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep::event::action::OutputStreaming;
+use aaep::{CoreType, Payload, SessionId};
+
+use super::{Delivered, Invariant, Moment, Step};
+use crate::truth::{Presence, Truth};
+
+/// An output, by its session and id.
+type Key = (SessionId, String);
+
+fn key(session: &SessionId, chunk: &OutputStreaming) -> Key {
+    (session.clone(), chunk.output_id.as_ref().map_or("", |id| id.as_str()).to_owned())
+}
+
+fn end_of(chunk: &OutputStreaming) -> usize {
+    usize::try_from(chunk.position).unwrap_or(usize::MAX) + chunk.chunk.chars().count()
+}
+
+/// What history says of an output.
+#[derive(Default)]
+struct Written {
+    /// How many events there had been when it began.
+    began: u64,
+    chars: usize,
+    is_complete: bool,
+}
+
+/// What a listener has of an output.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    chars: usize,
+    is_complete: bool,
+    /// A part may be missing next: there was a gap, or other terms.
+    may_skip: bool,
+}
+
+/// One listener's texts.
+#[derive(Clone, Default)]
+struct Texts {
+    heard: BTreeMap<Key, Heard>,
+    /// From this many events on nothing is left out.
+    strict_since: u64,
+}
+
+/// No text is lost or repeated.
+#[derive(Default)]
+pub struct Whole {
+    count: u64,
+    written: BTreeMap<Key, Written>,
+    critically_ended: BTreeSet<SessionId>,
+    texts: BTreeMap<usize, Texts>,
+    wants: BTreeMap<usize, bool>,
+}
+
+impl Invariant for Whole {
+    fn name(&self) -> &'static str {
+        "no text lost or repeated"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "The pieces of an output joined are the output, whoever they come to and however they were \
+         merged, cut and resent."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        match moment {
+            Moment::Handled(step) => {
+                self.write(step);
+                self.follow(truth, step);
+                Ok(())
+            }
+            Moment::Arrived(sent) => self.hear(truth, sent),
+            Moment::Lost(_) => Ok(()),
+            Moment::Finished => self.finish(truth),
+        }
+    }
+}
+
+impl Whole {
+    fn write(&mut self, step: &Step<'_>) {
+        for event in step.recorded() {
+            self.count += 1;
+            let session = &event.envelope.session_id;
+            let core = event.event_type().core();
+            if event.is_critical() && core.is_some_and(CoreType::is_terminal) {
+                self.critically_ended.insert(session.clone());
+            }
+            let Payload::OutputStreaming(chunk) = &event.payload else { continue };
+            let began = self.count;
+            let written = self
+                .written
+                .entry(key(session, chunk))
+                .or_insert_with(|| Written { began, ..Written::default() });
+            written.chars = end_of(chunk);
+            written.is_complete |= chunk.complete;
+        }
+    }
+
+    /// Who came, who was told of a gap, and whose terms changed so that text comes or goes.
+    fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
+        for (at, before) in step.new(truth) {
+            let since = self.count;
+            let fresh = || Texts { strict_since: since, ..Texts::default() };
+            let texts = before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
+            self.texts.insert(at, texts);
+        }
+        let mut loose: Vec<usize> = step.gaps().collect();
+        for (at, _) in step.accepted {
+            let wants = truth.subscriptions[*at].terms.wants_text();
+            if self.wants.insert(*at, wants).is_some_and(|wanted| wanted != wants) {
+                loose.push(*at);
+            }
+        }
+        for at in loose {
+            if let Some(texts) = self.texts.get_mut(&at) {
+                texts.strict_since = self.count;
+                texts.heard.values_mut().for_each(|heard| heard.may_skip = true);
+            }
+        }
+    }
+
+    fn hear(&mut self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
+        let Payload::OutputStreaming(chunk) = &sent.event.payload else { return Ok(()) };
+        let session = &sent.event.envelope.session_id;
+        let texts = self.texts.entry(sent.subscription).or_default();
+        let key = key(session, chunk);
+        let id = &truth.subscriptions[sent.subscription].id;
+        let what = format!("{} for {id}", sent.frame.event_id);
+        let position = usize::try_from(chunk.position).unwrap_or(usize::MAX);
+        let began = self.written.get(&key).map_or(0, |written| written.began);
+        let known = texts.heard.get(&key).copied();
+        let next = match known {
+            Some(heard) => Some(heard.chars),
+            None => (began > texts.strict_since).then_some(0),
+        };
+        let may_skip = known.is_some_and(|heard| heard.may_skip);
+        match next {
+            Some(_) if truth.subscriptions[sent.subscription].is_excused => {}
+            Some(next) if position < next => {
+                return Err(format!("{what} repeats text: {position} instead of {next}."));
+            }
+            Some(next) if position > next && !may_skip => {
+                return Err(format!("{what} skips text: {position} instead of {next}."));
+            }
+            _ => {}
+        }
+        let is_excused = truth.subscriptions[sent.subscription].is_excused;
+        if known.is_some_and(|heard| heard.is_complete) && !is_excused {
+            return Err(format!("{what} comes after the output was complete."));
+        }
+        let end = end_of(chunk);
+        let is_right = truth.text(session, chunk).is_some_and(|text| {
+            text.chars.get(position..end).is_some_and(|part| part.iter().copied().eq(chunk.chunk.chars()))
+        });
+        if !is_right {
+            return Err(format!("{what} is not what the agent wrote."));
+        }
+        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip: false };
+        texts.heard.insert(key.clone(), heard);
+        let written = self.written.get(&key);
+        if chunk.complete && written.is_none_or(|written| written.chars != end) {
+            return Err(format!("{what} says that the output is complete too early."));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, truth: &Truth) -> Result<(), String> {
+        for (at, texts) in &self.texts {
+            let subscription = &truth.subscriptions[*at];
+            let is_done = subscription.presence != Presence::Here || subscription.is_excused;
+            if is_done || !subscription.terms.wants_text() {
+                continue;
+            }
+            for (key, written) in &self.written {
+                let is_due = written.began > texts.strict_since
+                    && !self.critically_ended.contains(&key.0);
+                let heard = texts.heard.get(key).copied().unwrap_or_default();
+                let is_whole = heard.chars == written.chars && heard.is_complete == written.is_complete;
+                if is_due && !is_whole {
+                    return Err(format!(
+                        "{} has {} of {} characters of {:?} in {}.",
+                        subscription.id, heard.chars, written.chars, key.1, key.0
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No piece ends off a boundary that its listener asked for.
+#[derive(Default)]
+pub struct Boundary {
+    ended: BTreeSet<SessionId>,
+}
+
+impl Invariant for Boundary {
+    fn name(&self) -> &'static str {
+        "no text cut off a boundary"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every piece of text ends at a boundary that its listener asked for, or where the text ends."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let sent = match moment {
+            Moment::Handled(step) => {
+                for event in step.recorded() {
+                    if event.event_type().core().is_some_and(CoreType::is_terminal) {
+                        self.ended.insert(event.envelope.session_id.clone());
+                    }
+                }
+                return step.delivered.iter().try_for_each(|sent| self.check(truth, sent));
+            }
+            Moment::Arrived(sent) => sent,
+            _ => return Ok(()),
+        };
+        self.check(truth, sent)
+    }
+}
+
+impl Boundary {
+    fn check(&self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
+        let Payload::OutputStreaming(chunk) = &sent.event.payload else { return Ok(()) };
+        let session = &sent.event.envelope.session_id;
+        if chunk.complete || self.ended.contains(session) {
+            return Ok(());
+        }
+        let Some(text) = truth.text(session, chunk) else { return Ok(()) };
+        let end = end_of(chunk);
+        if sent.terms.boundaries.iter().any(|boundary| text.ends_at(end, boundary)) {
+            return Ok(());
+        }
+        let before: String = text.chars[end.saturating_sub(12)..end].iter().collect();
+        let after: String = text.chars[end..].iter().take(12).collect();
+        let asked: Vec<&str> = sent.terms.boundaries.iter().map(|it| it.as_str()).collect();
+        Err(format!(
+            "{} for {} ends at {end}, between {before:?} and {after:?}, where no {} ends.",
+            sent.frame.event_id,
+            truth.subscriptions[sent.subscription].id,
+            asked.join(" or ")
+        ))
+    }
+}

@@ -1,0 +1,66 @@
+//! What a world needs of an engine, so that a sabotaged one can take its place.
+
+use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
+use aaep_engine::terms::Offer;
+use aaep_engine::{Config, Engine, Input, Now, Output};
+
+/// Something that handles what happens as the engine does.
+pub trait Hub {
+    /// Handles what happened and says what is to be done.
+    fn handle(&mut self, now: Now, input: Input) -> Vec<Output>;
+    /// When something is due next.
+    fn deadline(&self) -> Option<u64>;
+}
+
+impl Hub for Engine {
+    fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+        Engine::handle(self, now, input)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        Engine::deadline(self)
+    }
+}
+
+/// How long it is waited for a listener whose connection broke.
+pub const GRACE_US: u64 = 10_000_000;
+
+/// How long a broken subscription can be taken up again.
+pub const KEEP_US: u64 = 40_000_000;
+
+/// How many subscriptions there can be at a time.
+pub const MAX_SUBSCRIPTIONS: usize = 24;
+
+/// A real engine, set up for a world.
+///
+/// # Panics
+/// Never: the words of the offer are constants of the right form.
+pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
+    const RIGHT: &str = "a constant of the right form";
+    let offer = Offer {
+        producer: Producer::new("world"),
+        versions: vec![Version::parse("1.0.0").expect(RIGHT)],
+        languages: ["en-US", "es-419", "yo"]
+            .iter()
+            .map(|tag| LanguageTag::parse(tag).expect(RIGHT))
+            .collect(),
+        max_events_per_second,
+        extensions: vec![(
+            Uri::parse(aaep::extension::CONTEXT).expect(RIGHT),
+            Prefix::parse(aaep::extension::PREFIX).expect(RIGHT),
+        )],
+        conformance_levels: vec![1, 2],
+        max_concurrent_subscriptions: MAX_SUBSCRIPTIONS,
+        manifest_uri: None,
+        signed_manifest: None,
+        only_offered_languages: false,
+    };
+    let mut secret = [0; 32];
+    secret[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        resume_grace_us: GRACE_US,
+        keep_subscription_us: KEEP_US,
+        ..Config::new(offer, secret)
+    };
+    Engine::new(config)
+}

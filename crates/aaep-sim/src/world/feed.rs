@@ -1,0 +1,244 @@
+//! Giving the hub an input, and taking what it says to where it belongs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use aaep::{Event, Message, Mode};
+use aaep_engine::{Frame, Input, ListenerKey, Output};
+
+use super::{Todo, Who, World, words};
+use crate::check::{Delivered, Moment, Step};
+use crate::known;
+use crate::listener::WIRE;
+use crate::truth::{Presence, Subscription, Terms};
+
+/// A frame as listeners read it.
+struct Read {
+    event: Rc<Event>,
+    fault: Option<Rc<str>>,
+}
+
+impl World {
+    /// The hub handles an input; invariants look at it; everyone gets what is theirs.
+    pub(super) fn feed(&mut self, who: Option<Who>, input: Input) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.steps += 1;
+        let now = self.now();
+        let said = words::input(&input, &self.truth, &self.listeners);
+        self.tell(&said);
+        let outputs = self.hub.handle(now, input.clone());
+        let changed = self.change_presence(&input, &outputs);
+        let mut delivered = Vec::new();
+        let mut accepted = Vec::new();
+        let mut ended = Vec::new();
+        let mut readings = BTreeMap::new();
+        for output in &outputs {
+            match output {
+                Output::Deliver { frame, to } => {
+                    let read = readings
+                        .entry(Arc::as_ptr(frame))
+                        .or_insert_with(|| read(frame));
+                    let Some(read) = read else { continue };
+                    for key in to {
+                        delivered.extend(self.delivered(*key, frame, read));
+                    }
+                }
+                Output::Accepted { listener, .. } => {
+                    accepted.extend(self.accept(who, &input, *listener, output));
+                }
+                Output::Rejected { listener: Some(listener), .. } | Output::Closed { listener } => {
+                    ended.push(*listener);
+                }
+                _ => {}
+            }
+            if let Some(line) = words::output(output, &self.truth, &self.listeners) {
+                self.tell(&line);
+            }
+        }
+        for listener in ended {
+            self.end(listener);
+        }
+        let touched = changed.iter().map(|(at, _)| *at).chain(accepted.iter().map(|(at, _)| *at));
+        for at in touched {
+            let it = &self.truth.subscriptions[at];
+            let before = it.resumes.is_some_and(|before| self.truth.subscriptions[before].is_excused);
+            let is_excused = it.is_excused || before || known::spoils(&input, it);
+            self.truth.subscriptions[at].is_excused = is_excused;
+        }
+        let deadline = self.hub.deadline();
+        let step = Step {
+            now,
+            input: &input,
+            outputs: &outputs,
+            delivered: &delivered,
+            changed,
+            deadline,
+            accepted: &accepted,
+        };
+        self.show(&Moment::Handled(&step));
+        self.route(who, &input, &outputs, delivered);
+    }
+
+    /// Notes whom the input brings or takes away; how it was before.
+    fn change_presence(&mut self, input: &Input, outputs: &[Output]) -> Option<(usize, Presence)> {
+        let is_unknown = outputs.iter().any(|it| *it == Output::NoSuchSubscription);
+        let (at, presence) = match input {
+            Input::Block { listener } => (self.truth.of(*listener)?.0, Presence::Blocked),
+            Input::Unblock { listener } => (self.truth.of(*listener)?.0, Presence::Here),
+            Input::Disconnect { listener } => {
+                (self.truth.of(*listener)?.0, Presence::Away(self.now_us))
+            }
+            Input::Reconnect { subscription_id, .. } if !is_unknown => {
+                (self.truth.named(subscription_id)?.0, Presence::Here)
+            }
+            _ => return None,
+        };
+        let was = std::mem::replace(&mut self.truth.subscriptions[at].presence, presence);
+        Some((at, was))
+    }
+
+    fn delivered(&self, key: ListenerKey, frame: &Arc<Frame>, read: &Read) -> Option<Delivered> {
+        let (subscription, it) = self.truth.of(key)?;
+        Some(Delivered {
+            subscription,
+            frame: Arc::clone(frame),
+            event: Rc::clone(&read.event),
+            terms: Rc::clone(&it.terms),
+            fault: read.fault.clone(),
+            sent_us: self.now_us,
+        })
+    }
+
+    /// Terms were granted: to someone new, or other ones.
+    fn accept(
+        &mut self,
+        who: Option<Who>,
+        input: &Input,
+        key: ListenerKey,
+        output: &Output,
+    ) -> Option<(usize, bool)> {
+        let Output::Accepted { message, .. } = output else { return None };
+        let terms = Rc::new(Terms::of(&message.honored_capabilities));
+        if let Input::Renegotiate { change, .. } = input {
+            let (at, _) = self.truth.of(key)?;
+            let subscription = &mut self.truth.subscriptions[at];
+            words::merge(&mut subscription.asked, &change.capabilities);
+            subscription.terms = terms;
+            return Some((at, false));
+        }
+        let (Some(Who::Listener(listener)), Input::Subscribe { request, resume_from, .. }) =
+            (who, input)
+        else {
+            return None;
+        };
+        let at = self.truth.subscriptions.len();
+        let it = &mut self.listeners[listener];
+        let before = it.subscription.take().map(|(before, _)| before);
+        it.subscription = Some((at, message.subscription_id.clone()));
+        it.lose_connection();
+        it.is_connected = true;
+        self.truth.by_key.insert(key, at);
+        self.truth.subscriptions.push(Subscription {
+            listener,
+            key,
+            id: message.subscription_id.clone(),
+            principal: it.principal,
+            may_reply: it.may_reply,
+            asked: request.capabilities.clone(),
+            terms,
+            presence: Presence::Here,
+            resumes: before.filter(|_| resume_from.is_some()),
+            is_excused: false,
+        });
+        Some((at, true))
+    }
+
+    /// A subscription is over.
+    fn end(&mut self, key: ListenerKey) {
+        let Some(at) = self.truth.by_key.remove(&key) else { return };
+        self.truth.subscriptions[at].presence = Presence::Gone;
+        let listener = &mut self.listeners[self.truth.subscriptions[at].listener];
+        if listener.subscription.as_ref().is_some_and(|(mine, _)| *mine == at) {
+            listener.lose_connection();
+        }
+    }
+
+    /// Takes what the hub said to agents and wires.
+    fn route(
+        &mut self,
+        who: Option<Who>,
+        input: &Input,
+        outputs: &[Output],
+        delivered: Vec<Delivered>,
+    ) {
+        if let Some(Who::Listener(at)) = who {
+            let is_unknown = outputs.iter().any(|it| *it == Output::NoSuchSubscription);
+            let listener = &mut self.listeners[at];
+            match input {
+                Input::Reconnect { .. } if is_unknown => {
+                    listener.is_pending = false;
+                    listener.subscription = None;
+                }
+                Input::Reconnect { .. } => {
+                    listener.is_pending = false;
+                    listener.lose_connection();
+                    listener.is_connected = true;
+                }
+                Input::Subscribe { .. } => listener.is_pending = false,
+                _ => {}
+            }
+        }
+        for it in delivered {
+            let listener = self.truth.subscriptions[it.subscription].listener;
+            let pause = self.rng.between(100, 40_000);
+            let wire = &mut self.listeners[listener];
+            let is_current = wire.subscription.as_ref().is_some_and(|(at, _)| *at == it.subscription);
+            if is_current && wire.is_connected {
+                wire.wire.push_back(it);
+                wire.wire_free_us = wire.wire_free_us.max(self.now_us + pause);
+                let (at, epoch) = (wire.wire_free_us, wire.epoch);
+                self.at(at, Todo::Arrives(listener, epoch));
+            }
+        }
+        for output in outputs {
+            if let Output::Resolved { agent, reply_token, resolution, .. } = output {
+                let is_it = |it: &crate::agent::Agent| it.key == *agent;
+                let Some(at) = self.agents.iter().position(is_it) else { continue };
+                let pause = self.rng.between(500, 80_000);
+                let answer = Todo::Answers(at, reply_token.clone(), resolution.clone());
+                self.later(pause, answer);
+            }
+        }
+        self.block_full_wires();
+    }
+
+    fn block_full_wires(&mut self) {
+        for at in 0..self.listeners.len() {
+            let listener = &mut self.listeners[at];
+            let Some((subscription, _)) = listener.subscription else { continue };
+            if listener.is_connected && !listener.is_blocked && listener.wire.len() > WIRE {
+                listener.is_blocked = true;
+                let key = self.truth.subscriptions[subscription].key;
+                self.feed(None, Input::Block { listener: key });
+            }
+        }
+    }
+}
+
+/// Reads a frame strictly, or as far as a tolerant listener gets.
+fn read(frame: &Arc<Frame>) -> Option<Read> {
+    let strict = aaep::read(&frame.json, Mode::Strict);
+    if let Some(Message::Event(event)) = strict.message {
+        return Some(Read { event: Rc::from(event), fault: None });
+    }
+    let fault = strict.violations.first().map(ToString::to_string).unwrap_or_default();
+    match aaep::read(&frame.json, Mode::Tolerant).message {
+        Some(Message::Event(event)) => {
+            Some(Read { event: Rc::from(event), fault: Some(fault.into()) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,262 @@
+//! What happens next: agents act, listeners act, the network and the machine misbehave.
+
+use aaep::handshake::SubscriptionClose;
+use aaep::{Object, SubscriptionId};
+use aaep_engine::Input;
+use aaep_engine::terms::Door;
+
+use super::{Todo, Who, World};
+use crate::check::Moment;
+use crate::listener::{Temper, WIRE};
+use crate::truth::Presence;
+
+impl World {
+    pub(super) fn turn(&mut self, todo: Todo) {
+        match todo {
+            Todo::AgentActs(at) => self.agent_acts(at),
+            Todo::ListenerActs(at) => self.listener_acts(at),
+            Todo::Reaches(who, input) => self.feed(Some(who), *input),
+            Todo::Arrives(at, epoch) => self.arrives(at, epoch),
+            Todo::Notices(subscription, epoch) => self.notices(subscription, epoch),
+            Todo::Answers(at, token, resolution) => self.agents[at].hear(&token, &resolution),
+            Todo::Trouble => self.trouble(),
+            Todo::Calm => self.calm(),
+        }
+    }
+
+    fn agent_acts(&mut self, at: usize) {
+        let unix_us = self.now().unix_us;
+        let inputs = self.agents[at].act(unix_us, &mut self.rng, &mut self.truth);
+        for input in inputs {
+            self.agent_says(at, input);
+        }
+        if let Some(pause) = self.agents[at].pause_us(&mut self.rng) {
+            self.later(pause, Todo::AgentActs(at));
+        }
+    }
+
+    /// What an agent says reaches the hub in its order, now and then twice.
+    fn agent_says(&mut self, at: usize, input: Input) {
+        let pause = self.rng.between(100, 30_000);
+        let arrives_us = self.agent_free_us[at].max(self.now_us + pause);
+        self.agent_free_us[at] = arrives_us;
+        if self.rng.chance(2) && matches!(input, Input::Publish { .. }) {
+            self.at(arrives_us, Todo::Reaches(Who::Agent, Box::new(input.clone())));
+        }
+        self.at(arrives_us, Todo::Reaches(Who::Agent, Box::new(input)));
+    }
+
+    /// What a listener says reaches the hub in its order.
+    fn listener_says(&mut self, at: usize, after_us: u64, input: Input) {
+        let pause = after_us + self.rng.between(100, 50_000);
+        let listener = &mut self.listeners[at];
+        let arrives_us = listener.link_free_us.max(self.now_us + pause);
+        if after_us == 0 {
+            listener.link_free_us = arrives_us;
+        }
+        self.at(arrives_us, Todo::Reaches(Who::Listener(at), Box::new(input)));
+    }
+
+    fn listener_acts(&mut self, at: usize) {
+        let listener = &self.listeners[at];
+        if listener.is_gone {
+            return;
+        }
+        if !listener.is_connected && !listener.is_pending {
+            self.come(at);
+        } else if listener.is_connected && !self.is_calm {
+            self.misbehave(at);
+        }
+        let is_settled = self.is_calm && self.listeners[at].is_connected;
+        if !is_settled {
+            let pause = self.rng.between(200_000, 3_000_000);
+            self.later(pause, Todo::ListenerActs(at));
+        }
+    }
+
+    /// A listener without a connection comes, or comes back.
+    fn come(&mut self, at: usize) {
+        let door = if self.rng.chance(3) { Door::AuthorizationDenied } else { Door::Open };
+        let listener = &mut self.listeners[at];
+        listener.is_pending = true;
+        let input = match &listener.subscription {
+            Some((subscription, id))
+                if self.truth.subscriptions[*subscription].presence != Presence::Gone
+                    && !self.rng.chance(10) =>
+            {
+                Input::Reconnect {
+                    principal: listener.principal,
+                    subscription_id: id.clone(),
+                    last_event_id: listener.last.clone(),
+                }
+            }
+            _ => listener.subscribe(door),
+        };
+        self.listener_says(at, 0, input);
+    }
+
+    /// What a connected listener does of itself, as its temper is.
+    fn misbehave(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        let Some((_, id)) = listener.subscription.clone() else { return };
+        match listener.temper {
+            Temper::Stalled => {
+                listener.is_reading = !listener.is_reading;
+                if listener.is_reading {
+                    self.read_on(at);
+                }
+            }
+            Temper::Vanishing if self.rng.chance(12) => {
+                listener.is_gone = true;
+                let name = format!("{} vanishes.", listener.name);
+                self.tell(&name);
+                self.break_connection(at);
+            }
+            Temper::Renegotiating if self.rng.chance(60) => {
+                let input = self.listeners[at].renegotiate(&id, &mut self.rng);
+                self.listener_says(at, 0, input);
+            }
+            Temper::Forging if self.rng.chance(15) => {
+                if let Some(other) = self.others(at).first().cloned() {
+                    self.close(at, other);
+                }
+            }
+            _ if self.rng.chance(3) => self.close(at, id),
+            _ => {}
+        }
+    }
+
+    /// A listener says that a subscription ends, its own or not.
+    fn close(&mut self, at: usize, subscription_id: SubscriptionId) {
+        let message = SubscriptionClose {
+            subscription_id,
+            reason_code: None,
+            reason_message: None,
+            correlation_id: None,
+            extensions: None,
+            other: Object::new(),
+        };
+        let principal = self.listeners[at].principal;
+        self.listener_says(at, 0, Input::Close { principal, message: Box::new(message) });
+    }
+
+    /// The subscriptions of everyone else.
+    fn others(&self, at: usize) -> Vec<SubscriptionId> {
+        let theirs = self.listeners.iter().enumerate().filter(|(other, _)| *other != at);
+        theirs.filter_map(|(_, it)| it.subscription.as_ref().map(|(_, id)| id.clone())).collect()
+    }
+
+    /// A listener reads again: what is on its wire arrives.
+    fn read_on(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        let (count, epoch) = (listener.wire.len() as u64, listener.epoch);
+        for number in 0..count {
+            let arrives_us = self.now_us + (number + 1) * 1_000;
+            self.listeners[at].wire_free_us = arrives_us;
+            self.at(arrives_us, Todo::Arrives(at, epoch));
+        }
+    }
+
+    fn arrives(&mut self, at: usize, epoch: u64) {
+        let listener = &mut self.listeners[at];
+        if listener.epoch != epoch || !listener.is_reading {
+            return;
+        }
+        let Some(sent) = listener.wire.pop_front() else { return };
+        listener.last = Some(sent.frame.event_id.clone());
+        self.show(&Moment::Arrived(&sent));
+        let others = self.others(at);
+        let replies = self.listeners[at].answer(&sent.event, &others, &mut self.rng);
+        for (after_us, reply) in replies {
+            self.listener_says(at, after_us, reply);
+        }
+        let listener = &mut self.listeners[at];
+        if listener.is_blocked && listener.wire.len() <= WIRE / 2 {
+            listener.is_blocked = false;
+            if let Some((subscription, _)) = listener.subscription {
+                let key = self.truth.subscriptions[subscription].key;
+                self.feed(None, Input::Unblock { listener: key });
+            }
+        }
+    }
+
+    /// A connection breaks; the hub notices a little later.
+    fn break_connection(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        if !listener.is_connected {
+            return;
+        }
+        listener.lose_connection();
+        let Some((subscription, _)) = listener.subscription else { return };
+        let epoch = listener.epoch;
+        self.show(&Moment::Lost(subscription));
+        let pause = self.rng.between(0, 1_500_000);
+        self.later(pause, Todo::Notices(subscription, epoch));
+        if !self.listeners[at].is_gone && self.is_calm {
+            self.later(10_000, Todo::ListenerActs(at));
+        }
+    }
+
+    fn notices(&mut self, subscription: usize, epoch: u64) {
+        let it = &self.truth.subscriptions[subscription];
+        let listener = &self.listeners[it.listener];
+        let is_back = listener.epoch != epoch
+            && listener.subscription.as_ref().is_some_and(|(at, _)| *at == subscription);
+        if !is_back && matches!(it.presence, Presence::Here | Presence::Blocked) {
+            let key = it.key;
+            self.feed(None, Input::Disconnect { listener: key });
+        }
+    }
+
+    /// Something goes wrong.
+    fn trouble(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        let listener = self.rng.size(0, self.listeners.len() - 1);
+        match self.rng.below(10) {
+            0..=4 => {
+                let name = format!("The connection of {} breaks.", self.listeners[listener].name);
+                self.tell(&name);
+                self.break_connection(listener);
+            }
+            5 | 6 => {
+                let seconds = i64::try_from(self.rng.below(7_200)).unwrap_or(0) - 3_600;
+                self.unix_us += seconds * 1_000_000 / 10;
+                self.tell(&format!("The clock of the machine jumps by {seconds} tenths of a second."));
+            }
+            7 => {
+                let at = self.rng.size(0, self.agents.len() - 1);
+                let pause = self.rng.between(100_000, 4_000_000);
+                self.agent_free_us[at] = self.agent_free_us[at].max(self.now_us + pause);
+                self.tell(&format!("The connection of {} breaks.", self.agents[at].name));
+            }
+            8 => {
+                self.tell("Everything loses its connection.");
+                for at in 0..self.listeners.len() {
+                    self.break_connection(at);
+                }
+                for free_us in &mut self.agent_free_us {
+                    *free_us = (*free_us).max(self.now_us + 2_000_000);
+                }
+            }
+            _ => {}
+        }
+        let pause = self.rng.between(300_000, 4_000_000);
+        self.later(pause, Todo::Trouble);
+    }
+
+    /// Everything comes to its end: all read, all come back, agents finish.
+    fn calm(&mut self) {
+        self.tell("From now on nothing goes wrong.");
+        self.is_calm = true;
+        self.agents.iter_mut().for_each(crate::agent::Agent::stop);
+        for at in 0..self.listeners.len() {
+            self.listeners[at].is_reading = true;
+            self.read_on(at);
+            if !self.listeners[at].is_gone {
+                self.later(1_000, Todo::ListenerActs(at));
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Inputs and outputs in plain words, for the story; and what a change of terms asks for in all.
+
+use aaep::{Capabilities, Event, Payload};
+use aaep_engine::{Input, ListenerKey, Output};
+
+use crate::listener::Listener;
+use crate::truth::Truth;
+
+/// What happened.
+pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> String {
+    let name = |key: &ListenerKey| name(*key, truth, listeners);
+    let person = |principal: &u64| {
+        let found = listeners.iter().find(|it| it.principal == *principal);
+        found.map_or_else(|| format!("principal {principal}"), |it| it.name.clone())
+    };
+    match input {
+        Input::Publish { agent, event } => format!("Agent {agent} publishes {}.", about(event)),
+        Input::Withdraw { agent, reply_token } => format!("Agent {agent} withdraws {reply_token}."),
+        Input::Subscribe { principal, request, resume_from, .. } => {
+            let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
+            let after = resume_from.as_ref().map(|id| format!(" after {id}")).unwrap_or_default();
+            format!("The {} asks for a subscription{after}: {wish}.", person(principal))
+        }
+        Input::Renegotiate { principal, change } => {
+            let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
+            format!("The {} asks for other terms: {wish}.", person(principal))
+        }
+        Input::Close { principal, message } => {
+            format!("The {} closes {}.", person(principal), message.subscription_id)
+        }
+        Input::Disconnect { listener } => format!("The hub notices that {} is gone.", name(listener)),
+        Input::Reconnect { principal, last_event_id, .. } => {
+            let after = last_event_id.as_ref().map_or("nothing", |id| id.as_str());
+            format!("The {} is back after {after}.", person(principal))
+        }
+        Input::Block { listener } => format!("The wire of {} is full.", name(listener)),
+        Input::Unblock { listener } => format!("The wire of {} is free.", name(listener)),
+        Input::Confirm { principal, reply } => format!(
+            "The {} says {} to {} as {}.",
+            person(principal),
+            reply.decision.as_str(),
+            reply.reply_token,
+            reply.subscription_id
+        ),
+        Input::Clarify { principal, reply } => format!(
+            "The {} answers {:?} to {} as {}.",
+            person(principal),
+            reply.response,
+            reply.reply_token,
+            reply.subscription_id
+        ),
+        Input::Tick => "Time passes.".to_owned(),
+    }
+}
+
+/// What the hub did, where it is worth telling.
+pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> Option<String> {
+    Some(match output {
+        Output::Deliver { frame, to } => {
+            let names: Vec<String> = to.iter().map(|key| name(*key, truth, listeners)).collect();
+            let text = String::from_utf8_lossy(&frame.json);
+            let what = match aaep::read(&frame.json, aaep::Mode::Tolerant).message {
+                Some(aaep::Message::Event(event)) => about(&event),
+                _ => text.into_owned(),
+            };
+            format!("  Sent to {}: {what}.", names.join(", "))
+        }
+        Output::Refused { event_id, refusal, .. } => {
+            format!("  The hub refuses {event_id}: {refusal:?}.")
+        }
+        Output::Resolved { reply_token, resolution, decided_by, .. } => {
+            format!("  {reply_token} is settled: {resolution:?} by {}.", decided_by.as_str())
+        }
+        Output::Accepted { listener, message } => format!(
+            "  Terms of {}: {}.",
+            name(*listener, truth, listeners),
+            message.subscription_id
+        ),
+        Output::Rejected { message, .. } => format!("  Not granted: {}", message.reason_message),
+        Output::Closed { listener } => {
+            format!("  The subscription of {} is over.", name(*listener, truth, listeners))
+        }
+        Output::NoSuchSubscription => "  There is no such subscription.".to_owned(),
+        Output::Replied { is_accepted } => {
+            format!("  The reply {}.", if *is_accepted { "counts" } else { "does not count" })
+        }
+        Output::Published { .. } | Output::Record { .. } | Output::Audit(_) => return None,
+    })
+}
+
+fn name(key: ListenerKey, truth: &Truth, listeners: &[Listener]) -> String {
+    match truth.of(key) {
+        Some((_, it)) => listeners[it.listener].name.clone(),
+        None => format!("listener number {key}"),
+    }
+}
+
+/// An event in a few words.
+fn about(event: &Event) -> String {
+    let what = match &event.payload {
+        Payload::OutputStreaming(it) => {
+            let end = if it.complete { ", complete" } else { "" };
+            format!("{:?} at {} of {:?}{end}", it.chunk, it.position, it.output_id.as_ref().map(|id| id.as_str()))
+        }
+        Payload::StateChanged(it) => format!("{} to {}", it.from_state, it.to_state),
+        Payload::AwaitingConfirmation(it) => format!("{} for {} s", it.reply_token, it.timeout_seconds),
+        Payload::AwaitingClarification(it) => format!("{} for {} s", it.reply_token, it.timeout_seconds),
+        Payload::ToolInvoked(it) => format!("tool, irreversible {:?}", it.irreversible),
+        _ => String::new(),
+    };
+    let number = event.envelope.sequence_number.map(|it| format!(" number {it}")).unwrap_or_default();
+    format!(
+        "{}{number} in {}, {} {what}",
+        event.envelope.event_id,
+        event.envelope.session_id,
+        event.event_type().as_str().trim_start_matches("aaep:agent.")
+    )
+}
+
+/// What was asked for before, and what is asked for now, as §5.7 has it.
+pub(super) fn merge(asked: &mut Capabilities, change: &Capabilities) {
+    let change = change.clone();
+    let before = asked.clone();
+    *asked = Capabilities {
+        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
+        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
+        languages: change.languages.or(before.languages),
+        supports_confirmation_reply: change
+            .supports_confirmation_reply
+            .or(before.supports_confirmation_reply),
+        supports_clarification_reply: change
+            .supports_clarification_reply
+            .or(before.supports_clarification_reply),
+        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
+        event_filters: change.event_filters.or(before.event_filters),
+        pace_wpm: change.pace_wpm.or(before.pace_wpm),
+        ..before
+    };
+}
