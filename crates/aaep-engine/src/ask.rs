@@ -23,12 +23,15 @@ pub(crate) struct Ask {
     pub(crate) agent: AgentKey,
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
+    /// Its place among all events, and in its session.
+    pub(crate) order: u64,
+    pub(crate) sequence_number: u64,
     /// When the default applies, on our own clock (ruling 13).
     pub(crate) deadline_us: u64,
     /// Until when it is waited for someone who can answer to come back (ruling 4).
     pub(crate) abandoned_us: Option<u64>,
     /// When people are told how much time is left, the next moment last.
-    countdown_us: Vec<(u64, u64)>,
+    countdown_us: Vec<u64>,
     /// Who was sent the question itself.
     pub(crate) told: BTreeSet<ListenerKey>,
 }
@@ -47,14 +50,14 @@ impl Ask {
         agent: AgentKey,
         session: SessionKey,
         event: Arc<Event>,
-        timeout_seconds: u64,
-        now_us: u64,
+        (order, sequence_number): (u64, u64),
+        (timeout_seconds, now_us): (u64, u64),
     ) -> Self {
         let timeout_us = timeout_seconds.saturating_mul(SECOND_US);
         let deadline_us = now_us.saturating_add(timeout_us);
         let countdown_us = if timeout_us > COUNTDOWN_FROM_US {
             let (tenth, half) = (timeout_us / 10, timeout_us / 2);
-            vec![(deadline_us - tenth, tenth), (deadline_us - half, half)]
+            vec![deadline_us - tenth, deadline_us - half]
         } else {
             Vec::new()
         };
@@ -62,6 +65,8 @@ impl Ask {
             agent,
             session,
             event,
+            order,
+            sequence_number,
             deadline_us,
             abandoned_us: None,
             countdown_us,
@@ -75,7 +80,7 @@ impl Ask {
 
     /// When something is next due for this question.
     pub(crate) fn next_us(&self) -> u64 {
-        let countdown = self.countdown_us.last().map_or(u64::MAX, |(at, _)| *at);
+        let countdown = self.countdown_us.last().copied().unwrap_or(u64::MAX);
         self.end_us().min(countdown)
     }
 
@@ -86,8 +91,9 @@ impl Ask {
 
     /// How many microseconds are left, if it is time to tell.
     pub(crate) fn countdown(&mut self, now_us: u64) -> Option<u64> {
-        let due = self.countdown_us.last().is_some_and(|(at, _)| *at <= now_us);
-        due.then(|| self.countdown_us.pop().map(|(_, left)| left)).flatten()
+        let before = self.countdown_us.len();
+        self.countdown_us.retain(|at| *at > now_us);
+        (self.countdown_us.len() < before).then(|| self.deadline_us.saturating_sub(now_us))
     }
 
     /// What silence means (§6.4).

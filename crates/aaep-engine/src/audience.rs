@@ -101,8 +101,10 @@ pub(crate) struct Audience {
     /// Where the newest progress of a session is, and the newest state of each agent in it.
     latest_progress: BTreeMap<SessionKey, u64>,
     latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
-    /// Where a session ended critically: what is held of it from before is not told any more (ruling 8).
-    critical_end: BTreeMap<SessionKey, u64>,
+    /// Where an urgent event last told the state of an agent: states before are not told after it.
+    urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
+    /// The place among all events of the newest unit that is no longer remembered.
+    forgotten: Option<u64>,
 }
 
 impl Audience {
@@ -117,7 +119,8 @@ impl Audience {
             first: 0,
             latest_progress: BTreeMap::new(),
             latest_state: BTreeMap::new(),
-            critical_end: BTreeMap::new(),
+            urgent_state: BTreeMap::new(),
+            forgotten: None,
         }
     }
 
@@ -135,7 +138,8 @@ impl Audience {
             let told = self.substitute(event);
             self.push(Unit::new(entry, told, Kind::Other, self.number_of(entry)));
         } else if self.wants(event) {
-            if let Payload::OutputStreaming(_) = &event.payload {
+            let is_text = matches!(event.payload, Payload::OutputStreaming(_));
+            if is_text && !self.terms.keeps_every_event() {
                 for unit in self.texts.take(entry, self.number, self.number_of(entry)) {
                     self.push(unit);
                 }
@@ -145,11 +149,6 @@ impl Audience {
             }
         }
         begin
-    }
-
-    /// The session ended critically, with the newest unit: what is held of it is told no more.
-    pub(crate) fn end_critically(&mut self, session: SessionKey) {
-        self.critical_end.insert(session, self.end().saturating_sub(1));
     }
 
     /// Where the text begins that is held of each output, waiting for its boundary.
@@ -190,15 +189,16 @@ impl Audience {
 
     fn push(&mut self, unit: Unit) {
         let at = self.end();
-        let agent = || unit.event.envelope.producer.agent_id.as_str().into();
-        match unit.kind {
-            Kind::Progress => drop(self.latest_progress.insert(unit.session, at)),
-            Kind::State => drop(self.latest_state.insert((unit.session, agent()), at)),
+        let key = || (unit.session, Box::from(unit.agent()));
+        match (&unit.kind, &unit.event.payload) {
+            (Kind::Progress, _) => drop(self.latest_progress.insert(unit.session, at)),
+            (Kind::State, _) => drop(self.latest_state.insert(key(), at)),
+            (_, Payload::StateChanged(_)) => drop(self.urgent_state.insert(key(), at)),
             _ => {}
         }
         self.log.push_back(unit);
         if self.log.len() > MAX_UNITS {
-            self.log.pop_front();
+            self.forgotten = self.log.pop_front().map(|unit| unit.order);
             self.first += 1;
             if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
@@ -211,7 +211,12 @@ impl Audience {
         let first = self.first;
         self.latest_progress.retain(|_, at| *at >= first);
         self.latest_state.retain(|_, at| *at >= first);
-        self.critical_end.retain(|_, at| *at >= first);
+        self.urgent_state.retain(|_, at| *at >= first);
+    }
+
+    /// Whether the log reaches back to right after this place among all events.
+    pub(crate) fn reaches_back_to(&self, order: u64) -> bool {
+        self.forgotten.is_none_or(|forgotten| forgotten <= order)
     }
 
     /// The position behind the last unit.
@@ -228,22 +233,23 @@ impl Audience {
         self.log.get(usize::try_from(at.checked_sub(self.first)?).ok()?)
     }
 
-    /// Where a later unit makes this one superfluous for someone who is behind.
-    pub(crate) fn is_superseded(&self, at: u64, unit: &Unit) -> bool {
+    /// Whether a later unit makes this one superfluous for someone who is behind.
+    pub(crate) fn superseded(&self, at: u64, unit: &Unit) -> Superseded {
+        let later = |position: Option<&u64>| position.is_some_and(|it| *it > at);
         match unit.kind {
-            Kind::Progress => self.latest_progress.get(&unit.session).is_some_and(|it| *it > at),
+            Kind::Progress if later(self.latest_progress.get(&unit.session)) => Superseded::ByLater,
             Kind::State => {
-                let agent = unit.event.envelope.producer.agent_id.as_str();
-                let key = (unit.session, Box::from(agent));
-                self.latest_state.get(&key).is_some_and(|it| *it > at)
+                let key = (unit.session, Box::from(unit.agent()));
+                if later(self.urgent_state.get(&key)) {
+                    Superseded::ByUrgent
+                } else if later(self.latest_state.get(&key)) {
+                    Superseded::ByLater
+                } else {
+                    Superseded::No
+                }
             }
-            _ => false,
+            _ => Superseded::No,
         }
-    }
-
-    /// Whether the session of a unit ended critically after it: then it is withdrawn (ruling 8).
-    pub(crate) fn is_withdrawn(&self, at: u64, unit: &Unit) -> bool {
-        self.critical_end.get(&unit.session).is_some_and(|end| at < *end)
     }
 
     /// The encoded unit, made when first asked for.
@@ -275,7 +281,30 @@ pub(crate) fn merged_id(last: &EventId, audience: u64) -> EventId {
     derived_event_id(last, u64::MAX, audience)
 }
 
+/// Whether someone who is behind needs not be told a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Superseded {
+    No,
+    /// A later one tells what it would.
+    ByLater,
+    /// An urgent one, which was told at once, has gone beyond it.
+    ByUrgent,
+}
+
 impl Unit {
+    /// The chunk, if the unit is one.
+    pub(crate) fn text(&self) -> Option<&OutputStreaming> {
+        match &self.event.payload {
+            Payload::OutputStreaming(chunk) => Some(chunk),
+            _ => None,
+        }
+    }
+
+    /// The agent that it is about.
+    pub(crate) fn agent(&self) -> &str {
+        &self.event.envelope.producer.agent_id
+    }
+
     pub(crate) fn new(
         entry: &Entry,
         event: Arc<Event>,

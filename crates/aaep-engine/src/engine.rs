@@ -73,6 +73,10 @@ pub(crate) struct Session {
     pub(crate) announced: BTreeMap<String, String>,
     /// The state that the engine announced for an agent since its own last announcement.
     pub(crate) spoken: BTreeMap<String, String>,
+    /// How far the agent's clock is ahead of ours, or behind if negative.
+    pub(crate) clock_ahead_us: i64,
+    /// Who speaks in the session, by name.
+    pub(crate) producers: BTreeMap<String, aaep::Producer>,
 }
 
 impl Session {
@@ -106,6 +110,12 @@ pub(crate) struct Member {
     pub(crate) cursor: Cursor,
     /// When it is due, if something is held for it.
     pub(crate) due_us: Option<u64>,
+    /// Its place among those who take everything as it comes.
+    pub(crate) slot: Option<ListenerKey>,
+    /// After which event something is missing, for the summaries to say.
+    pub(crate) missing_after: Option<EventId>,
+    /// Whether something is missing since it was connected.
+    pub(crate) has_gap: bool,
 }
 
 /// What was asked for and what was granted, shared by all who asked for the same.

@@ -208,6 +208,10 @@ pub enum Refusal {
     TokenUsed,
     /// Another question with this token is open.
     TokenOpen,
+    /// It has data of our own extension, with which only the hub says how questions were settled.
+    SpeaksForTheHub,
+    /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
+    AlreadyAsked,
     /// There are too many open questions, sessions or events.
     TooMany(&'static str),
     /// An event with this id came before; the first one stands.

@@ -6,14 +6,14 @@ mod merge;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep::event::reasoning::StateChanged;
-use aaep::{EventId, LanguageTag, Payload};
+use aaep::extension::Delivery;
+use aaep::{CoreType, EventId, LanguageTag, Payload};
 
-use crate::audience::{Audience, Entry, Kind, SessionKey, TextKey, Unit, text_key};
+use crate::audience::{Audience, Entry, SessionKey, Superseded, TextKey, Unit, text_key};
 use crate::boundary::count_words;
 use crate::budget::Budget;
 use crate::clock::SECOND_US;
-use crate::frame::Frame;
+use crate::frame::{Frame, encode};
 
 /// How far announcing may be behind before more is held back and merged (§5.3.1.11): a listener
 /// never has more than this much left to announce when it gets something that can wait.
@@ -28,8 +28,10 @@ const REMEMBERED: usize = 64;
 /// Where a listener is in the log of its audience.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// Everything before was sent or is superfluous.
+    /// Everything before that can wait was sent or is superfluous.
     pub(crate) at: u64,
+    /// Everything urgent before was sent.
+    pub(crate) urgent_at: u64,
     /// What there is to remember; nothing for most, who take everything in order.
     memory: Option<Box<Memory>>,
 }
@@ -37,24 +39,43 @@ pub(crate) struct Cursor {
 /// What has to be remembered of a listener that did not just take everything in order.
 #[derive(Debug, Default)]
 struct Memory {
-    /// What was sent already of what comes after, because it was merged with earlier units.
-    ahead: BTreeSet<u64>,
-    /// The first state left of those that were folded and not told yet, by session and agent.
-    folded: BTreeMap<(SessionKey, Box<str>), Box<str>>,
+    rest: Rest,
     /// What was sent last out of order, or made for this listener alone.
     sent: VecDeque<Sent>,
-    /// Up to where the text of an output was told already, under other terms.
-    told_text: BTreeMap<TextKey, u64>,
 }
 
-/// Something that was sent.
+/// What belongs to a place in the log beside the position.
+#[derive(Debug, Default, Clone)]
+struct Rest {
+    /// What was told already of what comes after, with earlier units, or is withdrawn.
+    ahead: BTreeSet<u64>,
+    /// The first state left of those that were folded and not told yet, and how many they are, by
+    /// session and agent.
+    folded: BTreeMap<(SessionKey, Box<str>), (Box<str>, u64)>,
+    /// Up to where the text of an output was told already, under other terms.
+    told_text: BTreeMap<TextKey, u64>,
+    /// The running sessions that it has not been told of yet (ruling 19).
+    summaries: BTreeSet<SessionKey>,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+            && self.folded.is_empty()
+            && self.told_text.is_empty()
+            && self.summaries.is_empty()
+    }
+}
+
+/// Something that was sent, and where the listener was right after it.
 #[derive(Debug)]
 struct Sent {
     id: EventId,
-    /// The units that it told.
-    units: Vec<u64>,
-    /// Where the listener was when it was sent.
     at: u64,
+    urgent_at: u64,
+    rest: Rest,
+    /// The event itself, if it was made for this listener alone and cannot be found in the log.
+    own: Option<Arc<Frame>>,
 }
 
 /// What a listener keeps a rate and a pace with.
@@ -94,23 +115,20 @@ impl Limits {
         by_budget.max(self.announcing_until_us.saturating_sub(MAX_ANNOUNCING_US)).max(now_us)
     }
 
-    fn spend(&mut self, now_us: u64, words: usize) {
+    /// The listener gets an event that counts.
+    pub(crate) fn spend(&mut self, now_us: u64, payload: &Payload) {
         if let Some(budget) = &mut self.budget {
             budget.spend(now_us);
         }
-        self.announce(now_us, words);
+        self.announce(now_us, payload);
     }
 
-    /// The listener has so many more words to announce.
-    pub(crate) fn announce(&mut self, now_us: u64, words: usize) {
+    /// The listener has something more to announce.
+    fn announce(&mut self, now_us: u64, payload: &Payload) {
         if let Some(pace) = self.pace_wpm {
-            let takes_us = words as u64 * 60 * SECOND_US / pace.max(1);
+            let takes_us = words_of(payload) as u64 * 60 * SECOND_US / pace.max(1);
             self.announcing_until_us = self.announcing_until_us.max(now_us) + takes_us;
         }
-    }
-
-    pub(crate) fn has_pace(&self) -> bool {
-        self.pace_wpm.is_some()
     }
 }
 
@@ -123,10 +141,19 @@ pub(crate) enum Progressed {
     Until(u64),
 }
 
+/// How a listener is told things: its audience, its limits, the moment, and the way out.
+pub(crate) struct Telling<'a, F> {
+    pub(crate) audience: &'a Audience,
+    pub(crate) limits: Option<&'a mut Limits>,
+    pub(crate) now_us: u64,
+    pub(crate) primary: &'a LanguageTag,
+    pub(crate) send: F,
+}
+
 impl Cursor {
     /// From this position of the log on.
     pub(crate) fn starting_at(at: u64) -> Self {
-        Cursor { at, ..Cursor::default() }
+        Cursor { at, urgent_at: at, memory: None }
     }
 
     /// At the end of the log: only what comes from now on.
@@ -134,51 +161,121 @@ impl Cursor {
         Cursor::starting_at(audience.end())
     }
 
-    /// Sends what is waiting, as far as the limits allow.
-    pub(crate) fn advance(
+    /// Whether the listener takes everything as it comes, with nothing to remember about text.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.memory.as_ref().is_none_or(|memory| memory.rest.is_empty())
+    }
+
+    /// Tells what may be told now: urgent things first, then as much as the limits allow.
+    pub(crate) fn proceed<F: FnMut(Arc<Frame>)>(
         &mut self,
-        audience: &Audience,
-        mut limits: Option<&mut Limits>,
-        now_us: u64,
-        primary: &LanguageTag,
-        send: &mut impl FnMut(Arc<Frame>),
+        telling: &mut Telling<'_, F>,
     ) -> Progressed {
-        loop {
-            self.skip(audience);
-            if self.at >= audience.end() {
-                self.forget(audience);
-                return Progressed::CaughtUp;
-            }
-            if let Some(limits) = limits.as_deref_mut() {
-                let next_us = limits.next_us(now_us);
-                if next_us > now_us {
-                    return Progressed::Until(next_us);
+        if telling.audience.terms.keeps_every_event() {
+            self.tell_everything(telling);
+            return Progressed::CaughtUp;
+        }
+        self.tell_urgent(telling);
+        let end = telling.audience.end();
+        self.advance(telling, end)
+    }
+
+    /// Everything in its order, for whoever counts.
+    fn tell_everything<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+        while let Some(unit) = telling.audience.unit(self.at) {
+            (telling.send)(telling.audience.frame(unit, telling.primary));
+            self.at += 1;
+        }
+        self.urgent_at = self.at;
+    }
+
+    /// Everything urgent at once. Before a session ends critically, what is held of it is told as
+    /// far as the limits allow; the rest is withdrawn, and the end says so (ruling 8).
+    fn tell_urgent<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+        let audience = telling.audience;
+        while self.urgent_at < audience.end() {
+            let at = self.urgent_at;
+            let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else {
+                self.urgent_at += 1;
+                continue;
+            };
+            let mut frame = audience.frame(unit, telling.primary);
+            if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
+                self.advance(telling, at);
+                let held = self.withdraw(unit.session, audience, at);
+                if held > 0 && audience.terms.understands_our_extension() {
+                    let mut event = (*unit.event).clone();
+                    Delivery { held_back: Some(held), ..Delivery::new() }.put_on(&mut event);
+                    frame = encode(&event, true, None, &audience.terms, telling.primary);
                 }
             }
-            let Some(told) = merge::next(self, audience, primary) else { continue };
-            if let Some(limits) = limits.as_deref_mut() {
-                limits.spend(now_us, told.words);
-                self.remember(&told.frame.event_id, told.units);
+            self.urgent_at = at + 1;
+            if let Some(limits) = telling.limits.as_deref_mut() {
+                limits.announce(telling.now_us, &unit.event.payload);
             }
-            send(told.frame);
+            self.remember(&frame.event_id, None);
+            (telling.send)(frame);
         }
     }
 
-    /// Steps over what needs not be told: urgent units were told at once, some were told with
-    /// others, some are superfluous by now, some withdrawn.
-    fn skip(&mut self, audience: &Audience) {
-        self.at = self.at.max(audience.first());
-        while let Some(unit) = audience.unit(self.at) {
-            let was_told = unit.is_urgent || self.take_ahead() || self.is_text_told(unit);
-            if !was_told && !audience.is_withdrawn(self.at, unit) {
-                if !audience.is_superseded(self.at, unit) {
-                    return;
+    /// What is held of a session before this position is told no more; how many units that are.
+    fn withdraw(&mut self, session: SessionKey, audience: &Audience, before: u64) -> u64 {
+        let is_held = |at: &u64| {
+            audience.unit(*at).is_some_and(|unit| {
+                unit.session == session && !unit.is_urgent && !self.is_ahead(*at)
+            })
+        };
+        let held: Vec<u64> = (self.at.max(audience.first())..before).filter(is_held).collect();
+        if !held.is_empty() {
+            let rest = self.rest();
+            rest.ahead.extend(held.iter().copied());
+            rest.folded.retain(|(of, _), _| *of != session);
+        }
+        held.len() as u64
+    }
+
+    /// Tells what is held before this position, as far as the limits allow.
+    fn advance<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+        until: u64,
+    ) -> Progressed {
+        loop {
+            self.skip(telling.audience, until);
+            if self.at >= until {
+                self.forget(telling.audience);
+                return Progressed::CaughtUp;
+            }
+            if let Some(limits) = telling.limits.as_deref_mut() {
+                let next_us = limits.next_us(telling.now_us);
+                if next_us > telling.now_us {
+                    return Progressed::Until(next_us);
                 }
-                self.fold(
-                    unit.session,
-                    &unit.event.payload,
-                    &unit.event.envelope.producer.agent_id,
-                );
+            }
+            let Some(told) = merge::next(self, telling.audience, until, telling.primary) else {
+                continue;
+            };
+            if let Some(limits) = telling.limits.as_deref_mut() {
+                limits.spend(telling.now_us, &told.payload);
+            }
+            self.remember(&told.frame.event_id, None);
+            (telling.send)(told.frame);
+        }
+    }
+
+    /// Steps over what needs not be told: urgent units are told at once, some were told with others,
+    /// some are superfluous by now, some withdrawn.
+    fn skip(&mut self, audience: &Audience, until: u64) {
+        self.at = self.at.max(audience.first());
+        while self.at < until
+            && let Some(unit) = audience.unit(self.at)
+        {
+            if !(unit.is_urgent || self.take_ahead() || self.is_text_told(unit)) {
+                match audience.superseded(self.at, unit) {
+                    Superseded::No => return,
+                    Superseded::ByLater => self.fold(unit),
+                    Superseded::ByUrgent => self.unfold(unit),
+                }
             }
             self.at += 1;
         }
@@ -186,149 +283,154 @@ impl Cursor {
 
     /// Nothing is held: forgets what was remembered for the sake of what was.
     fn forget(&mut self, audience: &Audience) {
+        let at_end = self.at >= audience.end();
         let Some(memory) = &mut self.memory else { return };
-        memory.folded.clear();
-        if !memory.told_text.is_empty() {
-            let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, _)| key).collect();
-            memory.told_text.retain(|key, _| open.contains(key));
+        if at_end {
+            memory.rest.folded.clear();
         }
-        if memory.sent.is_empty() && memory.told_text.is_empty() && memory.ahead.is_empty() {
+        if !memory.rest.told_text.is_empty() {
+            let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, _)| key).collect();
+            let first = self.at;
+            let is_ahead = |key: &TextKey| {
+                (first..audience.end()).filter_map(|at| audience.unit(at)).any(|unit| {
+                    unit.text().is_some_and(|chunk| text_key(unit.session, chunk) == *key)
+                })
+            };
+            memory.rest.told_text.retain(|key, _| open.contains(key) || is_ahead(key));
+        }
+        if memory.sent.is_empty() && memory.rest.is_empty() {
             self.memory = None;
         }
     }
 
-    fn memory(&mut self) -> &mut Memory {
-        self.memory.get_or_insert_default()
+    fn rest(&mut self) -> &mut Rest {
+        &mut self.memory.get_or_insert_default().rest
     }
 
     /// Whether the unit here was told with an earlier one; then that needs not be remembered longer.
     fn take_ahead(&mut self) -> bool {
         let at = self.at;
-        self.memory.as_mut().is_some_and(|memory| memory.ahead.remove(&at))
+        self.memory.as_mut().is_some_and(|memory| memory.rest.ahead.remove(&at))
     }
 
-    /// Whether a unit was told with an earlier one.
+    /// Whether a unit was told with an earlier one, or is withdrawn.
     fn is_ahead(&self, at: u64) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.ahead.contains(&at))
+        self.memory.as_ref().is_some_and(|memory| memory.rest.ahead.contains(&at))
     }
 
     /// Up to where the text of an output was told already, under other terms.
     fn told_up_to(&self, key: &TextKey) -> Option<u64> {
-        self.memory.as_ref()?.told_text.get(key).copied()
+        self.memory.as_ref()?.rest.told_text.get(key).copied()
     }
 
     /// Whether the text of a unit was told already, under other terms.
     fn is_text_told(&self, unit: &Unit) -> bool {
-        let Payload::OutputStreaming(chunk) = &unit.event.payload else { return false };
-        if self.memory.is_none() || chunk.complete {
+        let Some(chunk) = unit.text().filter(|chunk| !chunk.complete) else { return false };
+        if self.memory.is_none() {
             return false;
         }
         let end = chunk.position + chunk.chunk.chars().count() as u64;
         self.told_up_to(&text_key(unit.session, chunk)).is_some_and(|told| end <= told)
     }
 
+    /// Remembers the first state left of those that are folded into one.
+    fn fold(&mut self, unit: &Unit) {
+        if let Payload::StateChanged(change) = &unit.event.payload {
+            let key = (unit.session, unit.agent().into());
+            let from = || (change.from_state.as_str().into(), 1);
+            self.rest().folded.entry(key).or_insert_with(from).1 += 1;
+        }
+    }
+
+    /// An urgent event told a later state already: what was folded before is told no more.
+    fn unfold(&mut self, unit: &Unit) {
+        if let Some(memory) = &mut self.memory {
+            memory.rest.folded.remove(&(unit.session, unit.agent().into()));
+        }
+    }
+
     /// Continues under other terms: where the listener was with one audience, it is with another.
     /// Nothing is lost or repeated, not even a half-told sentence.
     pub(crate) fn carry_over(&self, old: &Audience, new: &Audience) -> Self {
+        let rest = self.memory.as_ref().map(|memory| memory.rest.clone()).unwrap_or_default();
         let held =
             |at: &u64| old.unit(*at).is_some_and(|unit| !unit.is_urgent && !self.is_ahead(*at));
-        let waiting: Vec<u64> = (self.at..old.end()).filter(held).collect();
-        let orders: BTreeSet<u64> =
-            waiting.iter().filter_map(|at| old.unit(*at)).map(|unit| unit.order).collect();
-        let mut told_text: BTreeMap<TextKey, u64> = old.held_texts().collect();
-        for unit in waiting.iter().rev().filter_map(|at| old.unit(*at)) {
-            if let Payload::OutputStreaming(chunk) = &unit.event.payload {
+        let waiting: Vec<&Unit> =
+            (self.at..old.end()).filter(held).filter_map(|at| old.unit(at)).collect();
+        let orders: BTreeSet<u64> = waiting.iter().map(|unit| unit.order).collect();
+        let mut told_text = rest.told_text.clone();
+        for (key, position) in old.held_texts() {
+            let told = told_text.entry(key).or_insert(position);
+            *told = position.max(*told);
+        }
+        for unit in waiting.iter().rev() {
+            if let Some(chunk) = unit.text() {
                 let key = text_key(unit.session, chunk);
-                let begin = chunk.position.max(self.told_up_to(&key).unwrap_or(0));
+                let begin = chunk.position.max(rest.told_text.get(&key).copied().unwrap_or(0));
                 told_text.insert(key, begin);
             }
         }
-        let is_open = |unit: &Unit| match &unit.event.payload {
-            Payload::OutputStreaming(chunk) => {
+        let is_open = |unit: &Unit| match unit.text() {
+            Some(chunk) => {
                 let end = chunk.position + chunk.chunk.chars().count() as u64;
                 let told = told_text.get(&text_key(unit.session, chunk));
-                told.is_some_and(|told| end > *told || chunk.complete)
+                told.is_some_and(|told| {
+                    end > *told || (chunk.complete && orders.contains(&unit.order))
+                })
             }
-            _ => orders.contains(&unit.order),
+            None => !unit.is_urgent && orders.contains(&unit.order),
         };
         let is_open_at = |at: &u64| new.unit(*at).is_some_and(is_open);
         let at = (new.first()..new.end()).find(is_open_at).unwrap_or(new.end());
         let ahead = (at..new.end()).filter(|at| !is_open_at(at)).collect();
-        let folded = self.memory.as_ref().map(|memory| memory.folded.clone()).unwrap_or_default();
-        let memory = Memory { ahead, folded, sent: VecDeque::new(), told_text };
-        Cursor { at, memory: Some(Box::new(memory)) }
-    }
-
-    /// Remembers the first state left of those that are folded into one.
-    fn fold(&mut self, session: SessionKey, payload: &Payload, agent: &str) {
-        if let Payload::StateChanged(StateChanged { from_state, .. }) = payload {
-            let key = (session, Box::from(agent));
-            self.memory().folded.entry(key).or_insert_with(|| from_state.as_str().into());
-        }
-    }
-
-    /// How many units are held that a critical end of their session withdraws (ruling 8).
-    pub(crate) fn held_of(&self, session: SessionKey, audience: &Audience, before: u64) -> u64 {
-        let is_held = |at: &u64| {
-            audience.unit(*at).is_some_and(|unit| {
-                unit.session == session && !unit.is_urgent && !self.is_ahead(*at)
-            })
+        let urgent_at = match old.unit(self.urgent_at) {
+            Some(unit) => new.position_after(unit.order.saturating_sub(1)),
+            None => new.end(),
         };
-        (self.at.max(audience.first())..before).filter(is_held).count() as u64
+        let rest = Rest { ahead, told_text, ..rest };
+        Cursor { at, urgent_at, memory: Some(Box::new(Memory { rest, sent: VecDeque::new() })) }
     }
 
-    /// Remembers what was sent, for [`Cursor::rewind`].
-    pub(crate) fn remember(&mut self, id: &EventId, units: Vec<u64>) {
-        let at = self.at;
-        let sent = &mut self.memory().sent;
-        if sent.len() == REMEMBERED {
-            sent.pop_front();
+    /// Remembers that an event was sent, for [`Cursor::resume`].
+    pub(crate) fn remember(&mut self, id: &EventId, own: Option<Arc<Frame>>) {
+        let (at, urgent_at) = (self.at, self.urgent_at);
+        let memory = self.memory.get_or_insert_default();
+        if memory.sent.len() == REMEMBERED {
+            memory.sent.pop_front();
         }
-        sent.reserve_exact(1);
-        sent.push_back(Sent { id: id.clone(), units, at });
+        memory.sent.reserve_exact(1);
+        let rest = memory.rest.clone();
+        memory.sent.push_back(Sent { id: id.clone(), at, urgent_at, rest, own });
     }
 
-    /// Remembers an event that was made for this listener alone, who is at this position.
-    pub(crate) fn remember_at(&mut self, id: &EventId, at: u64) {
-        self.at = at;
-        self.remember(id, Vec::new());
+    /// Whether an event is among those that were sent last.
+    pub(crate) fn remembers(&self, id: &EventId) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.sent.iter().any(|sent| sent.id == *id))
     }
 
-    /// Goes back to right after the event that the listener got last. Returns the urgent units that
-    /// it did not get; none at all if nothing is known of that event any more.
-    pub(crate) fn rewind(
+    /// Goes back to right after the event that the listener got last. Gives what was made for it
+    /// alone since then and has to be sent again; none at all if nothing is known of that event.
+    pub(crate) fn resume(
         &mut self,
         last: &EventId,
-        is_limited: bool,
         audience: &Audience,
-    ) -> Option<Vec<u64>> {
-        let is_last = |sent: &Sent| sent.id == *last;
-        let found = self.memory.as_ref().and_then(|memory| memory.sent.iter().rposition(is_last));
-        if let Some(found) = found {
-            let memory = self.memory.get_or_insert_default();
-            if !is_limited {
-                self.at = memory.sent[found].at;
-                memory.sent.truncate(found + 1);
-                return Some(Vec::new());
-            }
-            let not_received = memory.sent.drain(found + 1..).flat_map(|sent| sent.units);
-            let is_urgent = |at: &u64| audience.unit(*at).is_some_and(|unit| unit.is_urgent);
-            let (urgent, held): (Vec<u64>, Vec<u64>) = not_received.partition(is_urgent);
-            if let Some(first) = held.iter().min() {
-                // What lies between and was told stays told.
-                memory.ahead.extend((*first..self.at).filter(|at| !held.contains(at)));
-                self.at = self.at.min(*first);
-            }
-            for at in &held {
-                memory.ahead.remove(at);
-            }
-            return Some(urgent);
+    ) -> Option<Vec<Arc<Frame>>> {
+        if self.remembers(last) {
+            let memory = self.memory.as_mut()?;
+            let found = memory.sent.iter().rposition(|sent| sent.id == *last)?;
+            let own = memory.sent.drain(found + 1..).filter_map(|sent| sent.own).collect();
+            let sent = memory.sent.back()?;
+            (self.at, self.urgent_at) = (sent.at, sent.urgent_at);
+            memory.rest = sent.rest.clone();
+            return Some(own);
         }
-        let at = audience.position_of(last)?;
-        self.at = at + 1;
-        self.memory = None;
-        let is_urgent = |at: &u64| audience.unit(*at).is_some_and(|unit| unit.is_urgent);
-        Some((self.at..audience.end()).filter(is_urgent).collect())
+        // What was sent out of order before stays remembered: it may be the next to be named.
+        let at = audience.position_of(last)? + 1;
+        (self.at, self.urgent_at) = (at, at);
+        if let Some(memory) = &mut self.memory {
+            memory.rest = Rest::default();
+        }
+        Some(Vec::new())
     }
 
     /// Goes to right after an event of an agent, whatever this audience was told of it.
@@ -336,18 +438,40 @@ impl Cursor {
         *self = Cursor::starting_at(audience.position_after(entry.order));
         if let Payload::OutputStreaming(chunk) = &entry.event.payload {
             let end = chunk.position + chunk.chunk.chars().count() as u64;
-            self.memory().told_text.insert(text_key(entry.session, chunk), end);
+            self.rest().told_text.insert(text_key(entry.session, chunk), end);
         }
     }
 
+    /// The same place as another listener's, who was of the same audience.
+    pub(crate) fn take_over(&mut self, other: &mut Cursor) {
+        *self = std::mem::take(other);
+    }
+
+    /// These sessions are to be summed up for the listener, as soon as its limits allow.
+    pub(crate) fn owe_summaries(&mut self, sessions: impl Iterator<Item = SessionKey>) {
+        let mut sessions = sessions.peekable();
+        if sessions.peek().is_some() {
+            self.rest().summaries.extend(sessions);
+        }
+    }
+
+    /// The next session to sum up.
+    pub(crate) fn next_summary(&mut self) -> Option<SessionKey> {
+        self.memory.as_mut()?.rest.summaries.pop_first()
+    }
+
+    pub(crate) fn owes_summaries(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| !memory.rest.summaries.is_empty())
+    }
+
     /// Whether the log no longer reaches back to where the listener is.
-    pub(crate) fn fell_behind(&self, audience: &Audience) -> Option<u64> {
-        audience.first().checked_sub(self.at).filter(|missed| *missed > 0)
+    pub(crate) fn fell_behind(&self, audience: &Audience) -> bool {
+        self.at < audience.first() || self.urgent_at < audience.first()
     }
 }
 
 /// Roughly how many words a listener announces for an event.
-pub(crate) fn words_of(payload: &Payload) -> usize {
+fn words_of(payload: &Payload) -> usize {
     let text = match payload {
         Payload::OutputStreaming(it) => Some(&it.chunk),
         Payload::SessionStarted(it) => Some(&it.summary_normal),
@@ -365,9 +489,4 @@ pub(crate) fn words_of(payload: &Payload) -> usize {
     };
     // Something is said even where there are no words: the name of a state or a tool.
     text.map_or(3, |text| count_words(text, None)).max(1)
-}
-
-/// Whether a unit can be summed up with other tools.
-fn is_plain_tool(kind: &Kind) -> bool {
-    *kind == Kind::PlainTool
 }

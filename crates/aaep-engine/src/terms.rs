@@ -155,6 +155,7 @@ impl Terms {
     /// (ruling 7). The default filter counts as one: it drops the events of extensions.
     pub fn keeps_every_event(&self) -> bool {
         self.max_events_per_second.is_none()
+            && self.pace_wpm.is_none()
             && self.boundaries.contains(&CoalesceBoundary::None)
             && self.include.iter().any(|pattern| pattern.as_str() == "*")
             && self.exclude.is_empty()

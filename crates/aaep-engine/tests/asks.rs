@@ -107,7 +107,6 @@ fn someone_who_may_listen_but_not_answer_is_neither_asked_nor_heard() {
 }
 
 #[test]
-#[ignore = "engine bug: renegotiate does not clamp the ability to answer of who may not reply"]
 fn someone_who_may_not_answer_cannot_renegotiate_into_being_asked() {
     let mut world = World::started();
     let outputs = world.request(5, false, json!({}), None);
@@ -334,7 +333,6 @@ fn a_clarification_never_allows_an_irreversible_tool() {
 }
 
 #[test]
-#[ignore = "engine gap: the same action can be asked twice at a time under two tokens"]
 fn an_action_that_is_being_asked_is_not_asked_again() {
     let (mut world, _, _) = asked();
     let again =

@@ -39,7 +39,6 @@ fn a_full_wire_gets_nothing_and_then_what_is_urgent_first() {
 }
 
 #[test]
-#[ignore = "engine bug: unblocking tells urgent events again that were told before the wire was full"]
 fn a_wire_that_was_full_gets_nothing_urgent_twice() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
@@ -54,7 +53,6 @@ fn a_wire_that_was_full_gets_nothing_urgent_twice() {
 }
 
 #[test]
-#[ignore = "engine bug: a critical end during a full wire withdraws text from who has no limits"]
 fn a_critical_end_while_the_wire_was_full_loses_nothing_without_saying_so() {
     for wishes in [everything(), limited(1, json!({}))] {
         let mut world = World::new();
@@ -75,7 +73,6 @@ fn a_critical_end_while_the_wire_was_full_loses_nothing_without_saying_so() {
 }
 
 #[test]
-#[ignore = "engine bug: renegotiating over another way sends to a full wire"]
 fn a_full_wire_gets_nothing_even_when_its_listener_renegotiates() {
     let mut world = World::new();
     let one = world.listen(1, limited(5, json!({})));
@@ -92,7 +89,6 @@ fn a_full_wire_gets_nothing_even_when_its_listener_renegotiates() {
 }
 
 #[test]
-#[ignore = "engine bug: falling behind on a full wire is not told, and delivery with a rate stops"]
 fn a_wire_that_was_full_for_too_long_is_told_of_the_gap_and_delivery_goes_on() {
     let mut world = World::new();
     let one = world.listen(1, limited(5, json!({})));

@@ -108,7 +108,6 @@ fn a_broken_subscription_is_kept_for_its_time_and_then_closed() {
 }
 
 #[test]
-#[ignore = "engine bug: renegotiating while away forgets when the subscription ends"]
 fn a_broken_subscription_ends_in_time_even_if_it_was_renegotiated_meanwhile() {
     let mut world = World::started();
     let one = world.listen(1, everything());
@@ -175,7 +174,6 @@ fn a_renegotiation_changes_only_what_it_names_and_from_then_on() {
 }
 
 #[test]
-#[ignore = "engine bug: the only member of an audience is orphaned when just its rate changes"]
 fn a_renegotiated_rate_applies_at_once_and_delivery_goes_on() {
     let mut world = World::started();
     let one = world.listen(1, limited(5, json!({})));
@@ -292,7 +290,6 @@ fn stream_and_change(
 }
 
 #[test]
-#[ignore = "engine bug: without limits, text told before a renegotiation is told again"]
 fn without_limits_what_was_told_before_a_change_is_not_told_again() {
     let chunks = ["The cat ", "sits. ", "It purrs."].map(String::from);
     let wishes = json!({ "coalesce_boundaries": ["none"] });
@@ -301,7 +298,6 @@ fn without_limits_what_was_told_before_a_change_is_not_told_again() {
 }
 
 #[test]
-#[ignore = "engine bug: the second renegotiation forgets what was told before the first"]
 fn what_was_told_before_two_changes_is_not_told_again() {
     let chunks = ["The cat ", "sits ", "there. ", "It purrs."].map(String::from);
     let wishes = json!({ "coalesce_boundaries": ["none"], "max_events_per_second": 9 });
@@ -314,7 +310,6 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    #[ignore = "engine bug: without limits, text told before a renegotiation is told again"]
     fn held_text_survives_changes_of_boundaries_without_limits(
         chunks in texts(),
         first in boundaries(),
@@ -338,7 +333,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "engine bug: the second renegotiation forgets what was told before the first"]
     fn held_text_survives_changes_of_boundaries_with_a_rate(
         chunks in texts(),
         first in boundaries(),

@@ -60,7 +60,6 @@ fn held_states_are_told_from_the_first_left_to_the_last_entered() {
 }
 
 #[test]
-#[ignore = "engine bug: a folded state always says that it stands for two"]
 fn a_folded_state_says_for_how_many_it_stands() {
     let (mut world, one) = behind(json!({}));
     world.change("idle", "thinking");
@@ -109,7 +108,6 @@ fn a_few_held_tools_stay_events_of_their_own() {
 }
 
 #[test]
-#[ignore = "engine bug: the digest of tools is a progress.updated even for who shut those out"]
 fn a_digest_of_tools_does_not_come_as_a_type_that_was_shut_out() {
     let filters = json!({ "event_filters": { "exclude": ["aaep:agent.progress.*"] } });
     let (mut world, one) = behind(filters);
@@ -179,7 +177,6 @@ fn joined_text_says_for_how_many_events_it_stands_only_to_who_understands() {
 }
 
 #[test]
-#[ignore = "engine bug: joined text is bounded in characters but not in bytes"]
 fn joined_text_fits_into_a_message() {
     let (mut world, one) = behind(json!({ "coalesce_boundaries": ["none"] }));
     let chunk = "🙂".repeat(4096);
@@ -192,7 +189,6 @@ fn joined_text_fits_into_a_message() {
 }
 
 #[test]
-#[ignore = "engine bug: who is slow past the bound of the log loses text and is not told"]
 fn who_falls_behind_the_log_is_told_that_something_is_missing() {
     let (mut world, one) = behind(json!({}));
     for number in 0..3000 {

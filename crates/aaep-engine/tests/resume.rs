@@ -63,7 +63,6 @@ fn who_lost_the_last_events_on_the_wire_gets_them_again() {
 }
 
 #[test]
-#[ignore = "engine bug: with a rate, what was critical during an absence is never told"]
 fn who_comes_back_with_a_rate_gets_the_critical_events_of_its_absence() {
     let mut world = World::new();
     let one = world.listen(1, limited(2, json!({})));
@@ -92,7 +91,6 @@ fn who_comes_back_without_limits_gets_the_critical_events_of_its_absence_in_orde
 }
 
 #[test]
-#[ignore = "engine bug: a question that was sent late and lost on the wire is not sent again"]
 fn a_question_lost_after_the_summary_is_sent_again() {
     for wishes in [everything(), limited(3, json!({}))] {
         let mut world = World::started();
@@ -155,7 +153,6 @@ fn a_new_subscription_goes_on_after_an_original_event() {
 }
 
 #[test]
-#[ignore = "engine bug: without limits, resuming from a chunk of an agent repeats some of its text"]
 fn a_new_subscription_goes_on_in_the_middle_of_a_text() {
     for boundary in ["none", "sentence", "completion"] {
         let mut world = World::new();
@@ -185,7 +182,6 @@ fn a_new_subscription_goes_on_in_the_middle_of_a_text() {
 }
 
 #[test]
-#[ignore = "engine bug: a new subscription that resumes from an urgent event loses what it overtook"]
 fn a_new_subscription_that_goes_on_after_an_urgent_event_loses_nothing_that_was_held() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
@@ -202,7 +198,6 @@ fn a_new_subscription_that_goes_on_after_an_urgent_event_loses_nothing_that_was_
 }
 
 #[test]
-#[ignore = "engine bug: an audience that is made anew does not know of critical ends"]
 fn nothing_of_a_session_comes_after_its_critical_end_however_someone_resumes() {
     let mut world = World::new();
     world.start(SESSION);
@@ -219,7 +214,6 @@ fn nothing_of_a_session_comes_after_its_critical_end_however_someone_resumes() {
 }
 
 #[test]
-#[ignore = "engine bug: where the history reaches back further than the log, the gap is not told"]
 fn who_was_away_for_longer_than_the_log_reaches_back_is_told_of_the_gap() {
     let many = |world: &mut World| {
         for number in 0..MAX_UNITS + 10 {
@@ -246,7 +240,6 @@ fn who_was_away_for_longer_than_the_log_reaches_back_is_told_of_the_gap() {
 }
 
 #[test]
-#[ignore = "engine bug: a new subscription that resumes gets an open question twice"]
 fn a_new_subscription_that_goes_on_gets_an_open_question_once() {
     for wishes in [everything(), limited(3, json!({}))] {
         let mut world = World::new();
@@ -265,7 +258,6 @@ fn a_new_subscription_that_goes_on_gets_an_open_question_once() {
 }
 
 #[test]
-#[ignore = "engine bug: a folded state that was lost on the wire comes back without its beginning"]
 fn states_form_one_chain_even_if_a_folded_one_was_lost_on_the_wire() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
@@ -413,7 +405,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "engine bug: with a rate, what was critical during an absence is never told"]
     fn no_cut_loses_or_repeats_anything_critical_with_a_rate(
         steps in steps(2),
         rate in 1u64..9,

@@ -97,7 +97,6 @@ fn a_countdown_ends_with_its_question() {
 }
 
 #[test]
-#[ignore = "engine bug: a tick that comes late tells a stale countdown and leaves a deadline behind"]
 fn a_late_tick_tells_how_much_time_is_really_left_once() {
     let mut world = World::started();
     let one = world.listen(1, everything());
@@ -352,7 +351,6 @@ fn the_waiting_state_is_announced_at_or_before_the_question_and_left_after_it() 
 }
 
 #[test]
-#[ignore = "engine bug: a held state is told after the urgent notice that left it"]
 fn nobody_hears_that_the_agent_waits_after_hearing_that_it_no_longer_does() {
     let mut world = World::started();
     let slow = world.listen(1, limited(1, json!({})));

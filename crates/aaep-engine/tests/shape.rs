@@ -145,7 +145,6 @@ fn each_listener_has_a_budget_of_its_own() {
 }
 
 #[test]
-#[ignore = "engine bug: the summaries for someone who joins spend no budget"]
 fn someone_who_joins_many_sessions_is_not_overrun_by_summaries() {
     let mut world = World::new();
     for number in 0..6 {
@@ -343,7 +342,6 @@ fn there_are_no_numbers_where_something_may_be_dropped_or_merged() {
 }
 
 #[test]
-#[ignore = "engine bug: with boundary none a chunk may give no unit, or two with one number"]
 fn numbers_are_gapless_through_streamed_text() {
     let mut world = World::new();
     let one = world.listen(1, everything());
@@ -360,7 +358,6 @@ fn numbers_are_gapless_through_streamed_text() {
 }
 
 #[test]
-#[ignore = "engine bug: a pace merges, but does not take the numbers away"]
 fn there_are_no_numbers_where_a_pace_may_merge() {
     let mut wishes = everything();
     merge(&mut wishes, json!({ "pace_wpm": 50 }));
@@ -372,7 +369,6 @@ fn there_are_no_numbers_where_a_pace_may_merge() {
 }
 
 #[test]
-#[ignore = "engine bug: catching up after a full wire merges what has numbers"]
 fn numbers_stay_gapless_when_the_wire_was_full_for_a_while() {
     let mut world = World::new();
     let one = world.listen(1, everything());
@@ -389,7 +385,6 @@ fn numbers_stay_gapless_when_the_wire_was_full_for_a_while() {
 }
 
 #[test]
-#[ignore = "engine bug: summaries and late questions have no number where all else has one"]
 fn someone_who_joins_late_gets_a_number_on_each_event_of_a_session_or_on_none() {
     let mut world = World::started();
     let one = world.listen(1, everything());

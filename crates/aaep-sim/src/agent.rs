@@ -54,12 +54,8 @@ struct Session {
 impl Agent {
     /// An agent that has said nothing yet.
     pub fn new(key: AgentKey, rng: &mut Rng) -> Self {
-        let manner = *rng.pick(&[
-            Manner::WellBehaved,
-            Manner::WellBehaved,
-            Manner::Chatty,
-            Manner::Wrong,
-        ]);
+        let manner =
+            *rng.pick(&[Manner::WellBehaved, Manner::WellBehaved, Manner::Chatty, Manner::Wrong]);
         Agent {
             key,
             name: format!("agent-{key}"),
@@ -156,8 +152,7 @@ impl Agent {
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);
         let acts = plan::plan(rng, self.manner == Manner::Chatty);
-        self.session =
-            Some(Session { id, state: "idle".to_owned(), acts, waits_for: None });
+        self.session = Some(Session { id, state: "idle".to_owned(), acts, waits_for: None });
         let words = json!({"summary_normal": "Looking for trains.",
             "summary_normal_es": "Busco trenes.", "summary_terse": "Trains."});
         self.publish(unix_us, "session.started", words).expect("a start is valid")
@@ -211,8 +206,7 @@ impl Agent {
                 self.next(unix_us, rng, truth)
             }
             Act::Chunk { output, position, chunk, complete } => {
-                let mut words =
-                    json!({"chunk": chunk, "position": position, "complete": complete});
+                let mut words = json!({"chunk": chunk, "position": position, "complete": complete});
                 if let Some(output) = output {
                     words["output_id"] = output.into();
                 }
@@ -336,7 +330,7 @@ impl Agent {
     }
 
     /// An event of this agent, read as strictly as a hub reads it.
-    fn publish(&mut self, unix_us: i64, name: &str, words: Value) -> Option<Input> {
+    fn publish(&mut self, unix_us: i64, name: &str, mut words: Value) -> Option<Input> {
         let number = self.count();
         self.last_ms = self.last_ms.max(unix_us / 1000);
         let moment = aaep::Timestamp::from_unix_ms(self.last_ms).expect("a moment of our time");
@@ -347,8 +341,8 @@ impl Agent {
             "timestamp": moment.as_str(), "producer": {"agent_id": self.name},
             "localization_hints": {"primary_language": "en-US"},
         });
-        for (key, value) in words.as_object().into_iter().flatten() {
-            event[key] = value.clone();
+        for (key, value) in words.as_object_mut().into_iter().flatten() {
+            event[key] = value.take();
         }
         if event["session_id"].is_null() {
             return None;

@@ -68,15 +68,19 @@ impl Step<'_> {
     }
 
     /// The new subscriptions, each with the one whose stream it goes on with.
-    pub fn new<'t>(&'t self, truth: &'t Truth) -> impl Iterator<Item = (usize, Option<usize>)> + 't {
+    pub fn newcomers<'t>(
+        &'t self,
+        truth: &'t Truth,
+    ) -> impl Iterator<Item = (usize, Option<usize>)> + 't {
         let is_new = self.accepted.iter().filter(|(_, is_new)| *is_new);
         is_new.map(|(at, _)| (*at, truth.subscriptions[*at].resumes))
     }
 
     /// The subscriptions that were told that something is missing.
     pub fn gaps(&self) -> impl Iterator<Item = usize> {
-        let has_gap =
-            |it: &&Delivered| Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some());
+        let has_gap = |it: &&Delivered| {
+            Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some())
+        };
         let told = self.delivered.iter().filter(has_gap).map(|it| it.subscription);
         told.chain(crate::known::unsaid_gap(self))
     }

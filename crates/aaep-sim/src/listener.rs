@@ -40,6 +40,7 @@ pub enum Temper {
 
 /// One listener, with its connection.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Listener {
     /// What it is called in stories.
     pub name: String,
@@ -125,6 +126,9 @@ impl Listener {
     }
 
     /// Asks for a subscription, going on after what it got last.
+    ///
+    /// # Panics
+    /// Never: the version is a constant of the right form.
     pub fn subscribe(&self, door: Door) -> Input {
         let request = SubscriptionRequest {
             aaep_version: Version::parse("1.0.0").expect(RIGHT),
@@ -161,10 +165,11 @@ impl Listener {
             }
             _ => {}
         }
-        // Also avoids a known fault: see `known`.
-        self.is_terse = !self.is_terse;
-        let verbosity = if self.is_terse { Verbosity::Terse } else { Verbosity::Detailed };
-        capabilities.preferred_verbosity = Some(verbosity);
+        if crate::known::avoids_same_audience() || rng.chance(30) {
+            self.is_terse = !self.is_terse;
+            let verbosity = if self.is_terse { Verbosity::Terse } else { Verbosity::Detailed };
+            capabilities.preferred_verbosity = Some(verbosity);
+        }
         let change = SubscriptionRenegotiate {
             subscription_id: id.clone(),
             capabilities,
@@ -176,7 +181,15 @@ impl Listener {
     }
 
     /// What it answers to an event, if it is a question: each reply with how long it takes.
-    pub fn answer(&self, event: &Event, others: &[SubscriptionId], rng: &mut Rng) -> Vec<(u64, Input)> {
+    ///
+    /// # Panics
+    /// Never: the made-up token is a constant of the right form.
+    pub fn answer(
+        &self,
+        event: &Event,
+        others: &[SubscriptionId],
+        rng: &mut Rng,
+    ) -> Vec<(u64, Input)> {
         let Some((_, id)) = &self.subscription else { return Vec::new() };
         let (token, is_confirmation, wants_yes_no) = match &event.payload {
             Payload::AwaitingConfirmation(it) => (&it.reply_token, true, false),
@@ -186,7 +199,8 @@ impl Listener {
             _ => return Vec::new(),
         };
         let mut replies = Vec::new();
-        let count = if self.temper == Temper::DoubleReplying { 2 } else { u64::from(rng.chance(60)) };
+        let count =
+            if self.temper == Temper::DoubleReplying { 2 } else { u64::from(rng.chance(60)) };
         for _ in 0..count {
             let reply = self.reply((token, id), is_confirmation, wants_yes_no, rng);
             replies.push((rng.between(10_000, 4_000_000), reply));

@@ -1,4 +1,4 @@
-//! Runs worlds: `aaep-sim --start S --seeds N [--story] [--survey]`.
+//! Runs worlds: `aaep-sim --start S --seeds N [--story] [--survey] [--strict]`.
 #![expect(clippy::print_stdout, reason = "this is a command line program, and this is its voice")]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use aaep_sim::{Outcome, known, run};
 
-const USAGE: &str = "Usage: aaep-sim [--start S] [--seeds N] [--story] [--survey]";
+const USAGE: &str = "Usage: aaep-sim [--start S] [--seeds N] [--story] [--survey] [--strict]";
 
 /// What was asked for.
 struct Wish {
@@ -62,6 +62,7 @@ fn wish(mut args: impl Iterator<Item = String>) -> Result<Wish, String> {
             "--seeds" => wish.seeds = number()?,
             "--story" => wish.story = true,
             "--survey" => wish.survey = true,
+            "--strict" => known::be_strict(),
             other => return Err(format!("{other} is not known.")),
         }
     }

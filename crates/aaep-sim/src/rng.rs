@@ -1,4 +1,4 @@
-//! The one source of chance of a world: SplitMix64, so that a seed is a whole run.
+//! The one source of chance of a world: `SplitMix64`, so that a seed is a whole run.
 
 /// Numbers that look random and depend on the seed alone.
 #[derive(Debug, Clone)]

@@ -1,1 +1,132 @@
-//! Broken hubs, one for each invariant: what they do wrong must be caught by that invariant.
+//! Broken hubs, one for each way to be wrong: what they do must be caught by the named invariant.
+//!
+//! Each is the real engine with a hand in between that changes what goes in or comes out.
+
+mod hands;
+
+use aaep_engine::{Engine, Input, Now, Output};
+
+use crate::hub::Hub;
+
+/// A way to be wrong.
+#[derive(Debug, Clone, Copy)]
+pub struct Sabotage {
+    /// What it does.
+    pub name: &'static str,
+    /// The invariant that must catch it.
+    pub caught_by: &'static str,
+    /// Which hand does it.
+    hand: fn() -> Box<dyn Hand>,
+}
+
+/// Changes what goes into the engine or comes out of it.
+pub(crate) trait Hand {
+    /// Changes an input; none keeps it from the engine.
+    fn before(&mut self, _: Now, input: Input) -> Input {
+        input
+    }
+
+    /// Changes the outputs.
+    fn after(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>);
+
+    /// When it wants to be called, beside the engine.
+    fn deadline(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// All ways to be wrong.
+pub const ALL: &[Sabotage] = &[
+    sabotage("writes a frame that is no event", "valid frames", || Box::new(hands::Garble)),
+    sabotage("wants to be called in the past", "time goes on", || Box::new(hands::Rush(0))),
+    sabotage("grants a higher rate than asked for", "honored within requested", || {
+        Box::new(hands::Generous)
+    }),
+    sabotage("does far too much at once", "within bounds", || Box::new(hands::Flood)),
+    sabotage("sends one event too many in a second", "no window over the rate", || {
+        Box::new(hands::Haste::default())
+    }),
+    sabotage("sends a type that is excluded", "nothing that a filter excludes", || {
+        Box::new(hands::Everyone::default())
+    }),
+    sabotage("sends to a full wire", "nothing onto a full wire", || {
+        Box::new(hands::Push::default())
+    }),
+    sabotage("drops a critical frame", "critical at once", || Box::new(hands::DropCritical)),
+    sabotage("holds a critical frame for a while", "critical at once", || {
+        Box::new(hands::HoldCritical::default())
+    }),
+    sabotage("forgets the critical events of an absence", "critical events arrive", || {
+        Box::new(hands::ForgetOnReturn)
+    }),
+    sabotage("answers the agent twice", "one outcome per ask", || Box::new(hands::AnswerTwice)),
+    sabotage("accepts without a reply", "no accept that nobody gave", || {
+        Box::new(hands::AlwaysAccept)
+    }),
+    sabotage("lets a second reply count", "no accept that nobody gave", || {
+        Box::new(hands::EveryReplyCounts)
+    }),
+    sabotage("never tells that time is over", "settled in time", || Box::new(hands::NeverSettle)),
+    sabotage("sends a question to who cannot answer", "asked who can answer", || {
+        Box::new(hands::AskEveryone::default())
+    }),
+    sabotage("lets an irreversible tool pass", "no tool before its answer", || {
+        Box::new(hands::ForgetAccept)
+    }),
+    sabotage("repeats an event after the end", "nothing after a terminal event", || {
+        Box::new(hands::AfterEnd::default())
+    }),
+    sabotage("tells of a refused event", "refused leaves nothing", || Box::new(hands::TakeRefused)),
+    sabotage("sends a frame twice", "no event twice", || Box::new(hands::Twice)),
+    sabotage("sends events in the wrong order", "order is kept", || {
+        Box::new(hands::Swap::default())
+    }),
+    sabotage("tells wrong numbers", "numbers without gaps", || {
+        Box::new(hands::Misnumber::default())
+    }),
+    sabotage("loses the start of a session", "resume without loss", || Box::new(hands::LoseStart)),
+    sabotage("loses a piece of text", "no text lost or repeated", || {
+        Box::new(hands::LoseText::default())
+    }),
+    sabotage("repeats the last word of a piece", "no text lost or repeated", || {
+        Box::new(hands::Stutter)
+    }),
+    sabotage("cuts text inside a word", "no text cut off a boundary", || Box::new(hands::CutWord)),
+    sabotage("waits for the slowest listener", "no stall is visible to others", || {
+        Box::new(hands::WaitForAll::default())
+    }),
+];
+
+const fn sabotage(
+    name: &'static str,
+    caught_by: &'static str,
+    hand: fn() -> Box<dyn Hand>,
+) -> Sabotage {
+    Sabotage { name, caught_by, hand }
+}
+
+impl Sabotage {
+    /// An engine with this hand in between.
+    pub fn put_on(&self, engine: Engine) -> Box<dyn Hub> {
+        Box::new(Sabotaged { engine, hand: (self.hand)() })
+    }
+}
+
+/// An engine that is tampered with.
+struct Sabotaged {
+    engine: Engine,
+    hand: Box<dyn Hand>,
+}
+
+impl Hub for Sabotaged {
+    fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+        let input = self.hand.before(now, input);
+        let mut outputs = self.engine.handle(now, input.clone());
+        self.hand.after(now, &input, &mut outputs);
+        outputs
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        [self.engine.deadline(), self.hand.deadline()].into_iter().flatten().min()
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// How many lines are kept.
-const MAX_LINES: usize = 9000;
+const MAX_LINES: usize = 240;
 
 /// The story of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -8,9 +8,34 @@ use aaep::event::action::CoalesceBoundary;
 use crate::rng::Rng;
 
 const WORDS: &[&str] = &[
-    "the", "train", "leaves", "at", "noon", "while", "seats", "stay", "free", "and", "every",
-    "ticket", "costs", "less", "on", "Sunday", "cafe\u{301}", "nai\u{308}ve", "coach", "ramp", "we",
-    "found", "three", "letters", "from", "Leeds", "o", "quiet",
+    "the",
+    "train",
+    "leaves",
+    "at",
+    "noon",
+    "while",
+    "seats",
+    "stay",
+    "free",
+    "and",
+    "every",
+    "ticket",
+    "costs",
+    "less",
+    "on",
+    "Sunday",
+    "cafe\u{301}",
+    "nai\u{308}ve",
+    "coach",
+    "ramp",
+    "we",
+    "found",
+    "three",
+    "letters",
+    "from",
+    "Leeds",
+    "o",
+    "quiet",
 ];
 
 /// Words with a full stop that ends no sentence.

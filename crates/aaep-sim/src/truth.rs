@@ -12,6 +12,7 @@ use crate::text::Text;
 
 /// The terms that a hub committed to, with the defaults of §5.3.1, as a listener understands them.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a term of its own")]
 pub struct Terms {
     /// The most non-critical events in a second.
     pub rate: Option<u64>,
@@ -41,9 +42,10 @@ impl Terms {
     pub fn of(stated: &Capabilities) -> Self {
         let all = || vec![TypePattern::parse("aaep:agent.*").expect("a pattern")];
         let filters = stated.event_filters.as_ref();
-        let mut boundaries = stated.coalesce_boundaries.clone().unwrap_or_else(|| {
-            vec![CoalesceBoundary::Sentence, CoalesceBoundary::Completion]
-        });
+        let mut boundaries = stated
+            .coalesce_boundaries
+            .clone()
+            .unwrap_or_else(|| vec![CoalesceBoundary::Sentence, CoalesceBoundary::Completion]);
         let is_low = stated.cognitive_load == Some(aaep::CognitiveLoad::Low);
         if is_low {
             boundaries = vec![CoalesceBoundary::Completion];
@@ -79,6 +81,7 @@ impl Terms {
     /// Whether these terms drop and merge nothing, so that events are numbered (ruling 7).
     pub fn keeps_all(&self) -> bool {
         self.rate.is_none()
+            && self.pace.is_none()
             && !self.is_low
             && self.exclude.is_empty()
             && self.include.iter().any(|pattern| pattern.as_str() == "*")
@@ -120,6 +123,10 @@ pub struct Subscription {
     pub presence: Presence,
     /// The subscription whose stream it goes on with.
     pub resumes: Option<usize>,
+    /// How much had been said in all when it came.
+    pub since_words: u64,
+    /// Whether its wire was ever full.
+    pub has_stalled: bool,
     /// Whether a known fault may have spoilt its stream: see `known`.
     pub is_excused: bool,
 }
@@ -134,6 +141,8 @@ pub struct Truth {
     /// All outputs, by session and id.
     texts: BTreeMap<(String, String), Rc<Text>>,
     sessions: Vec<String>,
+    /// How much was said in all: events, and words of text.
+    pub words: u64,
 }
 
 impl Truth {

@@ -158,7 +158,7 @@ impl World {
                     let late = if self.rng.chance(10) { self.rng.below(20_000) } else { 0 };
                     let at = (deadline + late).min(next.unwrap_or(u64::MAX)).max(deadline);
                     self.now_us = self.now_us.max(at);
-                    self.feed(None, Input::Tick);
+                    self.feed(None, &Input::Tick);
                 }
                 _ => {
                     let Some(((at, _), todo)) = self.todo.pop_first() else { break };

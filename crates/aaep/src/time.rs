@@ -37,6 +37,15 @@ impl Timestamp {
         Timestamp::parse(&text).ok()
     }
 
+    /// The moment so many microseconds after 1970 began, in UTC; none outside the years 0 to 9999.
+    /// Written with three digits of a second where they say it all.
+    pub fn from_unix_us(unix_us: i64) -> Option<Self> {
+        let at = jiff::Timestamp::from_microsecond(unix_us).ok()?;
+        let is_whole = unix_us.rem_euclid(1000) == 0;
+        let text = if is_whole { format!("{at:.3}") } else { format!("{at:.6}") };
+        Timestamp::parse(&text).ok()
+    }
+
     /// Microseconds since 1970 began.
     pub fn unix_us(&self) -> i64 {
         self.unix_us

@@ -30,9 +30,11 @@ impl Engine {
         (token, timeout_seconds): (ReplyToken, u64),
         out: &mut Vec<Output>,
     ) {
-        let Some(agent) = self.sessions.get(&session).map(|session| session.agent) else { return };
+        let Some(in_session) = self.sessions.get(&session) else { return };
+        let (agent, number) = (in_session.agent, in_session.next_number);
         let now_us = now.monotonic_us;
-        let mut ask = Ask::new(agent, session, Arc::clone(event), timeout_seconds, now_us);
+        let times = (timeout_seconds, now_us);
+        let mut ask = Ask::new(agent, session, Arc::clone(event), (self.next_order, number), times);
         let is_confirmation = ask.is_confirmation();
         ask.told = self.able(is_confirmation).collect();
         let told = ask.told.len();

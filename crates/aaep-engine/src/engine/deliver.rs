@@ -2,53 +2,40 @@
 
 use std::sync::Arc;
 
-use aaep::CoreType;
-use aaep::extension::Delivery;
-
 use super::{Engine, Member, Presence};
 use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
-use crate::frame::{Frame, encode};
+use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{Progressed, words_of};
+use crate::member::{Progressed, Telling};
 
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
     pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
-        let ends_critically =
-            entry.is_urgent && entry.event.event_type().core().is_some_and(CoreType::is_terminal);
-        let Engine { audiences, members, due, primary, .. } = self;
+        let Engine { audiences, members, primary, .. } = self;
+        let mut told = Vec::new();
         for audience in audiences.values_mut() {
             let begin = audience.take(entry);
             if audience.end() == begin {
                 continue;
             }
+            let audience = &*audience;
             if !audience.listeners.unlimited.is_empty() {
                 for unit in (begin..audience.end()).filter_map(|at| audience.unit(at)) {
                     let frame = audience.frame(unit, primary);
                     out.push(Output::Deliver { frame, to: audience.listeners.unlimited.clone() });
                 }
             }
-            if entry.is_urgent {
-                for listener in &audience.listeners.connected {
-                    let Some(Some(member)) = members.get_mut(*listener as usize) else { continue };
-                    let what = (begin, ends_critically);
-                    tell_urgent(member, *listener, audience, what, now, primary, out);
-                }
-                if ends_critically {
-                    audience.end_critically(entry.session);
-                }
-            }
-            let mut held = Vec::new();
-            for listener in &audience.listeners.ready {
+            // Something urgent concerns everyone; anything else only those for whom nothing is held.
+            let others = &audience.listeners;
+            let others = if entry.is_urgent { &others.connected } else { &others.ready };
+            for listener in others {
                 let Some(Some(member)) = members.get_mut(*listener as usize) else { continue };
-                member.due_us = advance(member, *listener, audience, now, primary, out);
-                held.extend(member.due_us.map(|at| (at, *listener)));
+                told.push((*listener, proceed(member, *listener, audience, now, primary, out)));
             }
-            for (at, listener) in held {
-                due.insert((at, listener));
-                audience.listeners.ready.remove(&listener);
-            }
+        }
+        for (listener, due_us) in told {
+            self.sort_in(listener, due_us);
         }
     }
 
@@ -71,16 +58,75 @@ impl Engine {
         }
     }
 
-    /// Sends what is held for a listener as far as its limits allow, and notes when to go on.
+    /// Tells a listener everything that it may be told now, and notes when to go on.
     pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        self.tell_gap(listener);
+        if let Some(due_us) = self.tell_summaries(now, listener, out) {
+            // Urgent things do not wait for summaries.
+            self.proceed_now(now, listener, out);
+            self.sort_in(listener, Some(due_us));
+            return;
+        }
+        let due_us = self.proceed_now(now, listener, out);
+        self.sort_in(listener, due_us);
+    }
+
+    fn proceed_now(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) -> Option<u64> {
         let Engine { audiences, members, primary, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return None };
+        if member.presence != Presence::Here {
+            return None;
+        }
+        let audience = audiences.get(&member.wish.audience)?;
+        proceed(member, listener, audience, now, primary, out)
+    }
+
+    /// Files a listener by what the next event means for it.
+    fn sort_in(&mut self, listener: ListenerKey, due_us: Option<u64>) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        if member.presence != Presence::Here {
+            return;
+        }
+        let is_plain = member.limits.is_none() && member.cursor.is_plain();
+        let key = member.wish.audience.clone();
+        self.leave_lists(listener);
+        let Engine { audiences, members, .. } = self;
+        let Some(audience) = audiences.get_mut(&key) else { return };
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
-        let due_us = advance(member, listener, audience, now, primary, out);
+        if is_plain && due_us.is_none() {
+            member.slot = ListenerKey::try_from(audience.listeners.unlimited.len()).ok();
+            audience.listeners.unlimited.push(listener);
+            return;
+        }
+        audience.listeners.connected.insert(listener);
         match due_us {
             Some(at) => self.set_due(listener, at),
-            None if member.limits.is_some() => drop(audience.listeners.ready.insert(listener)),
-            None => {}
+            None => drop(audience.listeners.ready.insert(listener)),
+        }
+    }
+
+    /// Takes a listener out of all lists of who is told what when; it stays in its audience.
+    pub(super) fn leave_lists(&mut self, listener: ListenerKey) {
+        self.forget_due(listener);
+        let Engine { audiences, members, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
+        audience.listeners.ready.remove(&listener);
+        audience.listeners.connected.remove(&listener);
+        if let Some(slot) = member.slot.take() {
+            // Whoever takes everything as it comes has had everything up to now.
+            (member.cursor.at, member.cursor.urgent_at) = (audience.end(), audience.end());
+            let unlimited = &mut audience.listeners.unlimited;
+            unlimited.swap_remove(slot as usize);
+            let moved = unlimited.get(slot as usize).copied();
+            if let Some(Some(moved)) = moved.map(|it| members[it as usize].as_mut()) {
+                moved.slot = Some(slot);
+            }
         }
     }
 
@@ -92,10 +138,18 @@ impl Engine {
             self.due.insert((at_us, listener));
         }
     }
+
+    pub(super) fn forget_due(&mut self, listener: ListenerKey) {
+        if let Some(Some(member)) = self.members.get_mut(listener as usize)
+            && let Some(at) = member.due_us.take()
+        {
+            self.due.remove(&(at, listener));
+        }
+    }
 }
 
-/// Sends what a listener may get now; when the rest may go, if something is held.
-pub(super) fn advance(
+/// Tells a listener what it may be told now; when the rest may go, if something is held.
+fn proceed(
     member: &mut Member,
     listener: ListenerKey,
     audience: &Audience,
@@ -104,48 +158,11 @@ pub(super) fn advance(
     out: &mut Vec<Output>,
 ) -> Option<u64> {
     let Member { cursor, limits, .. } = member;
-    let mut send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
+    let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
-    match cursor.advance(audience, limits, now.monotonic_us, primary, &mut send) {
+    let mut telling = Telling { audience, limits, now_us: now.monotonic_us, primary, send };
+    match cursor.proceed(&mut telling) {
         Progressed::CaughtUp => None,
         Progressed::Until(at) => Some(at),
-    }
-}
-
-/// Tells a listener that keeps a rate or a pace something urgent, past both.
-fn tell_urgent(
-    member: &mut Member,
-    listener: ListenerKey,
-    audience: &Audience,
-    (begin, ends_critically): (u64, bool),
-    now: Now,
-    primary: &aaep::LanguageTag,
-    out: &mut Vec<Output>,
-) {
-    if member.limits.is_none() || member.presence != Presence::Here {
-        return;
-    }
-    if ends_critically {
-        // What is held of the session goes first if the budget allows; else it is withdrawn (ruling 8).
-        let _ = advance(member, listener, audience, now, primary, out);
-    }
-    for at in begin..audience.end() {
-        let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else { continue };
-        let held =
-            if ends_critically { member.cursor.held_of(unit.session, audience, at) } else { 0 };
-        let frame = if held > 0 && audience.terms.understands_our_extension() {
-            let mut event = (*unit.event).clone();
-            Delivery { held_back: Some(held), ..Delivery::new() }.put_on(&mut event);
-            encode(&event, true, None, &audience.terms, primary)
-        } else {
-            audience.frame(unit, primary)
-        };
-        if let Some(limits) = &mut member.limits {
-            if limits.has_pace() {
-                limits.announce(now.monotonic_us, words_of(&unit.event.payload));
-            }
-            member.cursor.remember(&frame.event_id, vec![at]);
-        }
-        out.push(Output::Deliver { frame, to: vec![listener] });
     }
 }

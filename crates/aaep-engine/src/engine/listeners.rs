@@ -5,11 +5,11 @@ use std::sync::Arc;
 use aaep::event::reasoning::state;
 use aaep::extension::{Delivery, Gap};
 use aaep::handshake::{SubscriptionRenegotiate, SubscriptionRequest};
-use aaep::{Event, EventId, Object, SubscriptionId, Urgency};
+use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::publish::state_changed;
 use super::{Engine, Member, Presence, Wish};
-use crate::audience::{Audience, ListenerKey};
+use crate::audience::{Audience, ListenerKey, SessionKey};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::io::{Output, Principal};
@@ -30,10 +30,7 @@ impl Engine {
         let active = self.subscriptions.len();
         let mut request = request.clone();
         if !may_reply {
-            // Who may not answer is not asked (ruling 1), whatever its program could do.
-            let able = &mut request.capabilities;
-            able.supports_confirmation_reply = able.supports_confirmation_reply.map(|_| false);
-            able.supports_clarification_reply = able.supports_clarification_reply.map(|_| false);
+            refuse_answers(&mut request.capabilities);
         }
         match terms::negotiate(&self.config.offer, door, active, &request, id.clone()) {
             Err(message) => {
@@ -56,119 +53,183 @@ impl Engine {
         resume_from: Option<&EventId>,
         out: &mut Vec<Output>,
     ) {
-        let missing = resume_from.filter(|last| !self.rewind(now, listener, last, out));
-        if resume_from.is_none() || missing.is_some() {
-            self.sum_up(now, listener, missing, out);
+        let is_known = resume_from.is_some_and(|last| {
+            self.take_over(listener, last);
+            self.resume(listener, last, out)
+        });
+        if is_known {
+            self.count_as_asked(listener);
+        } else {
+            self.start_anew(listener, resume_from);
         }
+        self.tell_summaries(now, listener, out);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
     }
 
-    /// Takes a listener back to right after an event; whether that event is known.
-    fn rewind(
-        &mut self,
-        now: Now,
-        listener: ListenerKey,
-        last: &EventId,
-        out: &mut Vec<Output>,
-    ) -> bool {
-        let Engine { audiences, members, sessions, primary, .. } = self;
+    /// Takes the place of an earlier subscription of the same principal and terms, if that one got
+    /// this event last: only it knows what was held.
+    fn take_over(&mut self, listener: ListenerKey, last: &EventId) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        let (principal, key) = (member.principal, member.wish.audience.clone());
+        let is_it = |it: &Member| {
+            it.principal == principal && it.wish.audience == key && it.cursor.remembers(last)
+        };
+        let earlier = self.members.iter().enumerate().find_map(|(at, it)| {
+            it.as_ref().filter(|it| at != listener as usize && is_it(it)).map(|_| at)
+        });
+        let Some(mut cursor) = earlier
+            .and_then(|at| self.members[at].as_mut())
+            .map(|it| std::mem::take(&mut it.cursor))
+        else {
+            return;
+        };
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.cursor.take_over(&mut cursor);
+        }
+    }
+
+    /// Takes a listener back to right after an event; whether that event is known and everything
+    /// since then can still be told.
+    fn resume(&mut self, listener: ListenerKey, last: &EventId, out: &mut Vec<Output>) -> bool {
+        self.leave_lists(listener);
+        let Engine { audiences, members, sessions, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
-        let is_limited = member.limits.is_some();
-        let urgent = member.cursor.rewind(last, is_limited, audience).or_else(|| {
-            let mut history = sessions.values().flat_map(|session| &session.history);
-            let entry = history.find(|entry| entry.event.envelope.event_id == *last)?;
-            member.cursor.resume_after(entry, audience);
-            let is_urgent = |at: &u64| audience.unit(*at).is_some_and(|unit| unit.is_urgent);
-            Some((member.cursor.at..audience.end()).filter(is_urgent).collect())
-        });
-        let Some(urgent) = urgent else { return false };
-        if member.cursor.fell_behind(audience).is_some() {
-            return false;
-        }
-        if member.limits.is_none() {
-            // Without limits everything comes in order, the urgent things among it.
-            for at in member.cursor.at..audience.end() {
-                let Some(unit) = audience.unit(at) else { continue };
-                let frame = audience.frame(unit, primary);
+        if let Some(own) = member.cursor.resume(last, audience) {
+            for frame in own {
+                member.cursor.remember(&frame.event_id, Some(Arc::clone(&frame)));
                 out.push(Output::Deliver { frame, to: vec![listener] });
             }
-            member.cursor = Cursor::at_end(audience);
-            return true;
+            return !member.cursor.fell_behind(audience);
         }
-        for at in urgent {
-            let Some(unit) = audience.unit(at) else { continue };
-            let frame = audience.frame(unit, primary);
-            member.cursor.remember(&frame.event_id, vec![at]);
-            out.push(Output::Deliver { frame, to: vec![listener] });
-        }
-        let _ = now;
-        true
+        let mut history = sessions.values().flat_map(|session| &session.history);
+        let Some(entry) = history.find(|entry| entry.event.envelope.event_id == *last) else {
+            return false;
+        };
+        member.cursor.resume_after(entry, audience);
+        audience.reaches_back_to(entry.order)
     }
 
-    /// Tells a listener in one event per running session what is going on (ruling 19), and that
-    /// something is missing where it is.
-    fn sum_up(
+    /// Only what comes from now on, and a summary of what is going on (ruling 19). If something is
+    /// missing after an event, the summaries say so (ruling 20).
+    fn start_anew(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+        self.leave_lists(listener);
+        let Engine { audiences, members, sessions, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
+        let running = sessions.iter().filter(|(_, session)| !session.order.is_ended());
+        member.cursor = Cursor::at_end(audience);
+        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        member.missing_after = missing_after.cloned();
+    }
+
+    /// The log may no longer reach back to where a listener is: then it starts anew.
+    pub(super) fn tell_gap(&mut self, listener: ListenerKey) {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+        let Some(audience) = self.audiences.get(&member.wish.audience) else { return };
+        if member.slot.is_some() || !member.cursor.fell_behind(audience) {
+            return;
+        }
+        member.has_gap = true;
+        for ask in self.asks.values_mut() {
+            ask.told.remove(&listener);
+        }
+        self.start_anew(listener, None);
+    }
+
+    /// Tells in one event per running session what is going on, as far as the limits allow; when to
+    /// go on, if something is left.
+    pub(super) fn tell_summaries(
         &mut self,
         now: Now,
         listener: ListenerKey,
-        missing: Option<&EventId>,
         out: &mut Vec<Output>,
-    ) {
-        let keys: Vec<_> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| !session.order.is_ended())
-            .map(|(key, _)| *key)
-            .collect();
-        for key in keys {
-            let Some(session) = self.sessions.get(&key) else { continue };
-            let Some(newest) = session.history.back().cloned() else { continue };
-            let like = newest.event.envelope.clone();
-            let known = session.announced.get(&like.producer.agent_id);
-            let known = known.map_or(state::IDLE, String::as_str).to_owned();
-            let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
-            let summary = format!("{name} is at work: {}.", known.replace('_', " "));
-            let mut envelope = self.own_envelope(now, key, &like);
-            envelope.urgency = Some(Urgency::Normal);
-            let change = state_changed(known.clone(), &known, Some(summary));
-            let mut event = Event::new(envelope, change);
-            if let Some(last) = missing {
-                let gap =
-                    Gap { after_event_id: Some(last.clone()), missed: None, other: Object::new() };
-                Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
+    ) -> Option<u64> {
+        loop {
+            let Some(Some(member)) = self.members.get_mut(listener as usize) else { return None };
+            if member.presence != Presence::Here || !member.cursor.owes_summaries() {
+                return None;
             }
-            let Some(Some(member)) = self.members.get(listener as usize) else { return };
-            let frame = encode(&event, false, None, &member.wish.terms, &self.primary);
-            self.remember(listener, &frame.event_id);
+            if let Some(limits) = &mut member.limits {
+                let next_us = limits.next_us(now.monotonic_us);
+                if next_us > now.monotonic_us {
+                    return Some(next_us);
+                }
+            }
+            let key = member.cursor.next_summary()?;
+            let Some(event) = self.summary(now, key, listener) else { continue };
+            let Some(Some(member)) = self.members.get_mut(listener as usize) else { return None };
+            if let Some(limits) = &mut member.limits {
+                limits.spend(now.monotonic_us, &event.payload);
+            }
+            let terms = &member.wish.terms;
+            // Who counts hears with the summary how far the session is.
+            let number =
+                self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
+            let number = number.filter(|_| terms.keeps_every_event());
+            let frame = encode(&event, false, number, terms, &self.primary);
+            member.cursor.remember(&frame.event_id, Some(Arc::clone(&frame)));
             out.push(Output::Deliver { frame, to: vec![listener] });
         }
     }
 
-    /// Remembers that a listener got an event that was made for it alone.
-    fn remember(&mut self, listener: ListenerKey, id: &EventId) {
-        let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get(&member.wish.audience) else { return };
-        let at = if member.limits.is_some() { member.cursor.at } else { audience.end() };
-        member.cursor.remember_at(id, at);
+    /// What is going on in a session, in one event.
+    fn summary(&mut self, now: Now, key: SessionKey, listener: ListenerKey) -> Option<Event> {
+        let session = self.sessions.get(&key).filter(|session| !session.order.is_ended())?;
+        let like = session.history.back()?.event.envelope.clone();
+        let known = session.announced.get(&like.producer.agent_id);
+        let known = known.map_or(state::IDLE, String::as_str).to_owned();
+        let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
+        let summary = format!("{name} is at work: {}.", known.replace('_', " "));
+        let envelope = self.own_envelope(now, key, &like);
+        let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
+        let member = self.members.get(listener as usize)?.as_ref()?;
+        if member.has_gap || member.missing_after.is_some() {
+            let after_event_id = member.missing_after.clone();
+            let gap = Gap { after_event_id, missed: None, other: Object::new() };
+            Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
+        }
+        Some(event)
     }
 
-    /// Every open question that the listener may answer, with its own event (ruling 19).
-    fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+    /// A listener that goes on where it was has been sent the open questions, or gets them now with
+    /// everything else.
+    fn count_as_asked(&mut self, listener: ListenerKey) {
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
         let able = [member.can_answer(false), member.can_answer(true)];
-        let terms = member.wish.terms.clone();
-        let mut told = Vec::new();
         for ask in self.asks.values_mut() {
-            if able[usize::from(ask.is_confirmation())] && ask.told.insert(listener) {
-                told.push(encode(&ask.event, true, None, &terms, &self.primary));
+            if able[usize::from(ask.is_confirmation())] {
+                ask.told.insert(listener);
             }
         }
-        for frame in told {
-            self.remember(listener, &frame.event_id);
-            out.push(Output::Deliver { frame, to: vec![listener] });
+    }
+
+    /// Every open question that the listener may answer and was not asked, with its own event
+    /// (ruling 19).
+    fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Engine { audiences, members, asks, primary, .. } = self;
+        if let Some(Some(member)) = members.get_mut(listener as usize)
+            && member.presence == Presence::Here
+            && let Some(audience) = audiences.get(&member.wish.audience)
+        {
+            let able = [member.can_answer(false), member.can_answer(true)];
+            let mut late: Vec<_> =
+                asks.values_mut().filter(|ask| able[usize::from(ask.is_confirmation())]).collect();
+            late.sort_by_key(|ask| ask.order);
+            for ask in late {
+                // What is still to come in the log is told with it.
+                let is_ahead = audience
+                    .position_of(&ask.event.envelope.event_id)
+                    .is_some_and(|at| at >= member.cursor.urgent_at && member.slot.is_none());
+                if ask.told.insert(listener) && !is_ahead {
+                    let terms = &member.wish.terms;
+                    let number = Some(ask.sequence_number).filter(|_| terms.keeps_every_event());
+                    let frame = encode(&ask.event, true, number, terms, primary);
+                    member.cursor.remember(&frame.event_id, Some(Arc::clone(&frame)));
+                    out.push(Output::Deliver { frame, to: vec![listener] });
+                }
+            }
         }
         self.look_at_asks(now, out);
     }
@@ -186,7 +247,11 @@ impl Engine {
         };
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
         let wish = Arc::clone(&member.wish);
-        match terms::renegotiate(&self.config.offer, &wish.terms, &wish.asked, change) {
+        let mut change = change.clone();
+        if !member.may_reply {
+            refuse_answers(&mut change.capabilities);
+        }
+        match terms::renegotiate(&self.config.offer, &wish.terms, &wish.asked, &change) {
             Err(message) => {
                 self.remove(now, listener, out);
                 out.push(Output::Rejected { listener: Some(listener), message: Box::new(message) });
@@ -215,30 +280,33 @@ impl Engine {
 
     /// Other terms from now on, also for what is held: nothing of it is lost or told twice.
     fn move_to(&mut self, listener: ListenerKey, wish: Arc<Wish>) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        let presence = member.presence;
-        let old_key = member.wish.audience.clone();
-        let key = wish.audience.clone();
-        let rate = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
         self.audience(&wish);
-        self.leave_audience_but_stay(listener, presence);
+        self.leave_lists(listener);
         let Engine { audiences, members, .. } = self;
-        if let Some(Some(member)) = members.get_mut(listener as usize) {
-            if let (Some(old), Some(new)) = (audiences.get(&old_key), audiences.get(&key))
-                && old_key != key
-            {
-                member.cursor = member.cursor.carry_over(old, new);
-            }
-            member.wish = wish;
-            match (&mut member.limits, rate) {
-                (Some(limits), (rate, pace)) if rate.is_some() || pace.is_some() => {
-                    limits.change(rate, pace);
-                }
-                (limits, (rate, pace)) => *limits = Limits::of(rate, pace),
-            }
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let old_key = member.wish.audience.clone();
+        let moves = old_key != wish.audience;
+        if let (Some(old), Some(new)) = (audiences.get(&old_key), audiences.get(&wish.audience))
+            && moves
+        {
+            member.cursor = member.cursor.carry_over(old, new);
         }
-        self.leave_for_good(listener, &old_key);
-        self.join_audience(listener, presence);
+        let (rate, pace) = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
+        match &mut member.limits {
+            Some(limits) if rate.is_some() || pace.is_some() => limits.change(rate, pace),
+            limits => *limits = Limits::of(rate, pace),
+        }
+        let presence = member.presence;
+        if let Some(new) = audiences.get_mut(&wish.audience) {
+            new.listeners.members.insert(listener);
+        }
+        member.wish = wish;
+        if moves {
+            self.leave_for_good(listener, &old_key);
+        }
+        if let Presence::Away(since) = presence {
+            self.set_due(listener, since.saturating_add(self.config.keep_subscription_us));
+        }
     }
 
     pub(super) fn close(
@@ -262,7 +330,10 @@ impl Engine {
         if matches!(member.presence, Presence::Away(_)) {
             return;
         }
-        self.leave_audience_but_stay(listener, Presence::Away(now.monotonic_us));
+        self.leave_lists(listener);
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.presence = Presence::Away(now.monotonic_us);
+        }
         let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
         self.set_due(listener, end_us);
         self.look_at_asks(now, out);
@@ -280,64 +351,39 @@ impl Engine {
             out.push(Output::NoSuchSubscription);
             return;
         };
-        self.forget_due(listener);
+        self.leave_lists(listener);
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
         member.presence = Presence::Here;
-        self.join_audience(listener, Presence::Here);
-        let known = last_event_id.is_some_and(|last| self.rewind(now, listener, last, out));
-        if !known {
-            if let Some(Some(member)) = self.members.get_mut(listener as usize)
-                && let Some(audience) = self.audiences.get(&member.wish.audience)
-            {
-                member.cursor = Cursor::at_end(audience);
+        if !last_event_id.is_some_and(|last| self.resume(listener, last, out)) {
+            for ask in self.asks.values_mut() {
+                ask.told.remove(&listener);
             }
-            self.sum_up(now, listener, last_event_id, out);
-            self.ask_again(listener, out);
+            self.start_anew(listener, last_event_id);
         }
+        self.tell_summaries(now, listener, out);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
-    }
-
-    /// Sends the open questions once more to someone of whom it is not known what arrived.
-    fn ask_again(&mut self, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        for ask in self.asks.values().filter(|ask| ask.told.contains(&listener)) {
-            let frame = encode(&ask.event, true, None, &member.wish.terms, &self.primary);
-            out.push(Output::Deliver { frame, to: vec![listener] });
-        }
     }
 
     pub(super) fn block(&mut self, listener: ListenerKey) {
         let is_here = |it: &Member| it.presence == Presence::Here;
         if self.members.get(listener as usize).and_then(Option::as_ref).is_some_and(is_here) {
-            self.leave_audience_but_stay(listener, Presence::Blocked);
+            self.leave_lists(listener);
+            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                member.presence = Presence::Blocked;
+            }
         }
     }
 
     pub(super) fn unblock(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        if member.presence != Presence::Blocked {
-            return;
+        if member.presence == Presence::Blocked {
+            member.presence = Presence::Here;
+            self.tell_gap(listener);
+            self.tell_summaries(now, listener, out);
+            self.ask_late(now, listener, out);
+            self.catch_up(now, listener, out);
         }
-        member.presence = Presence::Here;
-        self.join_audience(listener, Presence::Here);
-        let Engine { audiences, members, primary, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        let Some(audience) = audiences.get(&member.wish.audience) else { return };
-        if member.cursor.fell_behind(audience).is_some() {
-            member.cursor = Cursor::at_end(audience);
-            self.sum_up(now, listener, None, out);
-            self.ask_again(listener, out);
-            return;
-        }
-        // Urgent things first, whatever else is held.
-        for at in member.cursor.at..audience.end() {
-            let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else { continue };
-            let frame = audience.frame(unit, primary);
-            member.cursor.remember(&frame.event_id, vec![at]);
-            out.push(Output::Deliver { frame, to: vec![listener] });
-        }
-        self.catch_up(now, listener, out);
     }
 
     /// The listener of a subscription, if it is this one's.
@@ -375,14 +421,19 @@ impl Engine {
             wish,
             cursor: Cursor::starting_at(end),
             due_us: None,
+            slot: None,
+            missing_after: None,
+            has_gap: false,
         };
         let listener = self.free.pop().unwrap_or_else(|| {
             self.members.push(None);
             ListenerKey::try_from(self.members.len() - 1).unwrap_or(ListenerKey::MAX)
         });
+        if let Some(audience) = self.audiences.get_mut(&member.wish.audience) {
+            audience.listeners.members.insert(listener);
+        }
         self.members[listener as usize] = Some(member);
         self.subscriptions.insert(id, listener);
-        self.join_audience(listener, Presence::Here);
         listener
     }
 
@@ -402,48 +453,6 @@ impl Engine {
         self.audiences.get_mut(key).expect("it was just made")
     }
 
-    fn join_audience(&mut self, listener: ListenerKey, presence: Presence) {
-        let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get(listener as usize) else { return };
-        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
-        audience.listeners.members.insert(listener);
-        if presence == Presence::Here {
-            if member.limits.is_none() {
-                if !audience.listeners.unlimited.contains(&listener) {
-                    audience.listeners.unlimited.push(listener);
-                }
-            } else {
-                audience.listeners.connected.insert(listener);
-            }
-        }
-    }
-
-    fn leave_audience_but_stay(&mut self, listener: ListenerKey, presence: Presence) {
-        let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        member.presence = presence;
-        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
-        if let Some(at) = audience.listeners.unlimited.iter().position(|it| *it == listener) {
-            audience.listeners.unlimited.swap_remove(at);
-            // Whoever takes everything as it comes has had everything up to now.
-            member.cursor.at = audience.end();
-        }
-        audience.listeners.ready.remove(&listener);
-        audience.listeners.connected.remove(&listener);
-        self.forget_due(listener);
-    }
-
-    fn leave_audience(&mut self, listener: ListenerKey) {
-        let presence = match self.members.get(listener as usize) {
-            Some(Some(member)) => member.presence,
-            _ => return,
-        };
-        self.leave_audience_but_stay(listener, presence);
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        let key = member.wish.audience.clone();
-        self.leave_for_good(listener, &key);
-    }
-
     /// An audience without anyone is no longer shaped for.
     fn leave_for_good(&mut self, listener: ListenerKey, key: &terms::AudienceKey) {
         if let Some(audience) = self.audiences.get_mut(key) {
@@ -454,18 +463,11 @@ impl Engine {
         }
     }
 
-    fn forget_due(&mut self, listener: ListenerKey) {
-        if let Some(Some(member)) = self.members.get_mut(listener as usize)
-            && let Some(at) = member.due_us.take()
-        {
-            self.due.remove(&(at, listener));
-        }
-    }
-
     /// Ends a subscription; questions that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        self.leave_audience(listener);
+        self.leave_lists(listener);
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
+            self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
             self.free.push(listener);
         }
@@ -481,4 +483,11 @@ fn fingerprint(key: &terms::AudienceKey) -> u64 {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(key.as_str());
     hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Who may not answer is not asked (ruling 1), whatever its program could do.
+fn refuse_answers(capabilities: &mut aaep::Capabilities) {
+    let able = capabilities;
+    able.supports_confirmation_reply = able.supports_confirmation_reply.map(|_| false);
+    able.supports_clarification_reply = able.supports_clarification_reply.map(|_| false);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
+use aaep::extension::Delivery;
 use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
 
 use super::{Engine, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
@@ -56,8 +57,21 @@ impl Engine {
             Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
             Ok((session, admitted)) => {
                 out.push(Output::Published { agent, event_id });
+                self.notice(now, session, &event);
                 self.take_in(now, session, event, &admitted, out);
             }
+        }
+    }
+
+    /// Notices who speaks in a session and how its clock goes, for events of the engine's own.
+    fn notice(&mut self, now: Now, key: SessionKey, event: &Event) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let producer = &event.envelope.producer;
+        session.clock_ahead_us = event.envelope.timestamp.unix_us() - now.unix_us;
+        if session.producers.len() < crate::order::MAX_PRODUCERS
+            || session.producers.contains_key(&producer.agent_id)
+        {
+            session.producers.insert(producer.agent_id.clone(), producer.clone());
         }
     }
 
@@ -66,12 +80,18 @@ impl Engine {
         if self.event_ids.contains(&event.envelope.event_id) {
             return Err(Refusal::Repeated);
         }
+        if Delivery::of(event).is_some() {
+            return Err(Refusal::SpeaksForTheHub);
+        }
         if let Some((token, _)) = question(&event.payload) {
             if self.used_tokens.contains(token) {
                 return Err(Refusal::TokenUsed);
             }
             if self.asks.contains_key(token) {
                 return Err(Refusal::TokenOpen);
+            }
+            if self.is_being_asked(event) {
+                return Err(Refusal::AlreadyAsked);
             }
             if self.asks.len() >= super::MAX_OPEN_ASKS {
                 return Err(Refusal::TooMany("open questions"));
@@ -105,9 +125,21 @@ impl Engine {
                 last_us: i64::MIN,
                 announced: std::collections::BTreeMap::new(),
                 spoken: std::collections::BTreeMap::new(),
+                clock_ahead_us: 0,
+                producers: std::collections::BTreeMap::new(),
             },
         );
         Ok((key, admitted))
+    }
+
+    /// Whether the same action of the same session waits for an answer already (§6.1).
+    fn is_being_asked(&self, event: &Event) -> bool {
+        let Payload::AwaitingConfirmation(new) = &event.payload else { return false };
+        self.asks.values().any(|ask| {
+            ask.event.envelope.session_id == event.envelope.session_id
+                && matches!(&ask.event.payload,
+                    Payload::AwaitingConfirmation(open) if open.action == new.action)
+        })
     }
 
     /// Forgets the oldest ended session when there are too many; running ones are never forgotten.
@@ -152,9 +184,7 @@ impl Engine {
             }
             _ => event,
         };
-        let is_urgent = event.is_critical()
-            || aaep::extension::Delivery::of(&event)
-                .is_some_and(|delivery| delivery.resolution.is_some());
+        let is_urgent = event.is_critical();
         let event = Arc::new(event);
         match asked {
             Some((token, timeout)) => self.ask(now, session, &event, (token, timeout), out),
@@ -195,10 +225,14 @@ impl Engine {
 
     /// An envelope for an event that the engine makes itself.
     pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
-        let last_us = self.sessions.get(&key).map_or(i64::MIN, |session| session.last_us);
+        let session = self.sessions.get(&key);
+        let (last_us, ahead_us) =
+            session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
+        // By the agent's clock, so that time does not go back with its next event.
+        let by_agent = Now { unix_us: now.unix_us.saturating_add(ahead_us), ..now };
         Envelope {
             event_id: self.ids.event(),
-            timestamp: stamp(now, last_us),
+            timestamp: stamp(by_agent, last_us),
             sequence_number: None,
             correlation_id: None,
             context: aaep::Context::default(),
@@ -263,7 +297,7 @@ impl Engine {
                 error_message: Some("The session ended while the tool was running.".to_owned()),
                 other: Object::new(),
             };
-            let envelope = self.own_envelope(now, key, like);
+            let envelope = self.envelope_of(now, key, like, &tool.agent_id);
             self.append(now, key, Arc::new(Event::new(envelope, completed)), false, out);
         }
         for output in &left.outputs {
@@ -277,9 +311,23 @@ impl Engine {
                 language: None,
                 other: Object::new(),
             };
-            let envelope = self.own_envelope(now, key, like);
+            let envelope = self.envelope_of(now, key, like, &output.agent_id);
             self.append(now, key, Arc::new(Event::new(envelope, last)), false, out);
         }
+    }
+
+    /// An envelope in the name of another agent of the session.
+    fn envelope_of(
+        &mut self,
+        now: Now,
+        key: SessionKey,
+        like: &Envelope,
+        agent_id: &str,
+    ) -> Envelope {
+        let mut envelope = self.own_envelope(now, key, like);
+        let producer = self.sessions.get(&key).and_then(|session| session.producers.get(agent_id));
+        envelope.producer = producer.cloned().unwrap_or_else(|| aaep::Producer::new(agent_id));
+        envelope
     }
 }
 
@@ -303,9 +351,6 @@ fn leaves_waiting(change: &StateChanged) -> bool {
 
 /// The moment as a timestamp, never before the last one of the session.
 fn stamp(now: Now, last_us: i64) -> Timestamp {
-    let at_us = now.unix_us.max(last_us);
-    // Rounded up to a millisecond, so that it is not before the last one either.
-    let millisecond = at_us.div_euclid(1000) + i64::from(at_us.rem_euclid(1000) > 0);
-    let epoch = || Timestamp::from_unix_ms(0).expect("the beginning of 1970 is a moment");
-    Timestamp::from_unix_ms(millisecond).unwrap_or_else(epoch)
+    let epoch = || Timestamp::from_unix_us(0).expect("the beginning of 1970 is a moment");
+    Timestamp::from_unix_us(now.unix_us.max(last_us)).unwrap_or_else(epoch)
 }

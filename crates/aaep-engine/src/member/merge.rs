@@ -8,41 +8,45 @@
 use std::sync::Arc;
 
 use aaep::event::action::OutputStreaming;
-use aaep::event::reasoning::{Progress, ProgressUpdated, StateChanged};
+use aaep::event::reasoning::{Progress, ProgressUpdated, StateChanged, state};
 use aaep::extension::{Delivery, Merged};
-use aaep::{Event, LanguageTag, Object, Payload};
+use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload};
 
-use super::{Cursor, MAX_WAITING_TOOLS, is_plain_tool, words_of};
-use crate::audience::{Audience, Kind, Unit, cut, merged_id, text_key};
+use super::{Cursor, MAX_WAITING_TOOLS};
+use crate::audience::{Audience, Kind, Superseded, Unit, cut, merged_id, text_key};
 use crate::frame::{Frame, encode};
 
 /// The most characters of one joined chunk: the limit of the protocol.
 const MAX_JOINED_CHARS: usize = 16_384;
 
+/// The most bytes of one joined chunk: the limit of a message, less room for everything else in it.
+const MAX_JOINED_BYTES: usize = 48 * 1024;
+
 /// What is told next.
 pub(super) struct Told {
     pub(super) frame: Arc<Frame>,
-    pub(super) units: Vec<u64>,
-    pub(super) words: usize,
+    pub(super) payload: Payload,
 }
 
-/// The next event, starting with the unit at the cursor; `None` if there is nothing to say of it.
+/// The next event, starting with the unit at the cursor and going no further than `until`; `None`
+/// if there is nothing to say of it.
 pub(super) fn next(
     cursor: &mut Cursor,
     audience: &Audience,
+    until: u64,
     primary: &LanguageTag,
 ) -> Option<Told> {
-    let at = cursor.at;
-    let unit = audience.unit(at)?;
+    let unit = audience.unit(cursor.at)?;
     match unit.kind {
-        Kind::Text => Some(join(cursor, audience, primary)),
+        Kind::Text => join(cursor, audience, until, primary),
         Kind::State => tell_state(cursor, audience, unit, primary),
         Kind::PlainTool => {
-            let waiting = waiting_tools(cursor, audience, unit);
-            if waiting.len() > MAX_WAITING_TOOLS {
-                return Some(sum_up(cursor, audience, waiting, primary));
+            let waiting = waiting_tools(cursor, audience, until, unit);
+            let too_many = waiting.len() > MAX_WAITING_TOOLS;
+            match digest_type(audience).filter(|_| too_many) {
+                Some(digest) => Some(sum_up(cursor, audience, &waiting, digest, primary)),
+                None => Some(tell(cursor, audience, unit, primary)),
             }
-            Some(tell(cursor, audience, unit, primary))
         }
         Kind::Progress | Kind::Other => Some(tell(cursor, audience, unit, primary)),
     }
@@ -50,13 +54,8 @@ pub(super) fn next(
 
 /// One unit as it is.
 fn tell(cursor: &mut Cursor, audience: &Audience, unit: &Unit, primary: &LanguageTag) -> Told {
-    let at = cursor.at;
     cursor.at += 1;
-    Told {
-        frame: audience.frame(unit, primary),
-        units: vec![at],
-        words: words_of(&unit.event.payload),
-    }
+    Told { frame: audience.frame(unit, primary), payload: unit.event.payload.clone() }
 }
 
 /// A state, from the first one left of those folded into it; nothing if that is where it ends.
@@ -66,46 +65,41 @@ fn tell_state(
     unit: &Unit,
     primary: &LanguageTag,
 ) -> Option<Told> {
-    let agent: Box<str> = unit.event.envelope.producer.agent_id.as_str().into();
-    let Some(from) = cursor.memory().folded.remove(&(unit.session, agent)) else {
+    let folded = cursor.rest().folded.remove(&(unit.session, unit.agent().into()));
+    let (Some((from, count)), Payload::StateChanged(change)) = (folded, &unit.event.payload) else {
         return Some(tell(cursor, audience, unit, primary));
     };
-    let Payload::StateChanged(change) = &unit.event.payload else {
-        return Some(tell(cursor, audience, unit, primary));
-    };
-    let at = cursor.at;
     cursor.at += 1;
     if *from == *change.to_state {
         return None;
     }
-    let folded = StateChanged { from_state: from.into(), ..change.clone() };
-    Some(tell_merged(audience, unit, folded.into(), 2, vec![at], primary))
+    let change = StateChanged { from_state: from.into(), ..change.clone() };
+    Some(tell_merged(audience, unit, change.into(), count, primary))
 }
 
 /// The text of the unit at the cursor and of what follows of the same output, as long as nothing
 /// else of the session comes between.
-fn join(cursor: &mut Cursor, audience: &Audience, primary: &LanguageTag) -> Told {
-    let first = cursor.at;
-    let Some(unit) = audience.unit(first) else { unreachable!("the caller has seen it") };
-    let joinable = joinable(cursor, audience, unit);
+fn join(
+    cursor: &mut Cursor,
+    audience: &Audience,
+    until: u64,
+    primary: &LanguageTag,
+) -> Option<Told> {
+    let unit = audience.unit(cursor.at)?;
+    let from = unit.text()?;
+    let joinable = joinable(cursor, audience, until, unit);
     let told = told_chars(cursor, unit);
-    let (1.., Some(&last)) = (joinable.len().saturating_sub(1) + told, joinable.last()) else {
-        return tell(cursor, audience, unit, primary);
-    };
-    let Some(last) = audience.unit(last) else { unreachable!("it was just found") };
+    let last = audience.unit(*joinable.last()?)?;
+    if joinable.len() == 1 && told == 0 {
+        return Some(tell(cursor, audience, unit, primary));
+    }
     let mut text = String::new();
     let mut stands_for = 0;
     for unit in joinable.iter().filter_map(|at| audience.unit(*at)) {
-        if let Payload::OutputStreaming(chunk) = &unit.event.payload {
-            text.push_str(&chunk.chunk);
-        }
+        text.push_str(&unit.text()?.chunk);
         stands_for += unit.stands_for;
     }
-    let (Payload::OutputStreaming(from), Payload::OutputStreaming(to)) =
-        (&unit.event.payload, &last.event.payload)
-    else {
-        return tell(cursor, audience, unit, primary);
-    };
+    let to = last.text()?;
     let chunk = OutputStreaming {
         chunk: text.chars().skip(told).collect(),
         position: from.position + told as u64,
@@ -114,34 +108,53 @@ fn join(cursor: &mut Cursor, audience: &Audience, primary: &LanguageTag) -> Told
         ..from.clone()
     };
     cursor.at += 1;
-    cursor.memory().ahead.extend(joinable[1..].iter().copied());
-    tell_merged(audience, last, chunk.into(), stands_for, joinable, primary)
+    if joinable.len() > 1 {
+        cursor.rest().ahead.extend(joinable[1..].iter().copied());
+    }
+    Some(tell_merged(audience, last, chunk.into(), stands_for, primary))
 }
 
 /// How many characters of a chunk were told already, under other terms.
 fn told_chars(cursor: &Cursor, unit: &Unit) -> usize {
-    let Payload::OutputStreaming(chunk) = &unit.event.payload else { return 0 };
+    let Some(chunk) = unit.text() else { return 0 };
     let told = cursor.told_up_to(&text_key(unit.session, chunk)).unwrap_or(0);
-    usize::try_from(told.saturating_sub(chunk.position)).unwrap_or(0)
+    let told = usize::try_from(told.saturating_sub(chunk.position)).unwrap_or(0);
+    told.min(chunk.chunk.chars().count())
+}
+
+/// How long a text is in a message, with everything that has to be escaped.
+fn json_bytes(text: &str) -> usize {
+    let byte_length = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(byte_length).sum()
 }
 
 /// The positions of the units that can be told as one chunk.
-fn joinable(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> {
-    let Payload::OutputStreaming(chunk) = &unit.event.payload else { return vec![cursor.at] };
+fn joinable(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Vec<u64> {
     let mut joinable = vec![cursor.at];
+    let Some(chunk) = unit.text() else { return joinable };
     let mut chars = chunk.chunk.chars().count();
-    for at in cursor.at + 1..audience.end() {
+    let mut bytes = json_bytes(&chunk.chunk);
+    for at in cursor.at + 1..until {
         let Some(next) = audience.unit(at) else { break };
-        if next.session != unit.session || next.is_urgent || audience.is_superseded(at, next) {
+        if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
             continue;
         }
-        let Payload::OutputStreaming(following) = &next.event.payload else { break };
+        if audience.superseded(at, next) != Superseded::No {
+            continue;
+        }
+        let Some(following) = next.text() else { break };
         chars += following.chunk.chars().count();
+        bytes += json_bytes(&following.chunk);
         let fits = following.output_id == chunk.output_id
             && following.language == chunk.language
             && following.content_type == chunk.content_type
-            && chars <= MAX_JOINED_CHARS;
-        if !fits || cursor.is_ahead(at) {
+            && chars <= MAX_JOINED_CHARS
+            && bytes <= MAX_JOINED_BYTES;
+        if !fits {
             break;
         }
         joinable.push(at);
@@ -150,14 +163,17 @@ fn joinable(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> {
 }
 
 /// The plain tool events of the session that wait, up to what must not be overtaken.
-fn waiting_tools(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> {
+fn waiting_tools(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Vec<u64> {
     let mut waiting = vec![cursor.at];
-    for at in cursor.at + 1..audience.end() {
+    for at in cursor.at + 1..until {
         let Some(next) = audience.unit(at) else { break };
-        if next.session != unit.session || next.is_urgent || audience.is_superseded(at, next) {
+        if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
             continue;
         }
-        if !is_plain_tool(&next.kind) || cursor.is_ahead(at) {
+        if audience.superseded(at, next) != Superseded::No {
+            continue;
+        }
+        if next.kind != Kind::PlainTool {
             break;
         }
         waiting.push(at);
@@ -165,11 +181,19 @@ fn waiting_tools(cursor: &Cursor, audience: &Audience, unit: &Unit) -> Vec<u64> 
     waiting
 }
 
+/// As what many tools are summed up: a type that the audience did not shut out; none if it shut
+/// out both, and then hears each tool.
+fn digest_type(audience: &Audience) -> Option<CoreType> {
+    let wanted = |core: &CoreType| audience.terms.wants(&EventType::Core(*core));
+    [CoreType::ProgressUpdated, CoreType::StateChanged].into_iter().find(wanted)
+}
+
 /// Many tools in one event: how many ran, and which.
 fn sum_up(
     cursor: &mut Cursor,
     audience: &Audience,
-    waiting: Vec<u64>,
+    waiting: &[u64],
+    digest: CoreType,
     primary: &LanguageTag,
 ) -> Told {
     let units: Vec<&Unit> = waiting.iter().filter_map(|at| audience.unit(*at)).collect();
@@ -186,26 +210,43 @@ fn sum_up(
     started.sort_unstable();
     started.dedup();
     let text =
-        format!("{count} tools started and {finished} finished well: {}.", started.join(", "));
-    let summary = ProgressUpdated {
-        progress: Progress {
+        cut(format!("{count} tools started and {finished} finished well: {}.", started.join(", ")));
+    let terse = Some(format!("{count} tools."));
+    let summary: Payload = if digest == CoreType::ProgressUpdated {
+        let description = Some(text.chars().take(4096).collect());
+        let progress = Progress {
             percent: None,
             step: None,
             total_steps: None,
-            description: Some(text.chars().take(4096).collect()),
+            description,
             other: Object::new(),
-        },
-        summary_terse: Some(format!("{count} tools.")),
-        summary_normal: Some(cut(text)),
-        summary_detailed: None,
-        eta_ms: None,
-        other: Object::new(),
+        };
+        ProgressUpdated {
+            progress,
+            summary_terse: terse,
+            summary_normal: Some(text),
+            summary_detailed: None,
+            eta_ms: None,
+            other: Object::new(),
+        }
+        .into()
+    } else {
+        StateChanged {
+            from_state: state::CALLING_TOOL.to_owned(),
+            to_state: state::CALLING_TOOL.to_owned(),
+            summary_terse: terse,
+            summary_normal: Some(text),
+            summary_detailed: None,
+            expected_duration_ms: None,
+            other: Object::new(),
+        }
+        .into()
     };
-    let Some(last) = units.last() else { unreachable!("the unit at the cursor is one of them") };
+    let last = units[units.len() - 1];
     cursor.at += 1;
-    cursor.memory().ahead.extend(waiting[1..].iter().copied());
+    cursor.rest().ahead.extend(waiting[1..].iter().copied());
     let stands_for = units.iter().map(|unit| unit.stands_for).sum();
-    tell_merged(audience, last, summary.into(), stands_for, waiting, primary)
+    tell_merged(audience, last, summary, stands_for, primary)
 }
 
 /// An event that stands for several units, in the place of the last one.
@@ -214,13 +255,11 @@ fn tell_merged(
     last: &Unit,
     payload: Payload,
     stands_for: u64,
-    units: Vec<u64>,
     primary: &LanguageTag,
 ) -> Told {
-    let words = words_of(&payload);
     let mut envelope = last.event.envelope.clone();
     envelope.event_id = merged_id(&last.event.envelope.event_id, audience.number);
-    let mut event = Event::new(envelope, payload);
+    let mut event = Event::new(envelope, payload.clone());
     event.extensions.clone_from(&last.event.extensions);
     if audience.terms.understands_our_extension() {
         let merged = Merged {
@@ -231,5 +270,5 @@ fn tell_merged(
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
     let frame = encode(&event, false, None, &audience.terms, primary);
-    Told { frame, units, words }
+    Told { frame, payload }
 }

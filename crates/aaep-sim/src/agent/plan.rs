@@ -34,7 +34,10 @@ pub(super) fn plan(rng: &mut Rng, is_chatty: bool) -> VecDeque<Act> {
     let mut acts = VecDeque::new();
     for _ in 0..count {
         acts.push_back(match rng.below(if is_chatty { 14 } else { 20 }) {
-            0..=2 => Act::State(*rng.pick(&["thinking", "planning", "deciding"])),
+            0..=2 => {
+                let state = *rng.pick(&["thinking", "planning", "deciding"]);
+                Act::State(state)
+            }
             3..=5 => Act::Progress,
             6..=9 => Act::Tool,
             10..=13 => Act::Output,

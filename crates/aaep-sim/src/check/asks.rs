@@ -57,7 +57,9 @@ impl Invariant for OneOutcome {
                     match self.open.remove(reply_token) {
                         None => return Err(format!("{reply_token} was never asked.")),
                         Some(asker) if asker != *agent => {
-                            return Err(format!("The answer to {reply_token} went to agent {agent}."));
+                            return Err(format!(
+                                "The answer to {reply_token} went to agent {agent}."
+                            ));
                         }
                         Some(_) => {}
                     }
@@ -93,6 +95,13 @@ impl Invariant for Consent {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         let now_us = step.now.monotonic_us;
+        for (at, before) in step.newcomers(truth) {
+            for question in self.open.values_mut() {
+                if before.is_some_and(|before| question.told.contains(&before)) {
+                    question.told.insert(at);
+                }
+            }
+        }
         for output in step.outputs {
             match output {
                 Output::Record { event } => {
@@ -281,9 +290,13 @@ impl Invariant for Addressed {
                 let subscription = &truth.subscriptions[*at];
                 let id = &question.event.envelope.event_id;
                 let is_told = step.to(*at).any(|sent| sent.frame.event_id == *id);
-                if can_answer(subscription, question.is_confirmation) && !is_told {
+                let goes_on = subscription.resumes.is_some();
+                if can_answer(subscription, question.is_confirmation) && !is_told && !goes_on {
                     let late = &subscription.id;
-                    return Err(format!("{} was not sent to {late}, which came late.", question.token));
+                    return Err(format!(
+                        "{} was not sent to {late}, which came late.",
+                        question.token
+                    ));
                 }
             }
         }

@@ -35,10 +35,7 @@ pub fn tells(event: &Event, sent: &Delivered) -> bool {
 
 /// The subscriptions that were there before the step and still are, with whether they could be
 /// reached all the time.
-fn standing<'a>(
-    truth: &'a Truth,
-    step: &'a Step<'_>,
-) -> impl Iterator<Item = (usize, bool)> + 'a {
+fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (usize, bool)> + 'a {
     truth.by_key.values().filter_map(move |&at| {
         let is_new = step.accepted.contains(&(at, true));
         let is_steady = step.changed.is_none_or(|(changed, _)| changed != at);
@@ -122,7 +119,7 @@ impl Invariant for Arrival {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.new(truth) {
+                for (at, before) in step.newcomers(truth) {
                     let owed = before.and_then(|it| self.owed.get(&it)).cloned();
                     self.owed.insert(at, owed.unwrap_or_default());
                 }

@@ -31,7 +31,10 @@ impl Invariant for ValidFrames {
                 return Err(format!("The frame {} carries another id.", sent.frame.event_id));
             }
             if sent.event.is_critical() && !sent.frame.is_critical {
-                return Err(format!("The frame {} hides that it is critical.", sent.frame.event_id));
+                return Err(format!(
+                    "The frame {} hides that it is critical.",
+                    sent.frame.event_id
+                ));
             }
         }
         for output in step.outputs {

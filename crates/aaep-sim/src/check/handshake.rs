@@ -81,12 +81,12 @@ impl Invariant for Places {
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
-        let served =
-            truth.subscriptions.iter().filter(|it| it.presence != Presence::Gone).count();
+        let served = truth.subscriptions.iter().filter(|it| it.presence != Presence::Gone).count();
         if served > MAX_SUBSCRIPTIONS {
             return Err(format!("{served} subscriptions have {MAX_SUBSCRIPTIONS} places."));
         }
-        let settled = step.outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).count();
+        let settled =
+            step.outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).count();
         if settled > MAX_OPEN_ASKS {
             return Err(format!("{settled} questions were settled at once."));
         }

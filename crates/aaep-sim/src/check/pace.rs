@@ -122,9 +122,9 @@ impl Invariant for Quiet {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for it in step.delivered {
-            let was_here = step.changed.is_some_and(|(at, was)| {
-                at == it.subscription && was == Presence::Here
-            });
+            let was_here = step
+                .changed
+                .is_some_and(|(at, was)| at == it.subscription && was == Presence::Here);
             let presence = truth.subscriptions[it.subscription].presence;
             let is_known = known::reaches_full_wire(step);
             if presence != Presence::Here && presence != Presence::Gone && !was_here && !is_known {

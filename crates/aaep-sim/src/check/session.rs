@@ -39,13 +39,12 @@ impl Invariant for ToolAfterAnswer {
                     if tool.irreversible != Some(true) {
                         continue;
                     }
-                    match self.accepts.get_mut(session).filter(|accepts| **accepts > 0) {
-                        Some(accepts) => *accepts -= 1,
-                        None => {
-                            let id = &event.envelope.event_id;
-                            return Err(format!("{id} runs a tool that nobody accepted."));
-                        }
-                    }
+                    let accepts = self.accepts.entry(session.clone()).or_default();
+                    let Some(left) = accepts.checked_sub(1) else {
+                        let id = &event.envelope.event_id;
+                        return Err(format!("{id} runs a tool that nobody accepted."));
+                    };
+                    *accepts = left;
                 }
                 Output::Resolved { reply_token, resolution: Resolution::Accept, .. } => {
                     if let Some(session) = self.asked_in.get(reply_token) {
@@ -78,9 +77,8 @@ impl Invariant for Ending {
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let is_end = |event: &aaep::Event| {
-            event.event_type().core().is_some_and(CoreType::is_terminal)
-        };
+        let is_end =
+            |event: &aaep::Event| event.event_type().core().is_some_and(CoreType::is_terminal);
         match moment {
             Moment::Handled(step) => {
                 for event in step.recorded() {
@@ -93,7 +91,7 @@ impl Invariant for Ending {
                     }
                 }
                 self.moved.extend(step.accepted.iter().map(|(at, _)| *at));
-                for (at, before) in step.new(truth) {
+                for (at, before) in step.newcomers(truth) {
                     if before.is_none() {
                         self.moved.remove(&at);
                     }

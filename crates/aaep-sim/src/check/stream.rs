@@ -21,7 +21,7 @@ pub struct Once {
     arrived: BTreeMap<usize, BTreeMap<EventId, bool>>,
     /// Who goes on with another subscription: what is critical may come again.
     resumed: BTreeSet<usize>,
-    /// Who stalled.
+    /// Who stalled or was away.
     stalled: BTreeSet<usize>,
 }
 
@@ -37,12 +37,14 @@ impl Invariant for Once {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.new(truth) {
+                for (at, before) in step.newcomers(truth) {
                     let arrived = before.and_then(|it| self.arrived.get(&it)).cloned();
                     self.arrived.insert(at, arrived.unwrap_or_default());
                     self.resumed.extend(before.map(|_| at));
                 }
-                if let (Input::Block { .. }, Some((at, _))) = (step.input, step.changed) {
+                if let (Input::Block { .. } | Input::Reconnect { .. }, Some((at, _))) =
+                    (step.input, step.changed)
+                {
                     self.stalled.insert(at);
                 }
                 let accepted = step.accepted.iter().map(|(at, _)| *at);
@@ -59,8 +61,10 @@ impl Invariant for Once {
                 // One id cannot say which of the events that overtook it arrived: rather twice.
                 let at = &sent.subscription;
                 let is_excused = truth.subscriptions[*at].is_excused;
-                let may_repeat = is_excused || is_urgent(&sent.event)
-                    && (self.resumed.contains(at) || known::repeats_after(self.stalled.contains(at)));
+                let may_repeat = is_excused
+                    || is_urgent(&sent.event)
+                        && (self.resumed.contains(at)
+                            || known::repeats_after(self.stalled.contains(at)));
                 if is_again && !may_repeat {
                     return Err(format!(
                         "{} of type {} arrived twice at {}.",
@@ -99,7 +103,7 @@ impl Invariant for Order {
                     let place = self.places.len() as u64;
                     self.places.insert(event.envelope.event_id.clone(), place);
                 }
-                for (at, before) in step.new(truth) {
+                for (at, before) in step.newcomers(truth) {
                     let last = before.and_then(|it| self.last.get(&it)).cloned();
                     self.last.insert(at, last.unwrap_or_default());
                 }
@@ -127,6 +131,7 @@ impl Invariant for Order {
 #[derive(Default)]
 pub struct Numbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
+    with_text: BTreeSet<SessionId>,
 }
 
 impl Invariant for Numbers {
@@ -141,28 +146,40 @@ impl Invariant for Numbers {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for at in step.gaps().chain(step.accepted.iter().map(|(at, _)| *at)) {
+                for event in step.recorded() {
+                    if matches!(event.payload, Payload::OutputStreaming(_)) {
+                        self.with_text.insert(event.envelope.session_id.clone());
+                    }
+                }
+                let back = step.changed.map(|(at, _)| at);
+                for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
                 }
             }
             Moment::Arrived(sent) => {
-                let id = &truth.subscriptions[sent.subscription].id;
-                let event_id = &sent.frame.event_id;
+                let subscription = &truth.subscriptions[sent.subscription];
+                let (id, event_id) = (&subscription.id, &sent.frame.event_id);
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    let is_missing = sent.terms.keeps_all() && !known::may_lack_number(sent);
+                    let is_missing =
+                        sent.terms.keeps_all() && !known::may_lack_number(sent, subscription);
                     return if is_missing {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
                         Ok(())
                     };
                 };
+                if known::may_number(&sent.terms) {
+                    return Ok(());
+                }
                 if !sent.terms.keeps_all() {
                     return Err(format!("{event_id} has a number for {id}, which may have gaps."));
                 }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = sent.event.envelope.session_id.clone();
+                let is_known = known::may_misnumber(self.with_text.contains(&session));
                 let last = last.insert(session, number);
-                if last.is_some_and(|last| number != last + 1) && !known::may_misnumber(sent) {
+                let is_wrong = |last| number < last || (number != last + 1 && !is_known);
+                if last.is_some_and(is_wrong) {
                     let last = last.unwrap_or_default();
                     return Err(format!("{event_id} has number {number} for {id} after {last}."));
                 }
@@ -183,9 +200,9 @@ pub struct Nothing {
 /// Whether an event always stays an event of its own (ruling 10).
 fn stands_alone(event: &Event) -> bool {
     match &event.payload {
-        Payload::SessionStarted(_) | Payload::SessionCompleted(_) | Payload::SessionCancelled(_) => {
-            true
-        }
+        Payload::SessionStarted(_)
+        | Payload::SessionCompleted(_)
+        | Payload::SessionCancelled(_) => true,
         Payload::ToolInvoked(it) => it.irreversible == Some(true),
         Payload::ToolCompleted(it) => it.status != ToolStatus::Success,
         _ => false,
@@ -205,12 +222,15 @@ impl Invariant for Nothing {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.new(truth) {
+                for (at, before) in step.newcomers(truth) {
                     let owed = before.and_then(|it| self.owed.get(&it)).cloned();
                     self.owed.insert(at, owed.unwrap_or_default());
                 }
                 for event in step.recorded() {
-                    if event.event_type().core() == Some(CoreType::SessionErrored) || (is_urgent(event) && event.event_type().core().is_some_and(CoreType::is_terminal)) {
+                    if event.event_type().core() == Some(CoreType::SessionErrored)
+                        || (is_urgent(event)
+                            && event.event_type().core().is_some_and(CoreType::is_terminal))
+                    {
                         self.critically_ended.insert(event.envelope.session_id.clone());
                     }
                     if !stands_alone(event) {
@@ -247,9 +267,9 @@ impl Invariant for Nothing {
             Moment::Finished => {
                 for (at, owed) in &self.owed {
                     let subscription = &truth.subscriptions[*at];
-                    let lost = owed.iter().find(|event| {
-                        !self.critically_ended.contains(&event.envelope.session_id)
-                    });
+                    let lost = owed
+                        .iter()
+                        .find(|event| !self.critically_ended.contains(&event.envelope.session_id));
                     if subscription.presence == Presence::Here
                         && !subscription.is_excused
                         && let Some(event) = lost

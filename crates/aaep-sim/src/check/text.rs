@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep::event::action::OutputStreaming;
+use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::{CoreType, Payload, SessionId};
 
 use super::{Delivered, Invariant, Moment, Step};
@@ -101,7 +101,7 @@ impl Whole {
 
     /// Who came, who was told of a gap, and whose terms changed so that text comes or goes.
     fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
-        for (at, before) in step.new(truth) {
+        for (at, before) in step.newcomers(truth) {
             let since = self.count;
             let fresh = || Texts { strict_since: since, ..Texts::default() };
             let texts = before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
@@ -153,7 +153,9 @@ impl Whole {
         }
         let end = end_of(chunk);
         let is_right = truth.text(session, chunk).is_some_and(|text| {
-            text.chars.get(position..end).is_some_and(|part| part.iter().copied().eq(chunk.chunk.chars()))
+            text.chars
+                .get(position..end)
+                .is_some_and(|part| part.iter().copied().eq(chunk.chunk.chars()))
         });
         if !is_right {
             return Err(format!("{what} is not what the agent wrote."));
@@ -175,10 +177,11 @@ impl Whole {
                 continue;
             }
             for (key, written) in &self.written {
-                let is_due = written.began > texts.strict_since
-                    && !self.critically_ended.contains(&key.0);
+                let is_due =
+                    written.began > texts.strict_since && !self.critically_ended.contains(&key.0);
                 let heard = texts.heard.get(key).copied().unwrap_or_default();
-                let is_whole = heard.chars == written.chars && heard.is_complete == written.is_complete;
+                let is_whole =
+                    heard.chars == written.chars && heard.is_complete == written.is_complete;
                 if is_due && !is_whole {
                     return Err(format!(
                         "{} has {} of {} characters of {:?} in {}.",
@@ -232,12 +235,16 @@ impl Boundary {
         }
         let Some(text) = truth.text(session, chunk) else { return Ok(()) };
         let end = end_of(chunk);
+        if sent.terms.keeps_all() {
+            // Numbered events come as they are, wherever the agent cut them.
+            return Ok(());
+        }
         if sent.terms.boundaries.iter().any(|boundary| text.ends_at(end, boundary)) {
             return Ok(());
         }
         let before: String = text.chars[end.saturating_sub(12)..end].iter().collect();
         let after: String = text.chars[end..].iter().take(12).collect();
-        let asked: Vec<&str> = sent.terms.boundaries.iter().map(|it| it.as_str()).collect();
+        let asked: Vec<&str> = sent.terms.boundaries.iter().map(CoalesceBoundary::as_str).collect();
         Err(format!(
             "{} for {} ends at {end}, between {before:?} and {after:?}, where no {} ends.",
             sent.frame.event_id,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use aaep::{Event, Message, Mode};
+use aaep::{Event, Message, Mode, Payload};
 use aaep_engine::{Frame, Input, ListenerKey, Output};
 
 use super::{Todo, Who, World, words};
@@ -21,16 +21,16 @@ struct Read {
 
 impl World {
     /// The hub handles an input; invariants look at it; everyone gets what is theirs.
-    pub(super) fn feed(&mut self, who: Option<Who>, input: Input) {
+    pub(super) fn feed(&mut self, who: Option<Who>, input: &Input) {
         if self.failure.is_some() {
             return;
         }
         self.steps += 1;
         let now = self.now();
-        let said = words::input(&input, &self.truth, &self.listeners);
+        let said = words::input(input, &self.truth, &self.listeners);
         self.tell(&said);
         let outputs = self.hub.handle(now, input.clone());
-        let changed = self.change_presence(&input, &outputs);
+        let changed = self.change_presence(input, &outputs);
         let mut delivered = Vec::new();
         let mut accepted = Vec::new();
         let mut ended = Vec::new();
@@ -38,16 +38,14 @@ impl World {
         for output in &outputs {
             match output {
                 Output::Deliver { frame, to } => {
-                    let read = readings
-                        .entry(Arc::as_ptr(frame))
-                        .or_insert_with(|| read(frame));
+                    let read = readings.entry(Arc::as_ptr(frame)).or_insert_with(|| read(frame));
                     let Some(read) = read else { continue };
                     for key in to {
                         delivered.extend(self.delivered(*key, frame, read));
                     }
                 }
                 Output::Accepted { listener, .. } => {
-                    accepted.extend(self.accept(who, &input, *listener, output));
+                    accepted.extend(self.accept(who, input, *listener, output));
                 }
                 Output::Rejected { listener: Some(listener), .. } | Output::Closed { listener } => {
                     ended.push(*listener);
@@ -61,17 +59,33 @@ impl World {
         for listener in ended {
             self.end(listener);
         }
-        let touched = changed.iter().map(|(at, _)| *at).chain(accepted.iter().map(|(at, _)| *at));
-        for at in touched {
+        for event in outputs.iter().filter_map(|it| match it {
+            Output::Record { event } => Some(event),
+            _ => None,
+        }) {
+            self.truth.words += 1;
+            if let Payload::OutputStreaming(chunk) = &event.payload {
+                self.truth.words += chunk.chunk.split(' ').count() as u64;
+            }
+        }
+        for at in 0..self.truth.subscriptions.len() {
+            let is_touched =
+                changed.is_some_and(|(it, _)| it == at) || accepted.iter().any(|(it, _)| *it == at);
+            let it = &mut self.truth.subscriptions[at];
+            it.is_excused |= known::falls_behind(self.truth.words, it);
+            if !is_touched {
+                continue;
+            }
             let it = &self.truth.subscriptions[at];
-            let before = it.resumes.is_some_and(|before| self.truth.subscriptions[before].is_excused);
-            let is_excused = it.is_excused || before || known::spoils(&input, it);
+            let before =
+                it.resumes.is_some_and(|before| self.truth.subscriptions[before].is_excused);
+            let is_excused = it.is_excused || before || known::spoils(input, it);
             self.truth.subscriptions[at].is_excused = is_excused;
         }
         let deadline = self.hub.deadline();
         let step = Step {
             now,
-            input: &input,
+            input,
             outputs: &outputs,
             delivered: &delivered,
             changed,
@@ -79,12 +93,12 @@ impl World {
             accepted: &accepted,
         };
         self.show(&Moment::Handled(&step));
-        self.route(who, &input, &outputs, delivered);
+        self.route(who, input, &outputs, delivered);
     }
 
     /// Notes whom the input brings or takes away; how it was before.
     fn change_presence(&mut self, input: &Input, outputs: &[Output]) -> Option<(usize, Presence)> {
-        let is_unknown = outputs.iter().any(|it| *it == Output::NoSuchSubscription);
+        let is_unknown = outputs.contains(&Output::NoSuchSubscription);
         let (at, presence) = match input {
             Input::Block { listener } => (self.truth.of(*listener)?.0, Presence::Blocked),
             Input::Unblock { listener } => (self.truth.of(*listener)?.0, Presence::Here),
@@ -96,6 +110,7 @@ impl World {
             }
             _ => return None,
         };
+        self.truth.subscriptions[at].has_stalled |= presence == Presence::Blocked;
         let was = std::mem::replace(&mut self.truth.subscriptions[at].presence, presence);
         Some((at, was))
     }
@@ -151,6 +166,8 @@ impl World {
             terms,
             presence: Presence::Here,
             resumes: before.filter(|_| resume_from.is_some()),
+            since_words: self.truth.words,
+            has_stalled: false,
             is_excused: false,
         });
         Some((at, true))
@@ -175,7 +192,7 @@ impl World {
         delivered: Vec<Delivered>,
     ) {
         if let Some(Who::Listener(at)) = who {
-            let is_unknown = outputs.iter().any(|it| *it == Output::NoSuchSubscription);
+            let is_unknown = outputs.contains(&Output::NoSuchSubscription);
             let listener = &mut self.listeners[at];
             match input {
                 Input::Reconnect { .. } if is_unknown => {
@@ -195,7 +212,8 @@ impl World {
             let listener = self.truth.subscriptions[it.subscription].listener;
             let pause = self.rng.between(100, 40_000);
             let wire = &mut self.listeners[listener];
-            let is_current = wire.subscription.as_ref().is_some_and(|(at, _)| *at == it.subscription);
+            let is_current =
+                wire.subscription.as_ref().is_some_and(|(at, _)| *at == it.subscription);
             if is_current && wire.is_connected {
                 wire.wire.push_back(it);
                 wire.wire_free_us = wire.wire_free_us.max(self.now_us + pause);
@@ -222,7 +240,7 @@ impl World {
             if listener.is_connected && !listener.is_blocked && listener.wire.len() > WIRE {
                 listener.is_blocked = true;
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, Input::Block { listener: key });
+                self.feed(None, &Input::Block { listener: key });
             }
         }
     }

@@ -15,7 +15,7 @@ impl World {
         match todo {
             Todo::AgentActs(at) => self.agent_acts(at),
             Todo::ListenerActs(at) => self.listener_acts(at),
-            Todo::Reaches(who, input) => self.feed(Some(who), *input),
+            Todo::Reaches(who, input) => self.feed(Some(who), &input),
             Todo::Arrives(at, epoch) => self.arrives(at, epoch),
             Todo::Notices(subscription, epoch) => self.notices(subscription, epoch),
             Todo::Answers(at, token, resolution) => self.agents[at].hear(&token, &resolution),
@@ -175,7 +175,7 @@ impl World {
             listener.is_blocked = false;
             if let Some((subscription, _)) = listener.subscription {
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, Input::Unblock { listener: key });
+                self.feed(None, &Input::Unblock { listener: key });
             }
         }
     }
@@ -204,7 +204,7 @@ impl World {
             && listener.subscription.as_ref().is_some_and(|(at, _)| *at == subscription);
         if !is_back && matches!(it.presence, Presence::Here | Presence::Blocked) {
             let key = it.key;
-            self.feed(None, Input::Disconnect { listener: key });
+            self.feed(None, &Input::Disconnect { listener: key });
         }
     }
 
@@ -223,7 +223,9 @@ impl World {
             5 | 6 => {
                 let seconds = i64::try_from(self.rng.below(7_200)).unwrap_or(0) - 3_600;
                 self.unix_us += seconds * 1_000_000 / 10;
-                self.tell(&format!("The clock of the machine jumps by {seconds} tenths of a second."));
+                self.tell(&format!(
+                    "The clock of the machine jumps by {seconds} tenths of a second."
+                ));
             }
             7 => {
                 let at = self.rng.size(0, self.agents.len() - 1);

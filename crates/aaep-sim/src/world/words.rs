@@ -28,7 +28,9 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
         Input::Close { principal, message } => {
             format!("The {} closes {}.", person(principal), message.subscription_id)
         }
-        Input::Disconnect { listener } => format!("The hub notices that {} is gone.", name(listener)),
+        Input::Disconnect { listener } => {
+            format!("The hub notices that {} is gone.", name(listener))
+        }
         Input::Reconnect { principal, last_event_id, .. } => {
             let after = last_event_id.as_ref().map_or("nothing", |id| id.as_str());
             format!("The {} is back after {after}.", person(principal))
@@ -100,15 +102,25 @@ fn about(event: &Event) -> String {
     let what = match &event.payload {
         Payload::OutputStreaming(it) => {
             let end = if it.complete { ", complete" } else { "" };
-            format!("{:?} at {} of {:?}{end}", it.chunk, it.position, it.output_id.as_ref().map(|id| id.as_str()))
+            format!(
+                "{:?} at {} of {:?}{end}",
+                it.chunk,
+                it.position,
+                it.output_id.as_ref().map(aaep::OutputId::as_str)
+            )
         }
         Payload::StateChanged(it) => format!("{} to {}", it.from_state, it.to_state),
-        Payload::AwaitingConfirmation(it) => format!("{} for {} s", it.reply_token, it.timeout_seconds),
-        Payload::AwaitingClarification(it) => format!("{} for {} s", it.reply_token, it.timeout_seconds),
+        Payload::AwaitingConfirmation(it) => {
+            format!("{} for {} s", it.reply_token, it.timeout_seconds)
+        }
+        Payload::AwaitingClarification(it) => {
+            format!("{} for {} s", it.reply_token, it.timeout_seconds)
+        }
         Payload::ToolInvoked(it) => format!("tool, irreversible {:?}", it.irreversible),
         _ => String::new(),
     };
-    let number = event.envelope.sequence_number.map(|it| format!(" number {it}")).unwrap_or_default();
+    let number =
+        event.envelope.sequence_number.map(|it| format!(" number {it}")).unwrap_or_default();
     format!(
         "{}{number} in {}, {} {what}",
         event.envelope.event_id,

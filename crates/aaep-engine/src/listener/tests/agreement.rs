@@ -255,7 +255,6 @@ proptest! {
 }
 
 #[test]
-#[ignore = "engine bug: what was asked while a listener with a rate was away waits for its budget"]
 fn a_question_asked_while_a_listener_with_a_rate_was_away_comes_first_when_it_is_back() {
     let mut world = World::new(Capabilities { max_events_per_second: Some(1), ..able() });
     world.say("session.started", json!({ "summary_normal": "Books a train." }));

@@ -236,7 +236,7 @@ proptest! {
         if let (Some(one), Some(other)) = (terms(&one), terms(&other)) {
             let paced = Terms {
                 max_events_per_second: one.max_events_per_second.map(|_| rate),
-                pace_wpm: other.pace_wpm,
+                pace_wpm: one.pace_wpm.and(other.pace_wpm).or(one.pace_wpm),
                 signed_only: other.signed_only,
                 ..one.clone()
             };

@@ -81,7 +81,10 @@ impl Question {
         };
         if !is_right {
             let by = decided_by.as_str();
-            return Err(format!("{} ended as {resolution:?} by {by}, which nobody said.", self.token));
+            return Err(format!(
+                "{} ended as {resolution:?} by {by}, which nobody said.",
+                self.token
+            ));
         }
         if *resolution == Resolution::Accept && *decided_by != DecidedBy::Reply && self.is_grave() {
             return Err(format!("{} was accepted by silence and cannot be undone.", self.token));
@@ -121,8 +124,8 @@ impl Question {
     /// Whether silence must not let it happen (ruling 16).
     fn is_grave(&self) -> bool {
         let Payload::AwaitingConfirmation(it) = &self.event.payload else { return false };
-        let is_final = it.irreversible == Some(true)
-            || it.reversibility == Some(Reversibility::Irreversible);
+        let is_final =
+            it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
         is_final && it.risk_level != Some(RiskLevel::Low)
     }
 }

@@ -1,0 +1,491 @@
+//! The hands of saboteurs. Each does one thing wrong and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aaep::extension::DecidedBy;
+use aaep::{Event, EventId, Message, Mode, Payload};
+use aaep_engine::{Frame, Input, ListenerKey, Now, Output, Resolution};
+use serde_json::Value;
+
+use super::Hand;
+
+/// The event in a frame.
+fn event(frame: &Frame) -> Option<Box<Event>> {
+    match aaep::read(&frame.json, Mode::Tolerant).message {
+        Some(Message::Event(event)) => Some(event),
+        _ => None,
+    }
+}
+
+/// A frame with other JSON.
+fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Frame> {
+    let mut json: Value = serde_json::from_slice(&frame.json).unwrap_or_default();
+    change(&mut json);
+    Arc::new(Frame {
+        event_id: frame.event_id.clone(),
+        is_critical: frame.is_critical,
+        json: json.to_string().into_bytes().into(),
+    })
+}
+
+fn frames(
+    outputs: &mut [Output],
+) -> impl Iterator<Item = (&mut Arc<Frame>, &mut Vec<ListenerKey>)> {
+    outputs.iter_mut().filter_map(|output| match output {
+        Output::Deliver { frame, to } => Some((frame, to)),
+        _ => None,
+    })
+}
+
+/// Adds a field that no event has.
+pub(super) struct Garble;
+
+impl Hand for Garble {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, _) in frames(outputs) {
+            *frame = rewrite(frame, |json| json["an_unknown_field"] = true.into());
+        }
+    }
+}
+
+/// Wants to be called at a moment that is over.
+pub(super) struct Rush(pub(super) u64);
+
+impl Hand for Rush {
+    fn after(&mut self, now: Now, _: &Input, _: &mut Vec<Output>) {
+        self.0 = now.monotonic_us;
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        Some(self.0)
+    }
+}
+
+/// Grants more than was asked for.
+pub(super) struct Generous;
+
+impl Hand for Generous {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            if let Output::Accepted { message, .. } = output {
+                let rate = &mut message.honored_capabilities.max_events_per_second;
+                *rate = rate.map(|rate| rate * 2);
+            }
+        }
+    }
+}
+
+/// Says the same thing thousands of times.
+pub(super) struct Flood;
+
+impl Hand for Flood {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        if matches!(input, Input::Publish { .. }) {
+            outputs.extend(std::iter::repeat_n(Output::NoSuchSubscription, 5000));
+        }
+    }
+}
+
+/// Sends the event after the budget is spent: promises a lower rate than it keeps.
+#[derive(Default)]
+pub(super) struct Haste {
+    asked: BTreeMap<ListenerKey, u64>,
+}
+
+impl Hand for Haste {
+    fn before(&mut self, _: Now, mut input: Input) -> Input {
+        if let Input::Subscribe { request, .. } = &mut input
+            && let Some(rate) = &mut request.capabilities.max_events_per_second
+        {
+            *rate += 1;
+        }
+        input
+    }
+
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            if let Output::Accepted { listener, message } = output
+                && let Some(rate) = &mut message.honored_capabilities.max_events_per_second
+                && *rate > 1
+            {
+                *rate -= 1;
+                self.asked.insert(*listener, *rate);
+            }
+        }
+    }
+}
+
+/// Sends every frame to everyone.
+#[derive(Default)]
+pub(super) struct Everyone {
+    all: BTreeSet<ListenerKey>,
+}
+
+impl Hand for Everyone {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs.iter() {
+            if let Output::Accepted { listener, .. } = output {
+                self.all.insert(*listener);
+            }
+        }
+        for (frame, to) in frames(outputs) {
+            if event(frame).is_some_and(|it| matches!(it.payload, Payload::ProgressUpdated(_))) {
+                to.extend(self.all.iter().copied());
+                to.sort_unstable();
+                to.dedup();
+            }
+        }
+    }
+}
+
+/// Sends to whoever cannot take anything.
+#[derive(Default)]
+pub(super) struct Push {
+    full: BTreeSet<ListenerKey>,
+}
+
+impl Hand for Push {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Block { listener } | Input::Disconnect { listener } => {
+                self.full.insert(*listener);
+            }
+            _ => {}
+        }
+        for (_, to) in frames(outputs) {
+            to.extend(self.full.iter().copied());
+        }
+    }
+}
+
+/// Loses what must not be lost.
+pub(super) struct DropCritical;
+
+impl Hand for DropCritical {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, to) in frames(outputs) {
+            if frame.is_critical {
+                to.pop();
+            }
+        }
+    }
+}
+
+/// Holds what must not be held until the next input.
+#[derive(Default)]
+pub(super) struct HoldCritical {
+    held: Vec<Output>,
+}
+
+impl Hand for HoldCritical {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        let is_critical =
+            |output: &Output| matches!(output, Output::Deliver { frame, .. } if frame.is_critical);
+        let (now, rest): (Vec<_>, Vec<_>) = outputs.drain(..).partition(is_critical);
+        outputs.append(&mut self.held);
+        outputs.extend(rest);
+        self.held = now;
+    }
+}
+
+/// Sends nothing critical to who comes back.
+pub(super) struct ForgetOnReturn;
+
+impl Hand for ForgetOnReturn {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        if matches!(input, Input::Reconnect { .. }) {
+            outputs.retain(|it| !matches!(it, Output::Deliver { frame, .. } if frame.is_critical));
+        }
+    }
+}
+
+/// Answers the agent again.
+pub(super) struct AnswerTwice;
+
+impl Hand for AnswerTwice {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        let answers: Vec<Output> =
+            outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).cloned().collect();
+        outputs.extend(answers);
+    }
+}
+
+/// Takes silence for a yes.
+pub(super) struct AlwaysAccept;
+
+impl Hand for AlwaysAccept {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            if let Output::Resolved { resolution, decided_by, .. } = output
+                && *resolution == Resolution::Reject
+                && *decided_by != DecidedBy::Reply
+            {
+                *resolution = Resolution::Accept;
+            }
+        }
+    }
+}
+
+/// Tells everyone who replies that it counts.
+pub(super) struct EveryReplyCounts;
+
+impl Hand for EveryReplyCounts {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            if let Output::Replied { is_accepted } = output {
+                *is_accepted = true;
+            }
+        }
+    }
+}
+
+/// Keeps to itself that nobody answered.
+pub(super) struct NeverSettle;
+
+impl Hand for NeverSettle {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        outputs.retain(|output| match output {
+            Output::Resolved { decided_by, .. } => {
+                matches!(decided_by, DecidedBy::Reply | DecidedBy::Withdrawn)
+            }
+            _ => true,
+        });
+    }
+}
+
+/// Leaks questions to every listener.
+#[derive(Default)]
+pub(super) struct AskEveryone {
+    all: BTreeSet<ListenerKey>,
+}
+
+impl Hand for AskEveryone {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs.iter() {
+            if let Output::Accepted { listener, .. } = output {
+                self.all.insert(*listener);
+            }
+        }
+        if let Input::Disconnect { listener } | Input::Block { listener } = input {
+            self.all.remove(listener);
+        }
+        for (frame, to) in frames(outputs) {
+            let is_question = event(frame)
+                .is_some_and(|it| matches!(it.payload, Payload::AwaitingConfirmation(_)));
+            if is_question {
+                to.extend(self.all.iter().copied());
+                to.sort_unstable();
+                to.dedup();
+            }
+        }
+    }
+}
+
+/// Tells the agent that it was accepted as rejected, and lets the tool run anyway.
+pub(super) struct ForgetAccept;
+
+impl Hand for ForgetAccept {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs.iter_mut() {
+            if let Output::Record { event } = output
+                && let Payload::ToolInvoked(tool) = &event.payload
+            {
+                let mut changed = (**event).clone();
+                let tool =
+                    aaep::event::action::ToolInvoked { irreversible: Some(true), ..tool.clone() };
+                changed.payload = tool.into();
+                *event = Arc::new(changed);
+            }
+        }
+    }
+}
+
+/// Sends a piece of a session once more after its end.
+#[derive(Default)]
+pub(super) struct AfterEnd {
+    last: Option<Output>,
+}
+
+impl Hand for AfterEnd {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        let mut more = Vec::new();
+        for output in outputs.iter() {
+            let Output::Deliver { frame, to } = output else { continue };
+            let Some(event) = event(frame) else { continue };
+            if event.event_type().core().is_some_and(aaep::CoreType::is_terminal) {
+                let id =
+                    EventId::parse(&format!("{}x", frame.event_id)).expect("the form of an id");
+                let json: Value = serde_json::from_slice(&frame.json).unwrap_or_default();
+                let mut progress = serde_json::json!({"type": "aaep:agent.state.changed",
+                    "from_state": "idle", "to_state": "idle", "urgency": "critical"});
+                for key in ["@context", "session_id", "timestamp", "producer"] {
+                    progress[key] = json[key].clone();
+                }
+                progress["event_id"] = id.as_str().into();
+                let json = progress.to_string().into_bytes().into();
+                let frame = Arc::new(Frame { event_id: id, is_critical: true, json });
+                more.push(Output::Deliver { frame, to: to.clone() });
+            }
+        }
+        self.last = more.last().cloned();
+        outputs.extend(more);
+    }
+}
+
+/// Takes in what it refuses.
+pub(super) struct TakeRefused;
+
+impl Hand for TakeRefused {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
+        if let (Input::Publish { event, .. }, true) = (input, is_refused) {
+            outputs.push(Output::Record { event: Arc::new((**event).clone()) });
+        }
+    }
+}
+
+/// Sends each frame that is not critical twice.
+pub(super) struct Twice;
+
+impl Hand for Twice {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, to) in frames(outputs) {
+            if event(frame).is_some_and(|it| matches!(it.payload, Payload::SessionStarted(_))) {
+                let again = to.clone();
+                to.extend(again);
+            }
+        }
+    }
+}
+
+/// Holds a tool's start until after the next event of its session.
+#[derive(Default)]
+pub(super) struct Swap {
+    held: Option<Output>,
+}
+
+impl Hand for Swap {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        if outputs.iter().any(|it| matches!(it, Output::Deliver { .. })) {
+            outputs.extend(self.held.take());
+        }
+        let is_tool = |it: &Output| match it {
+            Output::Deliver { frame, .. } => {
+                event(frame).is_some_and(|it| matches!(it.payload, Payload::ToolInvoked(_)))
+            }
+            _ => false,
+        };
+        if let Some(at) = outputs.iter().position(is_tool) {
+            self.held = Some(outputs.remove(at));
+        }
+    }
+}
+
+/// Takes two from the number of every second event.
+#[derive(Default)]
+pub(super) struct Misnumber {
+    count: u64,
+}
+
+impl Hand for Misnumber {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, _) in frames(outputs) {
+            self.count += 1;
+            let odd = self.count % 2;
+            *frame = rewrite(frame, |json| {
+                if let Some(number) = json["sequence_number"].as_u64() {
+                    json["sequence_number"] = number.saturating_sub(2 * odd).into();
+                }
+            });
+        }
+    }
+}
+
+/// Never tells that a session started.
+pub(super) struct LoseStart;
+
+impl Hand for LoseStart {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        outputs.retain(|it| match it {
+            Output::Deliver { frame, .. } => {
+                !event(frame).is_some_and(|it| matches!(it.payload, Payload::SessionStarted(_)))
+            }
+            _ => true,
+        });
+    }
+}
+
+/// Loses every fifth piece of text.
+#[derive(Default)]
+pub(super) struct LoseText {
+    count: u64,
+}
+
+impl Hand for LoseText {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, to) in frames(outputs) {
+            if event(frame).is_some_and(|it| matches!(it.payload, Payload::OutputStreaming(_))) {
+                self.count += 1;
+                if self.count.is_multiple_of(5) {
+                    to.clear();
+                }
+            }
+        }
+    }
+}
+
+/// Says the last character of what went before again.
+pub(super) struct Stutter;
+
+impl Hand for Stutter {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, _) in frames(outputs) {
+            *frame = rewrite(frame, |json| {
+                let position = json["position"].as_u64().filter(|at| *at > 0);
+                if let (Some(position), Some(chunk)) = (position, json["chunk"].as_str()) {
+                    let chunk = format!(" {chunk}");
+                    json["chunk"] = chunk.into();
+                    json["position"] = (position - 1).into();
+                }
+            });
+        }
+    }
+}
+
+/// Cuts the last characters off a piece.
+pub(super) struct CutWord;
+
+impl Hand for CutWord {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, _) in frames(outputs) {
+            *frame = rewrite(frame, |json| {
+                let is_complete = json["complete"].as_bool().unwrap_or(true);
+                if let (false, Some(chunk)) = (is_complete, json["chunk"].as_str()) {
+                    let mut chars: Vec<char> = chunk.chars().collect();
+                    chars.truncate(chars.len().saturating_sub(3).max(1));
+                    json["chunk"] = chars.into_iter().collect::<String>().into();
+                }
+            });
+        }
+    }
+}
+
+/// Sends nothing that can wait to anyone while someone's wire is full.
+#[derive(Default)]
+pub(super) struct WaitForAll {
+    full: BTreeSet<ListenerKey>,
+}
+
+impl Hand for WaitForAll {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Block { listener } => drop(self.full.insert(*listener)),
+            Input::Unblock { listener } => drop(self.full.remove(listener)),
+            _ => {}
+        }
+        if !self.full.is_empty() {
+            outputs.retain(|it| !matches!(it, Output::Deliver { frame, .. } if !frame.is_critical));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Worlds hold, repeat themselves, and notice every saboteur.
+
+use aaep_sim::sabotage::{ALL, Sabotage};
+use aaep_sim::{known, run, run_with};
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for seed in [1, 7, 42] {
+        assert_eq!(run(seed), run(seed));
+    }
+}
+
+#[test]
+fn different_seeds_tell_different_stories() {
+    assert_ne!(run(1).story, run(2).story);
+}
+
+#[test]
+fn everything_holds_around_the_real_engine() {
+    for seed in 0..60 {
+        let outcome = run(seed);
+        let failure = outcome.failure.as_ref();
+        assert!(failure.is_none(), "seed {seed}: {failure:?}\n{}", outcome.story);
+    }
+}
+
+#[test]
+fn every_invariant_catches_its_saboteur() {
+    let missed: Vec<&str> = ALL.iter().filter(|it| !is_caught(it)).map(|it| it.name).collect();
+    assert!(missed.is_empty(), "Nobody noticed a hub that {missed:?}.");
+}
+
+/// Whether the intended invariant reports it for one of some seeds.
+fn is_caught(sabotage: &Sabotage) -> bool {
+    (0..300).any(|seed| {
+        let outcome = run_with(seed, |engine| sabotage.put_on(engine));
+        outcome.failure.is_some_and(|failure| failure.invariant == sabotage.caught_by)
+    })
+}
+
+#[test]
+fn every_invariant_has_a_saboteur() {
+    let twin = aaep_sim::hub::engine(0, None);
+    let names: Vec<&str> =
+        aaep_sim::check::all(twin).iter().map(|invariant| invariant.name()).collect();
+    assert_eq!(names.len(), aaep_sim::check::COUNT);
+    for name in names {
+        assert!(ALL.iter().any(|it| it.caught_by == name), "Nothing shows that {name} can fail.");
+    }
+}
+
+#[test]
+fn known_faults_are_told_in_sentences() {
+    for (fault, _) in known::KNOWN {
+        assert!(fault.ends_with('.'), "{fault}");
+    }
+}
