@@ -1,6 +1,6 @@
 //! Which replies count (§6.3.4, §6.5.5, rulings 12 to 15), and what an accept allows (ruling 17).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep::SubscriptionId;

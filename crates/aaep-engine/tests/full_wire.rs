@@ -1,7 +1,7 @@
 //! A wire that takes nothing for a while: nobody is sent anything on it, and then nothing is lost or
 //! told twice (rulings 7, 8 and 20).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep_engine::MAX_UNITS;

@@ -1,6 +1,6 @@
 //! The handshake through the engine: what is granted, refused, changed and ended (chapter 5).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep::handshake::ReasonCode;

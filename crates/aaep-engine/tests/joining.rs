@@ -1,7 +1,7 @@
 //! Who is asked: those who can answer get the question, the others hear of it, and whoever joins late
 //! is not left out (rulings 1 and 19).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep::extension::DecidedBy;

@@ -1,7 +1,7 @@
 //! What a listener that is behind gets: joined text, the newest progress, folded states, summed-up
 //! tools, in the order of the session (§5.6.1, rulings 7 to 10); and that nobody waits for another.
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep_engine::MAX_WAITING_TOOLS;

@@ -1,7 +1,7 @@
 //! Coming back after a cut, and a wire that was full for a while (rulings 4, 19 and 20): nothing is
 //! lost, nothing is told twice, and where that cannot be, the listener is told so.
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Sessions through the engine: their order, what a refusal leaves behind, what an end closes, and
 //! what is filled in for agents (§3.2, §3.4.1, chapter 4, appendix A).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! How questions end without a reply, who is told, and who may still answer (§5.8.2, §6.4, §6.7,
 //! §6.8, rulings 1, 2, 4, 13, 18 and 19).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep::extension::DecidedBy;

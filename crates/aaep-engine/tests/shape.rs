@@ -1,7 +1,7 @@
 //! What each listener gets of what happens: filters, words, languages, boundaries, numbers, and the
 //! rate (§5.3.1, §5.5.4, §5.6, §11.1.3, rulings 5 to 7 and 22).
 
-#[path = "support.rs"]
+#[path = "common/support.rs"]
 mod support;
 
 use aaep_engine::MAX_ANNOUNCING_US;

@@ -159,13 +159,12 @@ impl Listener {
             1 => capabilities.coalesce_boundaries = Some(boundaries(rng)),
             2 => capabilities.event_filters = wish.event_filters,
             3 => {
-                capabilities.supports_confirmation_reply =
-                    Some(rng.chance(50) && crate::known::may_ask_to_answer(self.may_reply));
+                capabilities.supports_confirmation_reply = Some(rng.chance(50));
                 capabilities.pace_wpm = wish.pace_wpm;
             }
             _ => {}
         }
-        if crate::known::avoids_same_audience() || rng.chance(30) {
+        if rng.chance(30) {
             self.is_terse = !self.is_terse;
             let verbosity = if self.is_terse { Verbosity::Terse } else { Verbosity::Detailed };
             capabilities.preferred_verbosity = Some(verbosity);

@@ -126,8 +126,7 @@ impl Invariant for Quiet {
                 .changed
                 .is_some_and(|(at, was)| at == it.subscription && was == Presence::Here);
             let presence = truth.subscriptions[it.subscription].presence;
-            let is_known = known::reaches_full_wire(step);
-            if presence != Presence::Here && presence != Presence::Gone && !was_here && !is_known {
+            if presence != Presence::Here && presence != Presence::Gone && !was_here {
                 return Err(format!(
                     "{} went to {}, which is {presence:?}.",
                     it.frame.event_id, truth.subscriptions[it.subscription].id

@@ -131,7 +131,6 @@ impl Invariant for Order {
 #[derive(Default)]
 pub struct Numbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
-    with_text: BTreeSet<SessionId>,
 }
 
 impl Invariant for Numbers {
@@ -146,11 +145,6 @@ impl Invariant for Numbers {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for event in step.recorded() {
-                    if matches!(event.payload, Payload::OutputStreaming(_)) {
-                        self.with_text.insert(event.envelope.session_id.clone());
-                    }
-                }
                 let back = step.changed.map(|(at, _)| at);
                 for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
@@ -160,26 +154,19 @@ impl Invariant for Numbers {
                 let subscription = &truth.subscriptions[sent.subscription];
                 let (id, event_id) = (&subscription.id, &sent.frame.event_id);
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    let is_missing =
-                        sent.terms.keeps_all() && !known::may_lack_number(sent, subscription);
-                    return if is_missing {
+                    return if sent.terms.keeps_all() {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
                         Ok(())
                     };
                 };
-                if known::may_number(&sent.terms) {
-                    return Ok(());
-                }
                 if !sent.terms.keeps_all() {
                     return Err(format!("{event_id} has a number for {id}, which may have gaps."));
                 }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = sent.event.envelope.session_id.clone();
-                let is_known = known::may_misnumber(self.with_text.contains(&session));
                 let last = last.insert(session, number);
-                let is_wrong = |last| number < last || (number != last + 1 && !is_known);
-                if last.is_some_and(is_wrong) {
+                if last.is_some_and(|last| number != last + 1) {
                     let last = last.unwrap_or_default();
                     return Err(format!("{event_id} has number {number} for {id} after {last}."));
                 }
