@@ -29,6 +29,7 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("Who comes back or resumes loses the start of a session, or a whole output.", 13),
     ("Who is more than the log behind loses the rest without being told.", 34),
     ("Who had a full wire and then loses its connection gets text again.", 76),
+    ("Who resumes on a new subscription is not counted as asked: its reply does not count.", 1595),
     ("Who comes back without having received anything loses what was sent, and is not told.", 0),
 ];
 
@@ -98,4 +99,14 @@ pub fn spoils(input: &Input, subscription: &Subscription) -> bool {
             Input::Subscribe { resume_from, .. } => resume_from.is_some() && is_limited,
             _ => false,
         }
+}
+
+/// Whether a reply that looks valid may be refused, which is the safe side.
+pub fn may_refuse_valid() -> bool {
+    is_lenient()
+}
+
+/// Whether a question may be given up though this listener could answer: it resumed.
+pub fn may_give_up(subscription: &Subscription) -> bool {
+    is_lenient() && subscription.resumes.is_some()
 }

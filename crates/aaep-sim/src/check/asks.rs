@@ -10,6 +10,7 @@ use aaep_engine::{AgentKey, Input, Output, Resolution};
 
 use super::{Invariant, Moment};
 use crate::hub::GRACE_US;
+use crate::known;
 use crate::truth::{Presence, Subscription, Truth};
 pub use open::token_of as token_in;
 use open::{Question, token_of};
@@ -97,8 +98,10 @@ impl Invariant for Consent {
         let now_us = step.now.monotonic_us;
         for (at, before) in step.newcomers(truth) {
             for question in self.open.values_mut() {
-                if before.is_some_and(|before| question.told.contains(&before)) {
-                    question.told.insert(at);
+                if before.is_some_and(|it| {
+                    question.told.contains(&it) || question.heard_of.contains(&it)
+                }) {
+                    question.heard_of.insert(at);
                 }
             }
         }
@@ -119,7 +122,10 @@ impl Invariant for Consent {
                 }
                 Output::Replied { is_accepted } => {
                     let (token, is_valid) = self.judge(truth, step.input, now_us);
-                    if *is_accepted != is_valid {
+                    // Who resumes has the question from before; the hub need not count on it.
+                    let is_open = self.may_know(truth, step.input);
+                    let is_known = is_valid && known::may_refuse_valid();
+                    if *is_accepted != is_valid && !is_open && !is_known {
                         let was = if is_valid { "valid" } else { "not valid" };
                         let did = if *is_accepted { "counted" } else { "did not count" };
                         return Err(format!("A reply to {token} {did} and was {was}."));
@@ -143,6 +149,18 @@ impl Invariant for Consent {
 }
 
 impl Consent {
+    /// Whether a reply comes on a subscription whose forerunner was sent the question.
+    fn may_know(&self, truth: &Truth, input: &Input) -> bool {
+        let (token, id) = match input {
+            Input::Confirm { reply, .. } => (&reply.reply_token, &reply.subscription_id),
+            Input::Clarify { reply, .. } => (&reply.reply_token, &reply.subscription_id),
+            _ => return false,
+        };
+        let at = truth.named(id).map(|(at, _)| at);
+        let question = self.open.get(token);
+        at.zip(question).is_some_and(|(at, question)| question.heard_of.contains(&at))
+    }
+
     /// Which question a reply is for, and whether it should count (§6.3.4, rulings 13 and 14).
     fn judge(&self, truth: &Truth, input: &Input, now_us: u64) -> (String, bool) {
         let (principal, token, id) = match input {
@@ -219,7 +237,8 @@ impl Invariant for Patience {
                         let presence = truth.subscriptions[**at].presence;
                         is_steady && is_waited_for(**at, question.is_confirmation, presence)
                     });
-                    if let Some(at) = someone.filter(|_| settles_early) {
+                    let is_known = |at: &&usize| known::may_give_up(&truth.subscriptions[**at]);
+                    if let Some(at) = someone.filter(|at| settles_early && !is_known(at)) {
                         return Err(format!(
                             "{reply_token} was given up though {} could answer.",
                             truth.subscriptions[*at].id

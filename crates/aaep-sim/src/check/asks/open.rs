@@ -20,6 +20,8 @@ pub(super) struct Question {
     pub(super) deadline_us: u64,
     /// Who was sent it, by the world's number, and can still answer.
     pub(super) told: BTreeSet<usize>,
+    /// Who has it from an earlier subscription.
+    pub(super) heard_of: BTreeSet<usize>,
 }
 
 /// The token of a question; none if it is none.
@@ -40,8 +42,15 @@ impl Question {
             _ => return None,
         };
         let deadline_us = now_us + seconds * 1_000_000;
-        let told = BTreeSet::new();
-        Some(Question { token, event: Arc::clone(event), is_confirmation, deadline_us, told })
+        let (told, heard_of) = (BTreeSet::new(), BTreeSet::new());
+        Some(Question {
+            token,
+            event: Arc::clone(event),
+            is_confirmation,
+            deadline_us,
+            told,
+            heard_of,
+        })
     }
 
     /// Whether the answer is one that the question allows.
