@@ -23,6 +23,9 @@ use text::Texts;
 /// How many units an audience remembers. Who is further behind has a gap, and is told so.
 pub const MAX_UNITS: usize = 2048;
 
+/// How many units an audience may have at first, from what happened before.
+const MAX_PRIMED_UNITS: usize = 16 * MAX_UNITS;
+
 /// A session, by the number that the engine gave it.
 pub(crate) type SessionKey = u64;
 
@@ -98,6 +101,8 @@ pub(crate) struct Audience {
     log: VecDeque<Unit>,
     /// The position of the first unit that is remembered.
     first: u64,
+    /// How many units are remembered.
+    room: usize,
     /// Where the newest progress of a session is, and the newest state of each agent in it.
     latest_progress: BTreeMap<SessionKey, u64>,
     latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
@@ -117,11 +122,22 @@ impl Audience {
             texts,
             log: VecDeque::new(),
             first: 0,
+            room: MAX_UNITS,
             latest_progress: BTreeMap::new(),
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
             forgotten: None,
         }
+    }
+
+    /// Takes in what happened before anyone of this audience was there. As it may be told in much
+    /// smaller pieces than to others, it may be longer at first than what is kept.
+    pub(crate) fn prime<'e>(&mut self, entries: impl Iterator<Item = &'e Entry>) {
+        self.room = MAX_PRIMED_UNITS;
+        for entry in entries {
+            self.take(entry);
+        }
+        self.room = MAX_UNITS;
     }
 
     /// Shapes an event; what is to be told is appended to the log. Returns where that begins.
@@ -151,8 +167,8 @@ impl Audience {
         begin
     }
 
-    /// Where the text begins that is held of each output, waiting for its boundary.
-    pub(crate) fn held_texts(&self) -> impl Iterator<Item = (TextKey, u64)> + '_ {
+    /// Where the text begins and ends that is held of each open output, waiting for its boundary.
+    pub(crate) fn held_texts(&self) -> impl Iterator<Item = (TextKey, u64, u64)> + '_ {
         self.texts.held()
     }
 
@@ -197,7 +213,11 @@ impl Audience {
             _ => {}
         }
         self.log.push_back(unit);
-        if self.log.len() > MAX_UNITS {
+        // Twice as fast as it grows, in case it was made with more than it keeps.
+        for _ in 0..2 {
+            if self.log.len() <= self.room {
+                break;
+            }
             self.forgotten = self.log.pop_front().map(|unit| unit.order);
             self.first += 1;
             if self.first.is_multiple_of(MAX_UNITS as u64) {
@@ -258,6 +278,12 @@ impl Audience {
             encode(&unit.event, unit.is_urgent, unit.sequence_number, &self.terms, primary)
         });
         Arc::clone(frame)
+    }
+
+    /// Whether this is the id of an urgent unit.
+    pub(crate) fn is_urgent(&self, id: &EventId) -> bool {
+        let unit = self.position_of(id).and_then(|at| self.unit(at));
+        unit.is_some_and(|unit| unit.is_urgent)
     }
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.

@@ -116,6 +116,8 @@ pub(crate) struct Member {
     pub(crate) missing_after: Option<EventId>,
     /// Whether something is missing since it was connected.
     pub(crate) has_gap: bool,
+    /// Where its subscription began.
+    pub(crate) began: Cursor,
 }
 
 /// What was asked for and what was granted, shared by all who asked for the same.

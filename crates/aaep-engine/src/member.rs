@@ -26,7 +26,7 @@ pub const MAX_WAITING_TOOLS: usize = 16;
 const REMEMBERED: usize = 64;
 
 /// Where a listener is in the log of its audience.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Cursor {
     /// Everything before that can wait was sent or is superfluous.
     pub(crate) at: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Cursor {
 }
 
 /// What has to be remembered of a listener that did not just take everything in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Memory {
     rest: Rest,
     /// What was sent last out of order, or made for this listener alone.
@@ -68,7 +68,7 @@ impl Rest {
 }
 
 /// Something that was sent, and where the listener was right after it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sent {
     id: EventId,
     at: u64,
@@ -182,11 +182,24 @@ impl Cursor {
 
     /// Everything in its order, for whoever counts.
     fn tell_everything<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+        let end = telling.audience.end();
         while let Some(unit) = telling.audience.unit(self.at) {
-            (telling.send)(telling.audience.frame(unit, telling.primary));
-            self.at += 1;
+            // Under other terms, some of it may have been told before.
+            let is_told = (unit.is_urgent && self.at < self.urgent_at)
+                || self.take_ahead()
+                || self.is_text_told(unit);
+            if is_told {
+                self.at += 1;
+            } else if merge::is_partly_told(self, unit) {
+                let told = merge::next(self, telling.audience, self.at + 1, telling.primary);
+                told.into_iter().for_each(|told| (telling.send)(told.frame));
+            } else {
+                (telling.send)(telling.audience.frame(unit, telling.primary));
+                self.at += 1;
+            }
         }
-        self.urgent_at = self.at;
+        self.urgent_at = end;
+        self.forget(telling.audience);
     }
 
     /// Everything urgent at once. Before a session ends critically, what is held of it is told as
@@ -230,6 +243,7 @@ impl Cursor {
             let rest = self.rest();
             rest.ahead.extend(held.iter().copied());
             rest.folded.retain(|(of, _), _| *of != session);
+            rest.told_text.retain(|(of, _), _| *of != session);
         }
         held.len() as u64
     }
@@ -289,7 +303,7 @@ impl Cursor {
             memory.rest.folded.clear();
         }
         if !memory.rest.told_text.is_empty() {
-            let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, _)| key).collect();
+            let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, ..)| key).collect();
             let first = self.at;
             let is_ahead = |key: &TextKey| {
                 (first..audience.end()).filter_map(|at| audience.unit(at)).any(|unit| {
@@ -350,45 +364,19 @@ impl Cursor {
     }
 
     /// Continues under other terms: where the listener was with one audience, it is with another.
-    /// Nothing is lost or repeated, not even a half-told sentence.
+    /// Nothing is lost or repeated, not even a half-told sentence, and not even if it turns out later
+    /// that some of what was sent before did not arrive.
     pub(crate) fn carry_over(&self, old: &Audience, new: &Audience) -> Self {
-        let rest = self.memory.as_ref().map(|memory| memory.rest.clone()).unwrap_or_default();
-        let held =
-            |at: &u64| old.unit(*at).is_some_and(|unit| !unit.is_urgent && !self.is_ahead(*at));
-        let waiting: Vec<&Unit> =
-            (self.at..old.end()).filter(held).filter_map(|at| old.unit(at)).collect();
-        let orders: BTreeSet<u64> = waiting.iter().map(|unit| unit.order).collect();
-        let mut told_text = rest.told_text.clone();
-        for (key, position) in old.held_texts() {
-            let told = told_text.entry(key).or_insert(position);
-            *told = position.max(*told);
-        }
-        for unit in waiting.iter().rev() {
-            if let Some(chunk) = unit.text() {
-                let key = text_key(unit.session, chunk);
-                let begin = chunk.position.max(rest.told_text.get(&key).copied().unwrap_or(0));
-                told_text.insert(key, begin);
-            }
-        }
-        let is_open = |unit: &Unit| match unit.text() {
-            Some(chunk) => {
-                let end = chunk.position + chunk.chunk.chars().count() as u64;
-                let told = told_text.get(&text_key(unit.session, chunk));
-                told.is_some_and(|told| {
-                    end > *told || (chunk.complete && orders.contains(&unit.order))
-                })
-            }
-            None => !unit.is_urgent && orders.contains(&unit.order),
-        };
-        let is_open_at = |at: &u64| new.unit(*at).is_some_and(is_open);
-        let at = (new.first()..new.end()).find(is_open_at).unwrap_or(new.end());
-        let ahead = (at..new.end()).filter(|at| !is_open_at(at)).collect();
-        let urgent_at = match old.unit(self.urgent_at) {
-            Some(unit) => new.position_after(unit.order.saturating_sub(1)),
-            None => new.end(),
-        };
-        let rest = Rest { ahead, told_text, ..rest };
-        Cursor { at, urgent_at, memory: Some(Box::new(Memory { rest, sent: VecDeque::new() })) }
+        let none = Rest::default();
+        let rest = self.memory.as_ref().map_or(&none, |memory| &memory.rest);
+        let (at, urgent_at, rest) = carry((self.at, self.urgent_at, rest), old, new);
+        let sent = self.memory.iter().flat_map(|memory| &memory.sent);
+        let sent = sent.map(|it| {
+            let (at, urgent_at, rest) = carry((it.at, it.urgent_at, &it.rest), old, new);
+            Sent { id: it.id.clone(), at, urgent_at, rest, own: it.own.clone() }
+        });
+        let memory = Memory { rest, sent: sent.collect() };
+        Cursor { at, urgent_at, memory: Some(Box::new(memory)) }
     }
 
     /// Remembers that an event was sent, for [`Cursor::resume`].
@@ -433,6 +421,17 @@ impl Cursor {
         Some(Vec::new())
     }
 
+    /// Of sessions that ended critically, only the end is told: whether what was before it has been
+    /// told is not known, and nothing may come after it.
+    pub(crate) fn withdraw_ended(&mut self, audience: &Audience) {
+        for at in self.urgent_at..audience.end() {
+            let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else { continue };
+            if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
+                self.withdraw(unit.session, audience, at);
+            }
+        }
+    }
+
     /// Goes to right after an event of an agent, whatever this audience was told of it.
     pub(crate) fn resume_after(&mut self, entry: &Entry, audience: &Audience) {
         *self = Cursor::starting_at(audience.position_after(entry.order));
@@ -440,11 +439,6 @@ impl Cursor {
             let end = chunk.position + chunk.chunk.chars().count() as u64;
             self.rest().told_text.insert(text_key(entry.session, chunk), end);
         }
-    }
-
-    /// The same place as another listener's, who was of the same audience.
-    pub(crate) fn take_over(&mut self, other: &mut Cursor) {
-        *self = std::mem::take(other);
     }
 
     /// These sessions are to be summed up for the listener, as soon as its limits allow.
@@ -468,6 +462,52 @@ impl Cursor {
     pub(crate) fn fell_behind(&self, audience: &Audience) -> bool {
         self.at < audience.first() || self.urgent_at < audience.first()
     }
+}
+
+/// The same place in the log of another audience.
+fn carry(
+    (at, urgent_at, rest): (u64, u64, &Rest),
+    old: &Audience,
+    new: &Audience,
+) -> (u64, u64, Rest) {
+    let held =
+        |at: &u64| old.unit(*at).is_some_and(|unit| !unit.is_urgent && !rest.ahead.contains(at));
+    let waiting: Vec<&Unit> = (at..old.end()).filter(held).filter_map(|at| old.unit(at)).collect();
+    let orders: BTreeSet<u64> = waiting.iter().map(|unit| unit.order).collect();
+    let told_before = |key: &TextKey| rest.told_text.get(key).copied().unwrap_or(0);
+    let mut told_text: BTreeMap<TextKey, u64> = old
+        .held_texts()
+        .map(|(key, begin, _)| (begin.max(told_before(&key)), key))
+        .map(|(at, key)| (key, at))
+        .collect();
+    for unit in waiting.iter().rev() {
+        if let Some(chunk) = unit.text() {
+            let key = text_key(unit.session, chunk);
+            let begin = chunk.position.max(told_before(&key));
+            told_text.insert(key, begin);
+        }
+    }
+    // What the old terms shut out is told from here on only.
+    for (key, _, end) in new.held_texts() {
+        told_text.entry(key).or_insert(end);
+    }
+    let is_open = |unit: &Unit| match unit.text() {
+        Some(chunk) => {
+            let end = chunk.position + chunk.chunk.chars().count() as u64;
+            let told = told_text.get(&text_key(unit.session, chunk));
+            told.is_some_and(|told| end > *told || (chunk.complete && orders.contains(&unit.order)))
+        }
+        None => !unit.is_urgent && orders.contains(&unit.order),
+    };
+    let is_open_at = |at: &u64| new.unit(*at).is_some_and(is_open);
+    let new_at = (new.first()..new.end()).find(is_open_at).unwrap_or(new.end());
+    let ahead = (new_at..new.end()).filter(|at| !is_open_at(at)).collect();
+    let new_urgent_at = match old.unit(urgent_at) {
+        Some(unit) => new.position_after(unit.order.saturating_sub(1)),
+        None => new.end(),
+    };
+    let (folded, summaries) = (rest.folded.clone(), rest.summaries.clone());
+    (new_at, new_urgent_at, Rest { ahead, folded, told_text, summaries })
 }
 
 /// Roughly how many words a listener announces for an event.

@@ -93,9 +93,12 @@ impl Texts {
         units
     }
 
-    /// Where the held text of each output begins.
-    pub(super) fn held(&self) -> impl Iterator<Item = (TextKey, u64)> + '_ {
-        self.open.iter().map(|(key, output)| (key.clone(), output.position))
+    /// Where the held text of each output begins and ends.
+    pub(super) fn held(&self) -> impl Iterator<Item = (TextKey, u64, u64)> + '_ {
+        self.open.iter().map(|(key, output)| {
+            let end = output.position + output.cutter.held_chars() as u64;
+            (key.clone(), output.position, end)
+        })
     }
 
     /// The session is over: what is held of its outputs is told as it is.

@@ -54,8 +54,8 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let is_known = resume_from.is_some_and(|last| {
-            self.take_over(listener, last);
-            self.resume(listener, last, out)
+            self.take_over(now, listener, last, out);
+            self.resume(listener, last, true, out)
         });
         if is_known {
             self.count_as_asked(listener);
@@ -67,48 +67,105 @@ impl Engine {
         self.catch_up(now, listener, out);
     }
 
-    /// Takes the place of an earlier subscription of the same principal and terms, if that one got
-    /// this event last: only it knows what was held.
-    fn take_over(&mut self, listener: ListenerKey, last: &EventId) {
+    /// Takes the place of an earlier, broken subscription of the same principal and terms, if that
+    /// one got this event: only it knows what was held.
+    fn take_over(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        last: &EventId,
+        out: &mut Vec<Output>,
+    ) {
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
         let (principal, key) = (member.principal, member.wish.audience.clone());
         let is_it = |it: &Member| {
-            it.principal == principal && it.wish.audience == key && it.cursor.remembers(last)
+            it.principal == principal
+                && it.wish.audience == key
+                && matches!(it.presence, Presence::Away(_))
+                && it.cursor.remembers(last)
         };
-        let earlier = self.members.iter().enumerate().find_map(|(at, it)| {
-            it.as_ref().filter(|it| at != listener as usize && is_it(it)).map(|_| at)
-        });
-        let Some(mut cursor) = earlier
-            .and_then(|at| self.members[at].as_mut())
-            .map(|it| std::mem::take(&mut it.cursor))
-        else {
-            return;
-        };
-        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            member.cursor.take_over(&mut cursor);
+        let earlier = (0..)
+            .zip(&self.members)
+            .find_map(|(at, it)| it.as_ref().filter(|it| is_it(it)).map(|_| at));
+        let Some(earlier) = earlier else { return };
+        let cursor =
+            self.members[earlier as usize].as_mut().map(|it| std::mem::take(&mut it.cursor));
+        if let (Some(cursor), Some(Some(member))) =
+            (cursor, self.members.get_mut(listener as usize))
+        {
+            member.cursor = cursor;
         }
+        // The questions that it was asked are now the new one's to answer.
+        for ask in self.asks.values_mut().filter(|ask| ask.told.contains(&earlier)) {
+            ask.told.insert(listener);
+        }
+        self.remove(now, earlier, out);
+        out.push(Output::Closed { listener: earlier });
     }
 
     /// Takes a listener back to right after an event; whether that event is known and everything
     /// since then can still be told.
-    fn resume(&mut self, listener: ListenerKey, last: &EventId, out: &mut Vec<Output>) -> bool {
+    fn resume(
+        &mut self,
+        listener: ListenerKey,
+        last: &EventId,
+        is_new: bool,
+        out: &mut Vec<Output>,
+    ) -> bool {
         self.leave_lists(listener);
         let Engine { audiences, members, sessions, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
+        // What is urgent overtakes, so that it does not tell how far a listener with limits was: only
+        // the subscription itself knows.
+        let overtook = audience.is_urgent(last) && member.limits.is_some();
+        if is_new && overtook && !member.cursor.remembers(last) {
+            return false;
+        }
+        let is_guess = is_new && member.limits.is_some() && !member.cursor.remembers(last);
         if let Some(own) = member.cursor.resume(last, audience) {
             for frame in own {
                 member.cursor.remember(&frame.event_id, Some(Arc::clone(&frame)));
                 out.push(Output::Deliver { frame, to: vec![listener] });
             }
-            return !member.cursor.fell_behind(audience);
+        } else {
+            let mut history = sessions.values().flat_map(|session| &session.history);
+            let Some(entry) = history.find(|entry| entry.event.envelope.event_id == *last) else {
+                return false;
+            };
+            member.cursor.resume_after(entry, audience);
+            if !audience.reaches_back_to(entry.order) {
+                return false;
+            }
         }
-        let mut history = sessions.values().flat_map(|session| &session.history);
-        let Some(entry) = history.find(|entry| entry.event.envelope.event_id == *last) else {
+        if is_guess {
+            member.cursor.withdraw_ended(audience);
+        }
+        !member.cursor.fell_behind(audience)
+    }
+
+    /// A listener that got nothing at all is taken back to where its subscription began; whether that
+    /// is possible.
+    fn resume_from_the_beginning(&mut self, listener: ListenerKey) -> bool {
+        let Engine { audiences, members, sessions, asks, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return false };
+        if member.began.fell_behind(audience) {
             return false;
+        }
+        member.cursor = member.began.clone();
+        // What was going on then and still is gets summed up again, and asked again.
+        let order = audience.unit(member.began.urgent_at).map_or(u64::MAX, |unit| unit.order);
+        let began_before = |session: &super::Session| {
+            let first = session.history.front().map_or(0, |entry| entry.order);
+            !session.order.is_ended() && first < order
         };
-        member.cursor.resume_after(entry, audience);
-        audience.reaches_back_to(entry.order)
+        let running = sessions.iter().filter(|(_, session)| began_before(session));
+        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        for ask in asks.values_mut().filter(|ask| ask.order < order) {
+            ask.told.remove(&listener);
+        }
+        true
     }
 
     /// Only what comes from now on, and a summary of what is going on (ruling 19). If something is
@@ -290,6 +347,7 @@ impl Engine {
             && moves
         {
             member.cursor = member.cursor.carry_over(old, new);
+            member.began = member.began.carry_over(old, new);
         }
         let (rate, pace) = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
         match &mut member.limits {
@@ -354,7 +412,11 @@ impl Engine {
         self.leave_lists(listener);
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
         member.presence = Presence::Here;
-        if !last_event_id.is_some_and(|last| self.resume(listener, last, out)) {
+        let is_known = match last_event_id {
+            Some(last) => self.resume(listener, last, false, out),
+            None => self.resume_from_the_beginning(listener),
+        };
+        if !is_known {
             for ask in self.asks.values_mut() {
                 ask.told.remove(&listener);
             }
@@ -424,6 +486,7 @@ impl Engine {
             slot: None,
             missing_after: None,
             has_gap: false,
+            began: Cursor::starting_at(end),
         };
         let listener = self.free.pop().unwrap_or_else(|| {
             self.members.push(None);
@@ -445,9 +508,7 @@ impl Engine {
             let mut entries: Vec<_> =
                 self.sessions.values().flat_map(|session| session.history.iter()).collect();
             entries.sort_by_key(|entry| entry.order);
-            for entry in entries {
-                audience.take(entry);
-            }
+            audience.prime(entries.into_iter());
             self.audiences.insert(key.clone(), audience);
         }
         self.audiences.get_mut(key).expect("it was just made")

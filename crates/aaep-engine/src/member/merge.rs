@@ -114,6 +114,11 @@ fn join(
     Some(tell_merged(audience, last, chunk.into(), stands_for, primary))
 }
 
+/// Whether the beginning of a chunk was told already, under other terms.
+pub(super) fn is_partly_told(cursor: &Cursor, unit: &Unit) -> bool {
+    told_chars(cursor, unit) > 0
+}
+
 /// How many characters of a chunk were told already, under other terms.
 fn told_chars(cursor: &Cursor, unit: &Unit) -> usize {
     let Some(chunk) = unit.text() else { return 0 };
