@@ -32,6 +32,9 @@ pub(crate) struct Cursor {
     pub(crate) at: u64,
     /// Everything urgent before was sent.
     pub(crate) urgent_at: u64,
+    /// Whether nothing is merged past something of another session: then any event tells how far the
+    /// listener is. So it is for those without limits, who may lose many events at once.
+    keeps_order: bool,
     /// What there is to remember; nothing for most, who take everything in order.
     memory: Option<Box<Memory>>,
 }
@@ -153,7 +156,7 @@ pub(crate) struct Telling<'a, F> {
 impl Cursor {
     /// From this position of the log on.
     pub(crate) fn starting_at(at: u64) -> Self {
-        Cursor { at, urgent_at: at, memory: None }
+        Cursor { at, urgent_at: at, keeps_order: false, memory: None }
     }
 
     /// At the end of the log: only what comes from now on.
@@ -175,6 +178,7 @@ impl Cursor {
             self.tell_everything(telling);
             return Progressed::CaughtUp;
         }
+        self.keeps_order = telling.limits.is_none();
         self.tell_urgent(telling);
         let end = telling.audience.end();
         self.advance(telling, end)
@@ -192,7 +196,9 @@ impl Cursor {
                 self.at += 1;
             } else if merge::is_partly_told(self, unit) {
                 let told = merge::next(self, telling.audience, self.at + 1, telling.primary);
-                told.into_iter().for_each(|told| (telling.send)(told.frame));
+                if let Some(told) = told {
+                    (telling.send)(told.frame);
+                }
             } else {
                 (telling.send)(telling.audience.frame(unit, telling.primary));
                 self.at += 1;
@@ -376,7 +382,7 @@ impl Cursor {
             Sent { id: it.id.clone(), at, urgent_at, rest, own: it.own.clone() }
         });
         let memory = Memory { rest, sent: sent.collect() };
-        Cursor { at, urgent_at, memory: Some(Box::new(memory)) }
+        Cursor { at, urgent_at, keeps_order: self.keeps_order, memory: Some(Box::new(memory)) }
     }
 
     /// Remembers that an event was sent, for [`Cursor::resume`].

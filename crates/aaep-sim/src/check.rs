@@ -81,8 +81,7 @@ impl Step<'_> {
         let has_gap = |it: &&Delivered| {
             Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some())
         };
-        let told = self.delivered.iter().filter(has_gap).map(|it| it.subscription);
-        told.chain(crate::known::unsaid_gap(self))
+        self.delivered.iter().filter(has_gap).map(|it| it.subscription)
     }
 
     /// What was sent to one subscription.

@@ -226,7 +226,7 @@ impl Engine {
                 self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
             let number = number.filter(|_| terms.keeps_every_event());
             let frame = encode(&event, false, number, terms, &self.primary);
-            member.cursor.remember(&frame.event_id, Some(Arc::clone(&frame)));
+            member.cursor.remember(&frame.event_id, None);
             out.push(Output::Deliver { frame, to: vec![listener] });
         }
     }

@@ -145,6 +145,9 @@ fn joinable(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Ve
     let mut bytes = json_bytes(&chunk.chunk);
     for at in cursor.at + 1..until {
         let Some(next) = audience.unit(at) else { break };
+        if next.session != unit.session && cursor.keeps_order {
+            break;
+        }
         if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
             continue;
         }
@@ -172,6 +175,9 @@ fn waiting_tools(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) 
     let mut waiting = vec![cursor.at];
     for at in cursor.at + 1..until {
         let Some(next) = audience.unit(at) else { break };
+        if next.session != unit.session && cursor.keeps_order {
+            break;
+        }
         if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
             continue;
         }

@@ -10,7 +10,6 @@ use aaep_engine::{AgentKey, Input, Output, Resolution};
 
 use super::{Invariant, Moment};
 use crate::hub::GRACE_US;
-use crate::known;
 use crate::truth::{Presence, Subscription, Truth};
 pub use open::token_of as token_in;
 use open::{Question, token_of};
@@ -124,7 +123,7 @@ impl Invariant for Consent {
                     let (token, is_valid) = self.judge(truth, step.input, now_us);
                     // Who resumes has the question from before; the hub need not count on it.
                     let is_open = self.may_know(truth, step.input);
-                    let is_known = is_valid && known::may_refuse_valid();
+                    let is_known = is_valid && crate::known::may_refuse_valid();
                     if *is_accepted != is_valid && !is_open && !is_known {
                         let was = if is_valid { "valid" } else { "not valid" };
                         let did = if *is_accepted { "counted" } else { "did not count" };
@@ -237,7 +236,7 @@ impl Invariant for Patience {
                         let presence = truth.subscriptions[**at].presence;
                         is_steady && is_waited_for(**at, question.is_confirmation, presence)
                     });
-                    let is_known = |at: &&usize| known::may_give_up(&truth.subscriptions[**at]);
+                    let is_known = |at: &&usize| truth.subscriptions[**at].is_excused;
                     if let Some(at) = someone.filter(|at| settles_early && !is_known(at)) {
                         return Err(format!(
                             "{reply_token} was given up though {} could answer.",

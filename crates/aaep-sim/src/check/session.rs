@@ -7,7 +7,6 @@ use aaep_engine::{Input, Output, Refusal, Resolution};
 
 use super::asks::token_in;
 use super::{Invariant, Moment};
-use crate::known;
 use crate::truth::Truth;
 
 /// No irreversible tool runs before its answer (ruling 17).
@@ -102,8 +101,7 @@ impl Invariant for Ending {
             Moment::Arrived(sent) => {
                 let session = &sent.event.envelope.session_id;
                 let heard = self.heard.entry(sent.subscription).or_default();
-                let is_known = known::goes_on_after_end(self.moved.contains(&sent.subscription))
-                    || truth.subscriptions[sent.subscription].is_excused;
+                let is_known = truth.subscriptions[sent.subscription].is_excused;
                 if heard.contains(session) && !is_known {
                     return Err(format!(
                         "{} of {session} arrived at {} after the end of the session.",

@@ -11,7 +11,6 @@ use super::asks::token_in;
 use super::critical::is_urgent;
 use super::pace::is_sum_up;
 use super::{Invariant, Moment};
-use crate::known;
 use crate::truth::{Presence, Truth};
 
 /// No event arrives twice.
@@ -61,10 +60,7 @@ impl Invariant for Once {
                 // One id cannot say which of the events that overtook it arrived: rather twice.
                 let at = &sent.subscription;
                 let is_excused = truth.subscriptions[*at].is_excused;
-                let may_repeat = is_excused
-                    || is_urgent(&sent.event)
-                        && (self.resumed.contains(at)
-                            || known::repeats_after(self.stalled.contains(at)));
+                let may_repeat = is_excused || is_urgent(&sent.event) && self.resumed.contains(at);
                 if is_again && !may_repeat {
                     return Err(format!(
                         "{} of type {} arrived twice at {}.",
@@ -165,8 +161,9 @@ impl Invariant for Numbers {
                 }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = sent.event.envelope.session_id.clone();
+                // A question that is asked late has its own number, after a summary with the newest.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_again && is_urgent(&sent.event) && known::repeats_after(true) {
+                if is_again && is_urgent(&sent.event) {
                     return Ok(());
                 }
                 let last = last.insert(session, number);

@@ -79,7 +79,7 @@ impl World {
             let it = &self.truth.subscriptions[at];
             let before =
                 it.resumes.is_some_and(|before| self.truth.subscriptions[before].is_excused);
-            let is_excused = it.is_excused || before || known::spoils(input, it);
+            let is_excused = it.is_excused || before || known::spoils(input);
             self.truth.subscriptions[at].is_excused = is_excused;
         }
         let deadline = self.hub.deadline();
