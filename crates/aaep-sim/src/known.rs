@@ -59,7 +59,7 @@ pub fn may_go_back(event: &Event) -> bool {
 pub fn spoils(input: &Input) -> bool {
     is_lenient()
         && match input {
-            Input::Renegotiate { .. } | Input::Reconnect { .. } => true,
+            Input::Renegotiate { .. } => true,
             Input::Subscribe { resume_from, .. } => resume_from.is_some(),
             _ => false,
         }
