@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 /// How much is read at a time, and about how large a batch is.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 128 * 1024;
 
 /// One more byte than a message may have: enough to be refused for its size.
 const ENOUGH: usize = aaep::MAX_BYTES + 1;

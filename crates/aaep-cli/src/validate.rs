@@ -141,7 +141,7 @@ struct Done {
 }
 
 /// How many batches may wait on either side of the checking threads.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 
 fn check_stream(
     source: impl Read + Send,

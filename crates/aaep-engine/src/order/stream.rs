@@ -31,10 +31,10 @@ pub struct StreamOrder {
 
 impl StreamOrder {
     /// The most sessions that are remembered at a time, ended ones counted.
-    pub const MAX_SESSIONS: usize = 32_768;
+    pub const MAX_SESSIONS: usize = 4096;
 
     /// About how much memory all sessions together may take.
-    pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+    pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
     /// The order of a stream of which nothing was read.
     pub fn new() -> Self {
