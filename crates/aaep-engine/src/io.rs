@@ -1,5 +1,6 @@
 //! What goes into the engine and what comes out: closed lists, no callbacks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::handshake::{
@@ -19,6 +20,36 @@ pub type AgentKey = u64;
 
 /// A person or program that was let in, by the number that the caller gave it (ruling 14).
 pub type Principal = u64;
+
+/// Whom a listener may hear: the rest does not exist for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hears {
+    /// Every agent.
+    #[default]
+    All,
+    /// These agents.
+    Agents(Arc<BTreeSet<AgentKey>>),
+}
+
+impl Hears {
+    /// Whether it may hear this agent.
+    pub fn includes(&self, agent: AgentKey) -> bool {
+        match self {
+            Hears::All => true,
+            Hears::Agents(agents) => agents.contains(&agent),
+        }
+    }
+}
+
+/// Where a listener wants to go on (ruling 20).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// Its earlier subscription, which the new one takes the place of. Only it knows what was held
+    /// and merged; without it, a listener with a rate or a pace cannot go on exactly.
+    pub subscription_id: Option<SubscriptionId>,
+    /// The last event that it got.
+    pub last_event_id: Option<EventId>,
+}
 
 /// Something happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,10 +77,12 @@ pub enum Input {
         door: Door,
         /// Whether they may answer questions.
         may_reply: bool,
+        /// Whom they may hear.
+        hears: Hears,
         /// What they want.
         request: Box<SubscriptionRequest>,
-        /// The last event that they got on an earlier subscription of theirs.
-        resume_from: Option<EventId>,
+        /// Where they want to go on, if they were here before.
+        resume: Option<Resume>,
     },
     /// A listener wants other terms (§5.7).
     Renegotiate {
@@ -139,12 +172,19 @@ pub enum Output {
         /// To whom.
         to: Vec<ListenerKey>,
     },
-    /// Terms were granted: the answer to a request, a renegotiation or a return.
+    /// Terms were granted: the answer to a request or a renegotiation.
     Accepted {
         /// The listener, from now on.
         listener: ListenerKey,
         /// The message for it.
         message: Box<SubscriptionAccepted>,
+    },
+    /// A listener goes on where it was: the answer to a return, after the terms if it wanted some.
+    Resumed {
+        /// The listener.
+        listener: ListenerKey,
+        /// Whether it is told everything that it missed; if not, it is told so.
+        is_complete: bool,
     },
     /// Terms were not granted. A listener that had some has none any more.
     Rejected {

@@ -23,5 +23,7 @@ pub use engine::{
     Config, Engine, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS, MAX_USED_TOKENS,
 };
 pub use frame::Frame;
-pub use io::{AgentKey, Audit, Input, Output, Principal, Refusal, ReplyRefusal, Resolution};
+pub use io::{
+    AgentKey, Audit, Hears, Input, Output, Principal, Refusal, ReplyRefusal, Resolution, Resume,
+};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

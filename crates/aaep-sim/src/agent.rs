@@ -70,6 +70,11 @@ impl Agent {
         }
     }
 
+    /// The agent that speaks when all others are done.
+    pub fn last(rng: &mut Rng) -> Self {
+        Agent { manner: Manner::WellBehaved, sessions_left: 1, ..Agent::new(990, rng) }
+    }
+
     /// How it behaves.
     pub fn manner(&self) -> Manner {
         self.manner
@@ -147,7 +152,11 @@ impl Agent {
         Some(Vec::new())
     }
 
-    fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
+    /// Starts a session.
+    ///
+    /// # Panics
+    /// Never: a start is valid.
+    pub fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
         self.sessions_left -= 1;
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);

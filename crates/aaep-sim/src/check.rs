@@ -56,6 +56,8 @@ pub struct Step<'a> {
     pub deadline: Option<u64>,
     /// The subscriptions that got terms, and whether they are new.
     pub accepted: &'a [(usize, bool)],
+    /// The subscriptions that came back and cannot be told everything.
+    pub lost: &'a [usize],
 }
 
 impl Step<'_> {
@@ -81,7 +83,8 @@ impl Step<'_> {
         let has_gap = |it: &&Delivered| {
             Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some())
         };
-        self.delivered.iter().filter(has_gap).map(|it| it.subscription)
+        let told = self.delivered.iter().filter(has_gap).map(|it| it.subscription);
+        told.chain(self.lost.iter().copied())
     }
 
     /// What was sent to one subscription.

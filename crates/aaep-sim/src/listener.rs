@@ -12,7 +12,7 @@ use aaep::{
     ReplyToken, SubscriptionId, Timestamp, TypePattern, Uri, Verbosity, Version,
 };
 use aaep_engine::terms::Door;
-use aaep_engine::{Input, Principal};
+use aaep_engine::{Hears, Input, Principal, Resume};
 
 use crate::check::Delivered;
 use crate::rng::Rng;
@@ -54,6 +54,10 @@ pub struct Listener {
     is_terse: bool,
     /// Its subscription: the world's number and the name on the wire.
     pub subscription: Option<(usize, SubscriptionId)>,
+    /// The number of its newest subscription so far.
+    pub before: Option<usize>,
+    /// Its subscription before that one ended, or was given up.
+    pub earlier: Option<SubscriptionId>,
     /// The last event that arrived.
     pub last: Option<EventId>,
     /// Whether events can travel to it.
@@ -103,6 +107,8 @@ impl Listener {
             wish,
             is_terse: false,
             subscription: None,
+            before: None,
+            earlier: None,
             last: None,
             is_connected: false,
             is_reading: true,
@@ -141,12 +147,18 @@ impl Listener {
             extensions: None,
             other: Object::new(),
         };
+        // Most say which subscription they had; some only what they got last.
+        let subscription_id = self.earlier.clone().filter(|_| !self.epoch.is_multiple_of(4));
+        let last_event_id = self.last.clone();
+        let resume = (subscription_id.is_some() || last_event_id.is_some())
+            .then_some(Resume { subscription_id, last_event_id });
         Input::Subscribe {
             principal: self.principal,
             door,
             may_reply: self.may_reply,
             request: Box::new(request),
-            resume_from: self.last.clone(),
+            hears: Hears::All,
+            resume,
         }
     }
 

@@ -123,12 +123,22 @@ pub struct Subscription {
     pub presence: Presence,
     /// The subscription whose stream it goes on with.
     pub resumes: Option<usize>,
-    /// How much had been said in all when it came.
-    pub since_words: u64,
+    /// Whether it took the place of an earlier one that the hub still had.
+    pub took_over: bool,
+    /// Whether it had other terms at some time, or an earlier one that it goes on with.
+    pub changed_terms: bool,
     /// Whether its wire was ever full.
     pub has_stalled: bool,
-    /// Whether a known fault may have spoilt its stream: see `known`.
+    /// Whether it goes on after an event that came under other terms, with a hub that could not know
+    /// that: then its stream may have a hole or a repetition.
     pub is_excused: bool,
+}
+
+impl Subscription {
+    /// Whether something of its stream may have come under other terms than those of another.
+    pub fn had_other_terms(&self, other: &Subscription) -> bool {
+        self.changed_terms || self.terms != other.terms
+    }
 }
 
 /// Everything that is true.
@@ -141,8 +151,6 @@ pub struct Truth {
     /// All outputs, by session and id.
     texts: BTreeMap<(String, String), Rc<Text>>,
     sessions: Vec<String>,
-    /// How much was said in all: events, and words of text.
-    pub words: u64,
 }
 
 impl Truth {

@@ -91,6 +91,8 @@ pub struct World {
     failure: Option<Failure>,
     steps: u64,
     is_calm: bool,
+    /// Whether the last session has begun: who missed something while no session ran is told in it.
+    has_closed: bool,
 }
 
 /// Runs the world of a seed around the real engine.
@@ -126,6 +128,7 @@ impl World {
             failure: None,
             steps: 0,
             is_calm: false,
+            has_closed: false,
             rng,
         };
         for at in 0..world.agents.len() {
@@ -152,7 +155,8 @@ impl World {
             let next = self.todo.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.hub.deadline();
             match (next, deadline) {
-                (None, None) => break,
+                (None, None) if self.has_closed => break,
+                (None, None) => self.one_more_session(),
                 (next, Some(deadline)) if next.is_none_or(|next| deadline <= next) => {
                     // Timers fire late now and then, but before whatever else comes.
                     let late = if self.rng.chance(10) { self.rng.below(20_000) } else { 0 };

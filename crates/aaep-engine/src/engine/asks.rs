@@ -16,8 +16,9 @@ use super::{Engine, MAX_USED_TOKENS, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
 use crate::clock::{Now, SECOND_US};
-use crate::io::{AgentKey, Audit, Output, Principal, ReplyRefusal, Resolution};
+use crate::io::{AgentKey, Audit, Hears, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::Grant;
+use crate::terms::Terms;
 
 impl Engine {
     /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
@@ -35,8 +36,7 @@ impl Engine {
         let now_us = now.monotonic_us;
         let times = (timeout_seconds, now_us);
         let mut ask = Ask::new(agent, session, Arc::clone(event), (self.next_order, number), times);
-        let is_confirmation = ask.is_confirmation();
-        ask.told = self.able(is_confirmation).collect();
+        ask.told = self.able(&ask).collect();
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
         out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
@@ -45,11 +45,16 @@ impl Engine {
         self.look_for_someone(now, &token, out);
     }
 
-    /// The listeners who can answer such a question, here or just away.
-    fn able(&self, is_confirmation: bool) -> impl Iterator<Item = ListenerKey> + '_ {
-        (0..).zip(&self.members).filter_map(move |(key, member)| {
-            member.as_ref().filter(|member| member.can_answer(is_confirmation)).map(|_| key)
-        })
+    /// The listeners who can answer a question, here or just away.
+    fn able(&self, ask: &Ask) -> impl Iterator<Item = ListenerKey> {
+        let audiences = self.audiences.values();
+        let able = audiences.filter(|it| can_answer(&it.terms, &it.hears, ask));
+        let members = able.flat_map(|audience| &audience.listeners.members);
+        let may_reply = |key: &&ListenerKey| {
+            let member = self.members.get(**key as usize).and_then(Option::as_ref);
+            member.is_some_and(|member| member.may_reply)
+        };
+        members.filter(may_reply).copied()
     }
 
     /// If nobody who was asked can answer any more, the default applies: at once, or when the time
@@ -205,7 +210,7 @@ impl Engine {
         if ask.deadline_us <= now.monotonic_us {
             return Err(ReplyRefusal::TooLate);
         }
-        if !ask.told.contains(&listener) || !member.can_answer(ask.is_confirmation()) {
+        if !ask.told.contains(&listener) || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
         Ok(ask)
@@ -345,13 +350,16 @@ impl Engine {
 }
 
 impl Member {
-    /// Whether the person behind this listener can answer such a question.
-    pub(super) fn can_answer(&self, is_confirmation: bool) -> bool {
-        let terms = &self.wish.terms;
-        let is_able =
-            if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
-        is_able && self.may_reply
+    /// Whether the person behind this listener can answer a question.
+    pub(super) fn can_answer(&self, ask: &Ask) -> bool {
+        self.may_reply && can_answer(&self.wish.terms, &self.wish.hears, ask)
     }
+}
+
+fn can_answer(terms: &Terms, hears: &Hears, ask: &Ask) -> bool {
+    let is_able =
+        if ask.is_confirmation() { terms.confirmation_reply } else { terms.clarification_reply };
+    is_able && hears.includes(ask.agent)
 }
 
 fn resolution_notice(

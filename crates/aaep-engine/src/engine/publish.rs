@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::extension::Delivery;
-use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
+use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
 use super::{Engine, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
 use crate::ask::question;
@@ -77,7 +77,7 @@ impl Engine {
 
     /// Whether the event may come now. On `Err` nothing has changed.
     fn admit(&mut self, agent: AgentKey, event: &Event) -> Result<(SessionKey, Admitted), Refusal> {
-        if self.event_ids.contains(&event.envelope.event_id) {
+        if self.event_ids.contains_key(&event.envelope.event_id) {
             return Err(Refusal::Repeated);
         }
         if Delivery::of(event).is_some() {
@@ -206,13 +206,14 @@ impl Engine {
         let entry = Entry {
             order: self.next_order,
             session: key,
+            agent: session.agent,
             event: Arc::clone(&event),
             sequence_number: session.next_number,
             is_urgent,
         };
         self.next_order += 1;
         session.next_number += 1;
-        self.event_ids.insert(event.envelope.event_id.clone());
+        self.event_ids.insert(event.envelope.event_id.clone(), key);
         session.history.push_back(entry.clone());
         if session.history.len() > MAX_SESSION_EVENTS
             && let Some(old) = session.history.pop_front()
@@ -221,17 +222,32 @@ impl Engine {
         }
         out.push(Output::Record { event });
         self.deliver(now, &entry, out);
+        if matches!(entry.event.payload, Payload::SessionStarted(_)) {
+            self.tell_owed_gaps(now, key, out);
+        }
     }
 
     /// An envelope for an event that the engine makes itself.
     pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
+        let id = self.ids.event();
+        self.envelope_with(id, now, key, like)
+    }
+
+    /// An envelope with this id for an event that the engine makes itself.
+    pub(super) fn envelope_with(
+        &self,
+        id: EventId,
+        now: Now,
+        key: SessionKey,
+        like: &Envelope,
+    ) -> Envelope {
         let session = self.sessions.get(&key);
         let (last_us, ahead_us) =
             session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
         // By the agent's clock, so that time does not go back with its next event.
         let by_agent = Now { unix_us: now.unix_us.saturating_add(ahead_us), ..now };
         Envelope {
-            event_id: self.ids.event(),
+            event_id: id,
             timestamp: stamp(by_agent, last_us),
             sequence_number: None,
             correlation_id: None,

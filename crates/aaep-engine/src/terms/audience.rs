@@ -7,12 +7,21 @@ use std::sync::Arc;
 
 use super::Terms;
 use super::comparison::Reach;
+use crate::io::Hears;
 
 /// Equal for all terms under which every event looks the same. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AudienceKey(Arc<str>);
 
 impl AudienceKey {
+    /// The key of those among them who hear the same agents.
+    pub(crate) fn of_those_who_hear(self, hears: &Hears) -> Self {
+        match hears {
+            Hears::All => self,
+            Hears::Agents(agents) => AudienceKey(format!("{} hears {agents:?}", self.0).into()),
+        }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -123,8 +123,7 @@ impl Invariant for Consent {
                     let (token, is_valid) = self.judge(truth, step.input, now_us);
                     // Who resumes has the question from before; the hub need not count on it.
                     let is_open = self.may_know(truth, step.input);
-                    let is_known = is_valid && crate::known::may_refuse_valid();
-                    if *is_accepted != is_valid && !is_open && !is_known {
+                    if *is_accepted != is_valid && !is_open {
                         let was = if is_valid { "valid" } else { "not valid" };
                         let did = if *is_accepted { "counted" } else { "did not count" };
                         return Err(format!("A reply to {token} {did} and was {was}."));

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use aaep_engine::{Engine, Input, Output};
+use aaep::extension::Delivery;
+use aaep::{Message, Mode};
+use aaep_engine::{Engine, Frame, Input, Output};
 
-use super::{Invariant, Moment};
+use super::{Invariant, Moment, Step};
 use crate::truth::{Presence, Subscription, Truth};
 
 /// Runs the twin beside the hub and compares what everyone else gets, byte by byte.
@@ -18,6 +20,34 @@ impl Stall {
     pub fn new(twin: Engine) -> Self {
         Stall { twin, stalled: BTreeSet::new() }
     }
+
+    /// Who goes on with a subscription that stalled has stalled. Who was told that something is
+    /// missing is not compared: how far back the log of an audience reaches depends on when it was
+    /// made, and so on who else is there.
+    fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
+        for (at, is_new) in step.accepted {
+            let key = truth.subscriptions[*at].key;
+            let had_key = |it: &&usize| truth.subscriptions[**it].key == key;
+            if *is_new
+                && truth.subscriptions[*at].took_over
+                && self.stalled.iter().any(|it| had_key(&it))
+            {
+                self.stalled.insert(*at);
+            }
+        }
+        self.stalled.extend(step.gaps());
+    }
+}
+
+/// Whether an event says that something is missing.
+fn has_gap(frame: &Frame) -> bool {
+    if !frame.json.windows(6).any(|it| it == b"\"gap\":") {
+        return false;
+    }
+    let Some(Message::Event(event)) = aaep::read(&frame.json, Mode::Tolerant).message else {
+        return false;
+    };
+    Delivery::of(&event).is_some_and(|delivery| delivery.gap.is_some())
 }
 
 impl Invariant for Stall {
@@ -40,6 +70,12 @@ impl Invariant for Stall {
             other => other.clone(),
         };
         let twin = self.twin.handle(step.now, input);
+        self.follow(truth, step);
+        let lost = twin.iter().filter_map(|output| match output {
+            Output::Deliver { frame, to } if has_gap(frame) => Some(to),
+            _ => None,
+        });
+        self.stalled.extend(lost.flatten().filter_map(|key| truth.of(*key)).map(|(at, _)| at));
         let is_over = matches!(step.input, Input::Unblock { .. });
         let is_stalled = |it: &Subscription| it.presence == Presence::Blocked;
         if !is_over && !truth.subscriptions.iter().any(is_stalled) {

@@ -16,9 +16,15 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
     match input {
         Input::Publish { agent, event } => format!("Agent {agent} publishes {}.", about(event)),
         Input::Withdraw { agent, reply_token } => format!("Agent {agent} withdraws {reply_token}."),
-        Input::Subscribe { principal, request, resume_from, .. } => {
+        Input::Subscribe { principal, request, resume, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
-            let after = resume_from.as_ref().map(|id| format!(" after {id}")).unwrap_or_default();
+            let after = resume.as_ref().map(|resume| {
+                let name = |id: Option<&str>| id.unwrap_or("nothing").to_owned();
+                let (id, last) = (resume.subscription_id.as_ref(), resume.last_event_id.as_ref());
+                let (id, last) = (id.map(|it| it.as_str()), last.map(|it| it.as_str()));
+                format!(" in place of {} after {}", name(id), name(last))
+            });
+            let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
         Input::Renegotiate { principal, change } => {
@@ -79,6 +85,10 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
             message.subscription_id
         ),
         Output::Rejected { message, .. } => format!("  Not granted: {}", message.reason_message),
+        Output::Resumed { listener, is_complete } => {
+            let how = if *is_complete { "where it was" } else { "with something missing" };
+            format!("  The {} goes on {how}.", name(*listener, truth, listeners))
+        }
         Output::Closed { listener } => {
             format!("  The subscription of {} is over.", name(*listener, truth, listeners))
         }
