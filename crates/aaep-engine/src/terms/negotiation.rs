@@ -323,33 +323,9 @@ fn note_lost_filters(current: &Terms, change: &EventFilters, notes: &mut Vec<Str
 /// All that was asked for, with the fields that a change names in place of the old ones. Of the
 /// capabilities of extensions only those that were granted are kept.
 fn merged(terms: &Terms, before: &Capabilities, change: &Capabilities) -> Capabilities {
-    let (before, change) = (before.clone(), change.clone());
-    let mut other = before.other;
-    other.extend(change.other);
-    other.retain(|key, _| terms.other.contains_key(key));
-    Capabilities {
-        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
-        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
-        languages: change.languages.or(before.languages),
-        supports_confirmation_reply: change
-            .supports_confirmation_reply
-            .or(before.supports_confirmation_reply),
-        supports_clarification_reply: change
-            .supports_clarification_reply
-            .or(before.supports_clarification_reply),
-        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
-        event_filters: change.event_filters.or(before.event_filters),
-        supported_conformance_levels: change
-            .supported_conformance_levels
-            .or(before.supported_conformance_levels),
-        supported_extensions: change.supported_extensions.or(before.supported_extensions),
-        cognitive_load: change.cognitive_load.or(before.cognitive_load),
-        pace_wpm: change.pace_wpm.or(before.pace_wpm),
-        accept_signed_manifests_only: change
-            .accept_signed_manifests_only
-            .or(before.accept_signed_manifests_only),
-        other,
-    }
+    let mut asked = before.overlaid_with(change);
+    asked.other.retain(|key, _| terms.other.contains_key(key));
+    asked
 }
 
 /// The acceptance. It repeats what was asked beside what we add, so it can outgrow a message even

@@ -1,6 +1,6 @@
-//! Inputs and outputs in plain words, for the story; and what a change of terms asks for in all.
+//! Inputs and outputs in plain words, for the story.
 
-use aaep::{Capabilities, Event, Payload};
+use aaep::{Event, Payload};
 use aaep_engine::{Input, ListenerKey, Output};
 
 use crate::listener::Listener;
@@ -127,25 +127,4 @@ fn about(event: &Event) -> String {
         event.envelope.session_id,
         event.event_type().as_str().trim_start_matches("aaep:agent.")
     )
-}
-
-/// What was asked for before, and what is asked for now, as §5.7 has it.
-pub(super) fn merge(asked: &mut Capabilities, change: &Capabilities) {
-    let change = change.clone();
-    let before = asked.clone();
-    *asked = Capabilities {
-        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
-        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
-        languages: change.languages.or(before.languages),
-        supports_confirmation_reply: change
-            .supports_confirmation_reply
-            .or(before.supports_confirmation_reply),
-        supports_clarification_reply: change
-            .supports_clarification_reply
-            .or(before.supports_clarification_reply),
-        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
-        event_filters: change.event_filters.or(before.event_filters),
-        pace_wpm: change.pace_wpm.or(before.pace_wpm),
-        ..before
-    };
 }
