@@ -34,6 +34,8 @@ pub(crate) struct Ask {
     countdown_us: Vec<u64>,
     /// Who was sent the question itself.
     pub(crate) told: BTreeSet<ListenerKey>,
+    /// Under which moment the engine has it filed as due.
+    pub(crate) filed_us: Option<u64>,
 }
 
 /// Whether the payload is a question, and its token and timeout.
@@ -71,6 +73,7 @@ impl Ask {
             abandoned_us: None,
             countdown_us,
             told: BTreeSet::new(),
+            filed_us: None,
         }
     }
 

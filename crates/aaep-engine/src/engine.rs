@@ -149,6 +149,10 @@ pub struct Engine {
     /// The ids of the events in the histories, so that a repeated one is noticed.
     event_ids: BTreeSet<EventId>,
     asks: BTreeMap<ReplyToken, Ask>,
+    /// Which question is due when: its default, or that people are told how much time is left.
+    asks_due: BTreeSet<(u64, ReplyToken)>,
+    /// The open questions of each session that has any.
+    asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
     used_tokens: BTreeSet<ReplyToken>,
     used_order: VecDeque<ReplyToken>,
     audiences: BTreeMap<AudienceKey, Audience>,
@@ -177,6 +181,8 @@ impl Engine {
             session_keys: BTreeMap::new(),
             event_ids: BTreeSet::new(),
             asks: BTreeMap::new(),
+            asks_due: BTreeSet::new(),
+            asks_of: BTreeMap::new(),
             used_tokens: BTreeSet::new(),
             used_order: VecDeque::new(),
             audiences: BTreeMap::new(),
@@ -229,7 +235,7 @@ impl Engine {
     /// When something is due next; nothing, if only an input can change anything. After `handle`, it
     /// is later than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
-        let asks = self.asks.values().map(Ask::next_us).min();
+        let asks = self.asks_due.first().map(|(at, _)| *at);
         let listeners = self.due.first().map(|(at, _)| *at);
         [asks, listeners].into_iter().flatten().min()
     }

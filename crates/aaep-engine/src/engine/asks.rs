@@ -41,6 +41,8 @@ impl Engine {
         let session_id = event.envelope.session_id.clone();
         out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
         self.asks.insert(token.clone(), ask);
+        self.asks_of.entry(session).or_default().insert(token.clone());
+        self.file(&token);
         self.append(now, session, Arc::clone(event), true, out);
         self.look_for_someone(now, &token, out);
     }
@@ -77,11 +79,50 @@ impl Engine {
             };
             let default = ask.default();
             self.settle(now, token, &default, by, out);
+        } else {
+            self.file(token);
         }
+    }
+
+    /// Files a question under the moment when something is next due for it.
+    fn file(&mut self, token: &ReplyToken) {
+        let Some(ask) = self.asks.get_mut(token) else { return };
+        let next_us = ask.next_us();
+        if ask.filed_us == Some(next_us) {
+            return;
+        }
+        if let Some(before) = ask.filed_us.replace(next_us) {
+            self.asks_due.remove(&(before, token.clone()));
+        }
+        self.asks_due.insert((next_us, token.clone()));
+    }
+
+    /// Takes a question out of everything that knows it as open.
+    fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
+        let ask = self.asks.remove(token)?;
+        if let Some(filed_us) = ask.filed_us {
+            self.asks_due.remove(&(filed_us, token.clone()));
+        }
+        if let Some(tokens) = self.asks_of.get_mut(&ask.session) {
+            tokens.remove(token);
+            if tokens.is_empty() {
+                self.asks_of.remove(&ask.session);
+            }
+        }
+        Some(ask)
+    }
+
+    /// The open questions of a session.
+    pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &Ask> {
+        let tokens = self.asks_of.get(&session).into_iter().flatten();
+        tokens.filter_map(|token| self.asks.get(token))
     }
 
     /// Someone came, went or changed terms: looks at every open question again.
     pub(super) fn look_at_asks(&mut self, now: Now, out: &mut Vec<Output>) {
+        if self.asks.is_empty() {
+            return;
+        }
         let tokens: Vec<ReplyToken> = self.asks.keys().cloned().collect();
         for token in tokens {
             self.look_for_someone(now, &token, out);
@@ -90,16 +131,22 @@ impl Engine {
 
     /// Does what is due for questions.
     pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
-        let is_due = |ask: &Ask| ask.next_us() <= now.monotonic_us;
-        let due: Vec<ReplyToken> = self
-            .asks
-            .iter()
-            .filter(|(_, ask)| is_due(ask))
-            .map(|(token, _)| token.clone())
-            .collect();
+        let mut due = Vec::new();
+        while let Some((at, _)) = self.asks_due.first()
+            && *at <= now.monotonic_us
+            && let Some((_, token)) = self.asks_due.pop_first()
+        {
+            if let Some(ask) = self.asks.get_mut(&token) {
+                ask.filed_us = None;
+            }
+            due.push(token);
+        }
+        // In the order of their names, whichever was due first, so that late timers change nothing.
+        due.sort_unstable();
         for token in due {
             self.look_for_someone(now, &token, out);
             let left = self.asks.get_mut(&token).and_then(|ask| ask.countdown(now.monotonic_us));
+            self.file(&token);
             if let Some(left_us) = left {
                 self.tell_countdown(now, &token, left_us, out);
             }
@@ -221,7 +268,7 @@ impl Engine {
         decided_by: DecidedBy,
         out: &mut Vec<Output>,
     ) {
-        let Some(ask) = self.asks.remove(token) else { return };
+        let Some(ask) = self.take_ask(token) else { return };
         self.use_up(token);
         if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
@@ -253,9 +300,9 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let agent_id = &ask.event.envelope.producer.agent_id;
-        let others_wait = self.asks.values().any(|other| {
-            other.session == ask.session && other.event.envelope.producer.agent_id == *agent_id
-        });
+        let others_wait = self
+            .asks_in(ask.session)
+            .any(|other| other.event.envelope.producer.agent_id == *agent_id);
         let to = match resolution {
             _ if others_wait => state::AWAITING_INPUT,
             Resolution::Accept => state::CALLING_TOOL,
@@ -306,16 +353,12 @@ impl Engine {
         agent_id: Option<&str>,
         out: &mut Vec<Output>,
     ) {
-        let is_meant = |ask: &Ask| {
-            ask.session == session
-                && agent_id.is_none_or(|agent| ask.event.envelope.producer.agent_id == agent)
+        let is_by = |token: &ReplyToken, agent: &str| {
+            self.asks.get(token).is_some_and(|it| it.event.envelope.producer.agent_id == agent)
         };
-        let tokens: Vec<ReplyToken> = self
-            .asks
-            .iter()
-            .filter(|(_, ask)| is_meant(ask))
-            .map(|(token, _)| token.clone())
-            .collect();
+        let is_meant = |token: &&ReplyToken| agent_id.is_none_or(|agent| is_by(token, agent));
+        let tokens = self.asks_of.get(&session).into_iter().flatten();
+        let tokens: Vec<ReplyToken> = tokens.filter(is_meant).cloned().collect();
         for token in tokens {
             self.settle(now, &token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         }

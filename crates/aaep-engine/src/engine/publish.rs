@@ -135,10 +135,10 @@ impl Engine {
     /// Whether the same action of the same session waits for an answer already (§6.1).
     fn is_being_asked(&self, event: &Event) -> bool {
         let Payload::AwaitingConfirmation(new) = &event.payload else { return false };
-        self.asks.values().any(|ask| {
-            ask.event.envelope.session_id == event.envelope.session_id
-                && matches!(&ask.event.payload,
-                    Payload::AwaitingConfirmation(open) if open.action == new.action)
+        let Some(session) = self.session_keys.get(&event.envelope.session_id) else { return false };
+        self.asks_in(*session).any(|ask| {
+            matches!(&ask.event.payload,
+                Payload::AwaitingConfirmation(open) if open.action == new.action)
         })
     }
 
