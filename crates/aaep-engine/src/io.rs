@@ -165,6 +165,14 @@ pub enum Output {
         /// Whether it was the reply that counts.
         is_accepted: bool,
     },
+    /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
+    /// two, it does not learn.
+    NoSuchAsk {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question that it named.
+        reply_token: ReplyToken,
+    },
     /// A question is settled: this is the agent's answer.
     Resolved {
         /// Which agent.

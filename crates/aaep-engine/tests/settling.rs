@@ -31,6 +31,24 @@ fn silence_means_the_default_and_not_before_the_time_is_over() {
 }
 
 #[test]
+fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing() {
+    let mut world = World::started();
+    world.listen(1, everything());
+    ask(&mut world, json!({}));
+    let no_such =
+        |agent: u64, text: &str| vec![Output::NoSuchAsk { agent, reply_token: token(text) }];
+    for (agent, text) in [(9, "rpl_1"), (AGENT, "rpl_never"), (9, "rpl_never")] {
+        let outputs = world.handle(Input::Withdraw { agent, reply_token: token(text) });
+        assert_eq!(outputs, no_such(agent, text), "the same answer whatever the reason");
+    }
+    assert_eq!(world.engine.open_asks(), 1);
+    let outputs = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    assert_eq!(resolved(&outputs), [WITHDRAWN]);
+    let again = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    assert_eq!(again, no_such(AGENT, "rpl_1"));
+}
+
+#[test]
 fn a_wall_clock_that_jumps_neither_shortens_nor_prolongs_a_question() {
     for jump_us in [-86_400_000_000, 86_400_000_000] {
         let mut world = World::started();

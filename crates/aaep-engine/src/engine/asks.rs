@@ -342,6 +342,8 @@ impl Engine {
     ) {
         if self.asks.get(token).is_some_and(|ask| ask.agent == agent) {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        } else {
+            out.push(Output::NoSuchAsk { agent, reply_token: token.clone() });
         }
     }
 

@@ -82,6 +82,9 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Closed { listener } => {
             format!("  The subscription of {} is over.", name(*listener, truth, listeners))
         }
+        Output::NoSuchAsk { agent, reply_token } => {
+            format!("  Agent {agent} has no open question {reply_token}.")
+        }
         Output::NoSuchSubscription => "  There is no such subscription.".to_owned(),
         Output::Replied { is_accepted } => {
             format!("  The reply {}.", if *is_accepted { "counts" } else { "does not count" })
