@@ -31,6 +31,24 @@ fn silence_means_the_default_and_not_before_the_time_is_over() {
 }
 
 #[test]
+fn whatever_passes_a_rate_or_a_filter_says_that_it_is_critical() {
+    let mut world = World::started();
+    let slow = world.listen(1, limited(1, json!({})));
+    let filtered =
+        world.listen(2, json!({ "event_filters": { "include": ["aaep:agent.output.*"] } }));
+    ask(&mut world, json!({}));
+    world.confirm(&slow, "rpl_1", "reject");
+    for listener in [&slow, &filtered] {
+        let notice = world.heard(listener).iter().find(|it| it.has_resolution()).expect("a notice");
+        assert_eq!(notice.text("urgency"), "critical");
+        assert!(notice.is_critical);
+    }
+    // Whoever counts by urgency, as §5.3.1.1 has it, finds no more than the rate.
+    let normal = world.heard(&slow).iter().filter(|it| it.text("urgency") != "critical").count();
+    assert!(normal <= 1, "{:?}", kinds(world.heard(&slow)));
+}
+
+#[test]
 fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing() {
     let mut world = World::started();
     world.listen(1, everything());

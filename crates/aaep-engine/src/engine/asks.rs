@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aaep::event::reasoning::{Progress, ProgressUpdated, state};
 use aaep::extension::{self, DecidedBy, Delivery, Outcome};
 use aaep::reply::{ClarificationReply, ConfirmationReply};
-use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId};
+use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
 use super::{Engine, MAX_USED_TOKENS, Member, Presence};
@@ -313,7 +313,9 @@ impl Engine {
             session.speak_for(agent_id, to);
         }
         let summary = cut(format!("{}: {}", how(resolution, &decided_by), about(&ask.event)));
-        let envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
+        let mut envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
+        // Only what is critical may pass a filter and a rate (§5.3.1.1, §5.5.4).
+        envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
         let mut event = Event::new(envelope, change);
         let notice = resolution_notice(token, resolution, decided_by);
