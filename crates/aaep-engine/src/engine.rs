@@ -31,6 +31,10 @@ pub const MAX_SESSIONS: usize = 1024;
 /// The most events of a session that are remembered.
 pub const MAX_SESSION_EVENTS: usize = 8192;
 
+/// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
+/// has to follow, so one wrong moment would spoil the session for good (§3.2.5).
+pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
+
 /// How the engine is set up.
 #[derive(Debug, Clone)]
 pub struct Config {

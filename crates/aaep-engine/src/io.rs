@@ -218,6 +218,12 @@ pub enum Refusal {
     TokenOpen,
     /// It has data of our own extension, with which only the hub says how questions were settled.
     SpeaksForTheHub,
+    /// Its timestamp is further from our clock than [`crate::MAX_CLOCK_DIFFERENCE_US`]: set the clock
+    /// of the agent, or leave the timestamp out and the hub stamps the event.
+    ClockDiffers {
+        /// How far the timestamp is ahead of our clock, or behind it if negative.
+        ahead_us: i64,
+    },
     /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
     AlreadyAsked,
     /// There are too many open questions, sessions or events.

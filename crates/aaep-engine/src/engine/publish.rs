@@ -7,7 +7,7 @@ use aaep::event::reasoning::{StateChanged, state};
 use aaep::extension::Delivery;
 use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
 
-use super::{Engine, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
+use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
 use crate::ask::question;
 use crate::audience::{Entry, SessionKey};
 use crate::clock::Now;
@@ -53,7 +53,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let event_id = event.envelope.event_id.clone();
-        match self.admit(agent, &event) {
+        match self.admit(now, agent, &event) {
             Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
             Ok((session, admitted)) => {
                 out.push(Output::Published { agent, event_id });
@@ -76,10 +76,16 @@ impl Engine {
     }
 
     /// Whether the event may come now. On `Err` nothing has changed.
-    fn admit(&mut self, agent: AgentKey, event: &Event) -> Result<(SessionKey, Admitted), Refusal> {
+    fn admit(
+        &mut self,
+        now: Now,
+        agent: AgentKey,
+        event: &Event,
+    ) -> Result<(SessionKey, Admitted), Refusal> {
         if self.event_ids.contains(&event.envelope.event_id) {
             return Err(Refusal::Repeated);
         }
+        self.check_clock(now, event)?;
         if Delivery::of(event).is_some() {
             return Err(Refusal::SpeaksForTheHub);
         }
@@ -130,6 +136,18 @@ impl Engine {
             },
         );
         Ok((key, admitted))
+    }
+
+    /// Whether the agent's clock is about right. A session that runs may go on from where it is, even
+    /// if it is our own clock that jumped.
+    fn check_clock(&self, now: Now, event: &Event) -> Result<(), Refusal> {
+        let at_us = event.envelope.timestamp.unix_us();
+        let session = self.session_keys.get(&event.envelope.session_id);
+        let last_us = session.and_then(|key| self.sessions.get(key)).map(|session| session.last_us);
+        let ahead_us = at_us.saturating_sub(now.unix_us);
+        let is_ahead = ahead_us > MAX_CLOCK_DIFFERENCE_US && last_us.is_none_or(|it| at_us > it);
+        let is_behind = ahead_us < -MAX_CLOCK_DIFFERENCE_US && last_us.is_none();
+        if is_ahead || is_behind { Err(Refusal::ClockDiffers { ahead_us }) } else { Ok(()) }
     }
 
     /// Whether the same action of the same session waits for an answer already (§6.1).
