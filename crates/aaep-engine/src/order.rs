@@ -201,7 +201,8 @@ impl SessionOrder {
         }
         match &event.payload {
             Payload::StateChanged(changed) => {
-                self.producers.check_left(agent_id, &changed.from_state)
+                self.producers.check_left(agent_id, &changed.from_state)?;
+                self.check_leaving(agent_id, &changed.from_state, &changed.to_state)
             }
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
@@ -229,6 +230,18 @@ impl SessionOrder {
             | Payload::HandoffRequested(_)
             | Payload::Extension(_) => Ok(()),
         }
+    }
+
+    /// Whether a producer may go from one state to another beside the tools that it runs (§4.3.2). A
+    /// state that someone else told says nothing about the producer's own tools.
+    pub(crate) fn check_leaving(
+        &self,
+        agent_id: &str,
+        from: &str,
+        to: &str,
+    ) -> Result<(), OrderViolation> {
+        let is_told = self.producers.is_told(agent_id);
+        if is_told { Ok(()) } else { self.tools.check_left(agent_id, from, to) }
     }
 
     /// Takes an event into account. It cannot fail: what does not fit the order, in a capture that

@@ -111,6 +111,14 @@ impl Engine {
             if session.agent != agent {
                 return Err(Refusal::NotYourSession);
             }
+            // Listeners hear a change of state from where they believe the agent to be.
+            let agent_id = &event.envelope.producer.agent_id;
+            if let Payload::StateChanged(change) = &event.payload
+                && let Some(known) = session.spoken.get(agent_id)
+            {
+                let left = session.order.check_leaving(agent_id, known, &change.to_state);
+                left.map_err(Refusal::Order)?;
+            }
             let admitted = session.order.admit(event).map_err(Refusal::Order)?;
             return Ok((key, admitted));
         }

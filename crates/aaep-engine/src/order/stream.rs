@@ -151,6 +151,11 @@ impl Followed {
         if let Payload::AwaitingConfirmation(asked) = &event.payload {
             self.asks.ask(asked, now_us);
         }
+        if let (Payload::StateChanged(changed), true) =
+            (&event.payload, is_hubs_own(event, delivery))
+        {
+            self.order.tell(&event.envelope.producer.agent_id, &changed.to_state);
+        }
         let Some(delivery) = delivery else { return };
         if delivery.resolution.as_ref().is_some_and(|resolution| self.asks.resolve(resolution)) {
             self.order.accept(Grant::for_any_tool());

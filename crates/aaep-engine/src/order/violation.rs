@@ -73,6 +73,15 @@ pub enum OrderViolation {
         /// Its call, where it was named.
         tool_call_id: Option<ToolCallId>,
     },
+    /// A producer said that it left `calling_tool` while a tool that it invoked was running. Complete
+    /// the tool first, with the status timeout if it was given up; waiting for a person in between
+    /// is no leaving.
+    ToolLeftRunning {
+        /// The tool that runs longest.
+        tool: ToolName,
+        /// Its call, where it was named.
+        tool_call_id: Option<ToolCallId>,
+    },
     /// A chunk does not begin where the one before it ended. Count the code points (Unicode
     /// characters, not bytes) of all chunks of this output before it.
     PositionDoesNotFollow {
@@ -143,6 +152,7 @@ impl OrderViolation {
             Self::ToolCallIdReused { .. } => ("tool_call_id_reused", "4.3.1", "Give each call of the session an id of its own."),
             Self::ToolNameDiffers { .. } => ("tool_name_differs", "4.3.2", "Repeat the name that the tool was invoked with."),
             Self::ToolStillOpen { .. } => ("tool_still_open", "4.3.2", "Complete the tool first, with the status \"timeout\" if it was given up."),
+            Self::ToolLeftRunning { .. } => ("tool_left_running", "4.3.2", "Send agent.tool.completed before the state that follows the tool."),
             Self::PositionDoesNotFollow { .. } => ("position_does_not_follow", "4.3.3", "Count the code points of all chunks of this output before it."),
             Self::OutputAlreadyComplete { .. } => ("output_already_complete", "4.5.4", "Use a new output_id for a new output."),
             Self::OutputNotComplete { .. } => ("output_not_complete", "4.5.4", "Send a last chunk with complete set to true first; it may be empty."),
@@ -194,6 +204,10 @@ impl fmt::Display for OrderViolation {
             }
             Self::ToolStillOpen { tool, tool_call_id } => {
                 write!(f, "{} is still running.", call(tool, tool_call_id.as_ref()))
+            }
+            Self::ToolLeftRunning { tool, tool_call_id } => {
+                let call = call(tool, tool_call_id.as_ref());
+                write!(f, "{call} is still running, and \"calling_tool\" is left.")
             }
             Self::PositionDoesNotFollow { expected } => {
                 write!(f, "The chunk should begin at position {expected}.")

@@ -107,8 +107,11 @@ fn a_state_that_other_events_imply_can_be_left_too() {
         (chunk(None, 0, "Hello", false), "writing_output"),
         (handoff(), "handing_off"),
     ] {
-        let events = [&thinking[..], &[implying]].concat();
+        let mut events = [&thinking[..], &[implying]].concat();
         assert_eq!(after(&events).state_of("a"), implied);
+        if implied == "calling_tool" {
+            events.push(done("search", None));
+        }
         admits(&events, &changed(implied, "deciding"));
         admits(&events, &changed("thinking", "deciding"));
         let expected = vec!["thinking".to_owned(), implied.to_owned()];
@@ -125,6 +128,7 @@ fn an_announced_state_replaces_what_was_implied() {
         started(),
         changed("idle", "thinking"),
         invoked("search", None),
+        done("search", None),
         changed("calling_tool", "deciding"),
     ];
     assert_eq!(after(&events).state_of("a"), "deciding");
@@ -395,6 +399,7 @@ fn every_refusal_is_a_sentence_with_its_section_and_advice() {
         ToolCallIdReused { tool_call_id: id.clone() },
         ToolNameDiffers { invoked: tool("x") },
         ToolStillOpen { tool: tool("x"), tool_call_id: Some(id) },
+        ToolLeftRunning { tool: tool("x"), tool_call_id: None },
         PositionDoesNotFollow { expected: 4 },
         OutputAlreadyComplete { output_id: None },
         OutputNotComplete { output_id: None },
