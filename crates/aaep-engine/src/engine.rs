@@ -21,6 +21,7 @@ use crate::io::{AgentKey, Input, Output, Principal};
 use crate::member::{Cursor, Limits};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
+use asks::TimeWish;
 
 /// The most questions that are open at a time.
 pub const MAX_OPEN_ASKS: usize = 4096;
@@ -231,6 +232,22 @@ impl Engine {
             Input::Unblock { listener } => self.unblock(now, listener, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
+            Input::Presented { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Presented, out);
+            }
+            Input::Extend { principal, subscription_id, reply_token, by_seconds } => {
+                let wish = TimeWish::Extend { by_seconds };
+                self.change_time(now, principal, (&subscription_id, &reply_token), wish, out);
+            }
+            Input::Pause { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Pause, out);
+            }
+            Input::Resume { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Resume, out);
+            }
             Input::Tick => {}
         }
         outputs

@@ -207,10 +207,8 @@ impl SessionOrder {
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
                 // Who joined late may have missed the question (§4.3.1).
-                let is_covered = self.is_joined_late || self.grants.cover(invoked);
-                if is_irreversible(invoked) && !is_covered {
-                    let tool = invoked.tool.clone();
-                    return Err(OrderViolation::IrreversibleWithoutAccept { tool });
+                if is_irreversible(invoked) && !self.is_joined_late {
+                    self.grants.check(event, invoked)?;
                 }
                 Ok(())
             }
@@ -279,7 +277,7 @@ impl SessionOrder {
             }
             (Payload::ToolInvoked(invoked), Some(agent)) => {
                 self.tools.invoke(invoked, agent);
-                return self.grants.spend(invoked);
+                return self.grants.spend(event, invoked);
             }
             (Payload::ToolCompleted(completed), _) => self.tools.complete(completed),
             (Payload::OutputStreaming(chunk), Some(agent)) => self.outputs.take(chunk, agent),

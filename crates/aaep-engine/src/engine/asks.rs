@@ -4,9 +4,12 @@
 //! who could answer, or because the agent withdrew it. Only a reply that says so, or a default that
 //! says so and is allowed to, ever means yes.
 
+mod time;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep::event::reasoning::{Progress, ProgressUpdated, state};
+use aaep::event::reasoning::state;
 use aaep::extension::{self, DecidedBy, Delivery, Outcome};
 use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
@@ -15,9 +18,11 @@ use super::publish::state_changed;
 use super::{Engine, MAX_USED_TOKENS, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
-use crate::clock::{Now, SECOND_US};
+use crate::clock::Now;
 use crate::io::{AgentKey, Audit, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::Grant;
+
+pub(super) use time::TimeWish;
 
 impl Engine {
     /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
@@ -27,24 +32,24 @@ impl Engine {
         now: Now,
         session: SessionKey,
         event: &Arc<Event>,
-        (token, timeout_seconds): (ReplyToken, u64),
+        token: &ReplyToken,
         out: &mut Vec<Output>,
     ) {
         let Some(in_session) = self.sessions.get(&session) else { return };
         let (agent, number) = (in_session.agent, in_session.next_number);
-        let now_us = now.monotonic_us;
-        let times = (timeout_seconds, now_us);
+        let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
+        let all_told: BTreeSet<ListenerKey> = self.able(is_confirmation).collect();
+        let times = (now.monotonic_us, self.may_wait(all_told.iter()));
         let mut ask = Ask::new(agent, session, Arc::clone(event), (self.next_order, number), times);
-        let is_confirmation = ask.is_confirmation();
-        ask.told = self.able(is_confirmation).collect();
+        ask.told = all_told;
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
         out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
         self.asks.insert(token.clone(), ask);
         self.asks_of.entry(session).or_default().insert(token.clone());
-        self.file(&token);
+        self.file(token);
         self.append(now, session, Arc::clone(event), true, out);
-        self.look_for_someone(now, &token, out);
+        self.look_for_someone(now, token, out);
     }
 
     /// The listeners who can answer such a question, here or just away.
@@ -69,10 +74,11 @@ impl Engine {
                 None => {}
             }
         }
+        self.stop_waiting(now, token, out);
         let Some(ask) = self.asks.get_mut(token) else { return };
         ask.abandoned_us = until;
         if ask.end_us() <= now.monotonic_us {
-            let by = if ask.deadline_us <= now.monotonic_us {
+            let by = if ask.time.deadline_us() <= now.monotonic_us {
                 DecidedBy::Timeout
             } else {
                 DecidedBy::NoListener
@@ -145,42 +151,13 @@ impl Engine {
         due.sort_unstable();
         for token in due {
             self.look_for_someone(now, &token, out);
-            let left = self.asks.get_mut(&token).and_then(|ask| ask.countdown(now.monotonic_us));
+            let left =
+                self.asks.get_mut(&token).and_then(|ask| ask.time.countdown(now.monotonic_us));
             self.file(&token);
             if let Some(left_us) = left {
                 self.tell_countdown(now, &token, left_us, out);
             }
         }
-    }
-
-    /// Tells how much time is left (§6.4.3).
-    fn tell_countdown(
-        &mut self,
-        now: Now,
-        token: &ReplyToken,
-        left_us: u64,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(ask) = self.asks.get(token) else { return };
-        let (session, like) = (ask.session, ask.event.envelope.clone());
-        let seconds = left_us / SECOND_US;
-        let text = format!("{seconds} seconds left to answer.");
-        let update = ProgressUpdated {
-            progress: Progress {
-                percent: None,
-                step: None,
-                total_steps: None,
-                description: Some(text.clone()),
-                other: Object::new(),
-            },
-            summary_terse: Some(format!("{seconds} seconds left.")),
-            summary_normal: Some(text),
-            summary_detailed: None,
-            eta_ms: Some(left_us / 1000),
-            other: Object::new(),
-        };
-        let envelope = self.own_envelope(now, session, &like);
-        self.append(now, session, Arc::new(Event::new(envelope, update)), false, out);
     }
 
     pub(super) fn confirm(
@@ -249,7 +226,7 @@ impl Engine {
                 ReplyRefusal::UnknownToken
             });
         };
-        if ask.deadline_us <= now.monotonic_us {
+        if ask.time.deadline_us() <= now.monotonic_us {
             return Err(ReplyRefusal::TooLate);
         }
         if !ask.told.contains(&listener) || !member.can_answer(ask.is_confirmation()) {
@@ -273,7 +250,7 @@ impl Engine {
         if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
-            session.order.accept(Grant::for_any_tool());
+            session.order.accept(Grant::asked_by(&ask.event));
         }
         out.push(Output::Audit(Audit::Settled {
             reply_token: token.clone(),

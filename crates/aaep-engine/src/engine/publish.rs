@@ -1,10 +1,11 @@
 //! Taking events in: order first, then history, then everyone who listens (§4.5).
 
+mod extension;
+
 use std::sync::Arc;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
-use aaep::extension::Delivery;
 use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
 
 use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
@@ -86,9 +87,7 @@ impl Engine {
             return Err(Refusal::Repeated);
         }
         self.check_clock(now, event)?;
-        if Delivery::of(event).is_some() {
-            return Err(Refusal::SpeaksForTheHub);
-        }
+        extension::check(event)?;
         if let Some((token, _)) = question(&event.payload) {
             if self.used_tokens.contains(token) {
                 return Err(Refusal::TokenUsed);
@@ -199,7 +198,7 @@ impl Engine {
             self.withdraw_all(now, session, None, out);
             self.close_left_open(now, session, &event.envelope, &admitted.left_open, out);
         }
-        let asked = question(&event.payload).map(|(token, timeout)| (token.clone(), timeout));
+        let asked = question(&event.payload).map(|(token, _)| token.clone());
         if asked.is_some() {
             self.announce_waiting(now, session, &event.envelope, out);
         }
@@ -213,7 +212,7 @@ impl Engine {
         let is_urgent = event.is_critical();
         let event = Arc::new(event);
         match asked {
-            Some((token, timeout)) => self.ask(now, session, &event, (token, timeout), out),
+            Some(token) => self.ask(now, session, &event, &token, out),
             None => self.append(now, session, event, is_urgent, out),
         }
     }

@@ -79,7 +79,10 @@ impl Doubts {
             OrderViolation::ToolStillOpen { .. } => is_sure(Matter::Tools) && !is_held_back,
             OrderViolation::PositionDoesNotFollow { .. } => is_sure(Matter::Outputs),
             OrderViolation::OutputNotComplete { .. } => is_sure(Matter::Outputs) && !is_held_back,
-            OrderViolation::IrreversibleWithoutAccept { .. } => is_sure(Matter::Accepts),
+            OrderViolation::IrreversibleWithoutAccept { .. }
+            | OrderViolation::OtherToolAccepted { .. }
+            | OrderViolation::ActionDiffers { .. }
+            | OrderViolation::ActionDigestMissing { .. } => is_sure(Matter::Accepts),
             _ => true,
         }
     }

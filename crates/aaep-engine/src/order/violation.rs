@@ -105,6 +105,26 @@ pub enum OrderViolation {
         /// The tool.
         tool: ToolName,
     },
+    /// A tool that cannot be undone was invoked, and what was accepted is another tool. Ask for this
+    /// one, or invoke the one that was accepted.
+    OtherToolAccepted {
+        /// The tool.
+        tool: ToolName,
+        /// The tool that was accepted.
+        accepted: ToolName,
+    },
+    /// A tool that cannot be undone was invoked with another `action_digest` than the one that was
+    /// accepted: its arguments have changed since. Ask again for what is to be done now.
+    ActionDiffers {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that cannot be undone was accepted for exact arguments, and the invocation does not
+    /// say which it has. State the same `action_digest` as the question.
+    ActionDigestMissing {
+        /// The tool.
+        tool: ToolName,
+    },
     /// More tools run at a time than [`MAX_OPEN_TOOLS`]. Complete some of them first.
     TooManyOpenTools,
     /// More calls with an id than [`MAX_TOOLS`] in one session. Start a new session, or leave
@@ -157,6 +177,9 @@ impl OrderViolation {
             Self::OutputAlreadyComplete { .. } => ("output_already_complete", "4.5.4", "Use a new output_id for a new output."),
             Self::OutputNotComplete { .. } => ("output_not_complete", "4.5.4", "Send a last chunk with complete set to true first; it may be empty."),
             Self::IrreversibleWithoutAccept { .. } => ("irreversible_without_accept", "4.3.1", "Ask with agent.awaiting.confirmation, wait for accept, then invoke the tool once."),
+            Self::OtherToolAccepted { .. } => ("other_tool_accepted", "4.3.1", "Ask for this tool, or invoke the one that was accepted."),
+            Self::ActionDiffers { .. } => ("action_differs", "4.3.1", "Ask again for what is to be done now, with its own action_digest."),
+            Self::ActionDigestMissing { .. } => ("action_digest_missing", "4.3.1", "State the action_digest of the question in extensions.agentvoice."),
             Self::TooManyOpenTools => ("too_many_open_tools", "3.7", "Complete some of the running tools first."),
             Self::TooManyTools => ("too_many_tools", "3.7", "Start a new session, or leave tool_call_id out."),
             Self::TooManyOpenOutputs => ("too_many_open_outputs", "3.7", "Finish some of the outputs first."),
@@ -220,6 +243,18 @@ impl fmt::Display for OrderViolation {
             }
             Self::IrreversibleWithoutAccept { tool } => {
                 write!(f, "The tool {tool} cannot be undone and no accepted question covers it.")
+            }
+            Self::OtherToolAccepted { tool, accepted } => {
+                write!(f, "The tool {accepted} was accepted, and not the tool {tool}.")
+            }
+            Self::ActionDiffers { tool } => {
+                write!(f, "The tool {tool} was accepted with other arguments than these.")
+            }
+            Self::ActionDigestMissing { tool } => {
+                write!(
+                    f,
+                    "The tool {tool} was accepted for exact arguments, and these are not stated."
+                )
             }
             bound => write!(f, "{}", bound.limit()),
         }

@@ -5,6 +5,7 @@
 //! narrowed and why. What cannot change by waiting is refused before what can, so that nobody tries
 //! again in vain. Nothing here counts subscriptions, makes ids or remembers anything.
 
+use aaep::extension::{AskCapabilities, PREFIX};
 use aaep::handshake::{
     SubscriptionAccepted, SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
 };
@@ -213,6 +214,7 @@ impl<'a> Settlement<'a, '_> {
         keep(&mut terms.cognitive_load, change.cognitive_load.clone());
         terms.pace_wpm = change.pace_wpm.or(terms.pace_wpm);
         self.extension_capabilities(&mut terms.other);
+        self.own_capabilities(&mut terms);
         Ok(terms)
     }
 
@@ -295,6 +297,27 @@ impl<'a> Settlement<'a, '_> {
             let note = format!("These capabilities of extensions are not known here: {ignored}.");
             self.notes.push(note);
         }
+    }
+}
+
+impl Settlement<'_, '_> {
+    /// Of our own extension only what is understood is granted, and only where it is spoken.
+    fn own_capabilities(&mut self, terms: &mut Terms) {
+        let Some(asked) = terms.other.remove(PREFIX) else { return };
+        if !terms.understands_our_extension() {
+            if self.change.other.contains_key(PREFIX) {
+                let note =
+                    format!("{PREFIX} is granted with its URI in supported_extensions only.");
+                self.notes.push(note);
+            }
+            return;
+        }
+        let granted = AskCapabilities::understand(&asked);
+        let data = serde_json::to_value(&granted).unwrap_or_default();
+        if data != asked && self.change.other.contains_key(PREFIX) {
+            self.notes.push(format!("Not all that was asked of {PREFIX} is known here."));
+        }
+        terms.other.insert(PREFIX.to_owned(), data);
     }
 }
 

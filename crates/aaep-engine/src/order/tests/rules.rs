@@ -297,7 +297,7 @@ fn an_irreversible_tool_needs_an_accept_each_time() {
     let mut order = after(&[started(), confirmation("rpl_1", "reject")]);
     let unasked = IrreversibleWithoutAccept { tool: tool("pay") };
     assert_eq!(refusal(&mut order, &irreversible("pay")), unasked);
-    let grant = Grant { digest: Some([7; 32]), ..Grant::for_tool(tool("pay")) };
+    let grant = Grant::for_tool(tool("pay"));
     assert_eq!(order.accept(grant.clone()), None);
     assert_eq!(order.admit(&irreversible("pay")).expect("granted").grant, Some(grant));
     assert_eq!(refusal(&mut order, &irreversible("pay")), unasked);
@@ -404,6 +404,9 @@ fn every_refusal_is_a_sentence_with_its_section_and_advice() {
         OutputAlreadyComplete { output_id: None },
         OutputNotComplete { output_id: None },
         IrreversibleWithoutAccept { tool: tool("x") },
+        OtherToolAccepted { tool: tool("x"), accepted: tool("y") },
+        ActionDiffers { tool: tool("x") },
+        ActionDigestMissing { tool: tool("x") },
         TooManyOpenTools,
         TooManyTools,
         TooManyOpenOutputs,
