@@ -17,7 +17,7 @@ fn digest(tool: &str, args: &Json) -> String {
 }
 
 /// Fields with data of our extension.
-fn with_ours(mut fields: Json, data: Json) -> Json {
+fn with_ours(mut fields: Json, data: &Json) -> Json {
     merge(
         &mut fields,
         json!({
@@ -37,7 +37,7 @@ fn accepted_photos() -> (World, Listener) {
     let mut world = World::started();
     let person = world.listen(1, everything());
     let asked = json!({ "tool": "delete", "action_digest": digest("delete", &photos()) });
-    let question = with_ours(confirmation("rpl_1", json!({})), asked);
+    let question = with_ours(confirmation("rpl_1", json!({})), &asked);
     world.say("awaiting.confirmation", question);
     assert!(replied(&world.confirm(&person, "rpl_1", "accept")));
     (world, person)
@@ -47,7 +47,7 @@ fn invoke(world: &mut World, tool: &str, digest: Option<String>) -> Vec<Output> 
     let fields =
         json!({ "tool": tool, "summary_normal": "Deletes the folder.", "irreversible": true });
     let fields = match digest {
-        Some(digest) => with_ours(fields, json!({ "action_digest": digest })),
+        Some(digest) => with_ours(fields, &json!({ "action_digest": digest })),
         None => fields,
     };
     world.offer_event(SESSION, "tool.invoked", fields)
@@ -120,7 +120,7 @@ fn a_rejected_or_open_question_covers_nothing() {
     let person = world.listen(1, everything());
     let right = digest("delete", &photos());
     let asked = json!({ "tool": "delete", "action_digest": right });
-    world.say("awaiting.confirmation", with_ours(confirmation("rpl_1", json!({})), asked));
+    world.say("awaiting.confirmation", with_ours(confirmation("rpl_1", json!({})), &asked));
     let early = violation(&invoke(&mut world, "delete", Some(right.clone())));
     assert_eq!(early, Some("irreversible_without_accept"));
     world.confirm(&person, "rpl_1", "reject");
@@ -133,7 +133,7 @@ fn a_tool_alone_allows_that_tool_with_any_arguments() {
     let mut world = World::started();
     let person = world.listen(1, everything());
     let asked = json!({ "tool": "delete" });
-    world.say("awaiting.confirmation", with_ours(confirmation("rpl_1", json!({})), asked));
+    world.say("awaiting.confirmation", with_ours(confirmation("rpl_1", json!({})), &asked));
     world.confirm(&person, "rpl_1", "accept");
     let other = violation(&invoke(&mut world, "format", None));
     assert_eq!(other, Some("irreversible_without_accept"));
@@ -164,7 +164,7 @@ fn an_agent_does_not_speak_for_the_hub() {
         json!({ "surprise": true }),
     ] {
         let mut world = World::started();
-        let fields = with_ours(confirmation("rpl_1", json!({})), data.clone());
+        let fields = with_ours(confirmation("rpl_1", json!({})), &data);
         let mut draft = World::draft(SESSION, "awaiting.confirmation", fields);
         world.engine.fill(world.now, &mut draft);
         // A strict reader refuses some of these by itself; the engine does not rely on it.
@@ -191,7 +191,7 @@ fn what_an_agent_says_in_the_wrong_place_is_refused_with_advice() {
     ] {
         let mut world = World::started();
         world.listen(1, everything());
-        let outputs = world.offer_event(SESSION, kind, with_ours(fields, data.clone()));
+        let outputs = world.offer_event(SESSION, kind, with_ours(fields, &data));
         let Some(Refusal::MisusesExtension(advice)) = refusal(&outputs) else {
             panic!("{kind} {data}: {outputs:?}")
         };
@@ -223,7 +223,7 @@ fn a_recorded_stream_is_held_to_the_digest_too() {
         &mut tool,
         with_ours(
             irreversible_tool(),
-            json!({ "action_digest":
+            &json!({ "action_digest":
         digest("delete", &json!({ "path": "/" })) }),
         ),
     );
