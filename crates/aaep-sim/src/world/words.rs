@@ -51,6 +51,19 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             reply.reply_token,
             reply.subscription_id
         ),
+        Input::Presented { principal, subscription_id, reply_token } => {
+            format!("The {} has presented {reply_token} as {subscription_id}.", person(principal))
+        }
+        Input::Extend { principal, subscription_id, reply_token, by_seconds } => format!(
+            "The {} wants {by_seconds} s more for {reply_token} as {subscription_id}.",
+            person(principal)
+        ),
+        Input::Pause { principal, subscription_id, reply_token } => {
+            format!("The {} pauses {reply_token} as {subscription_id}.", person(principal))
+        }
+        Input::Resume { principal, subscription_id, reply_token } => {
+            format!("The {} lets {reply_token} go on as {subscription_id}.", person(principal))
+        }
         Input::Tick => "Time passes.".to_owned(),
     }
 }
@@ -81,6 +94,12 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Rejected { message, .. } => format!("  Not granted: {}", message.reason_message),
         Output::Closed { listener } => {
             format!("  The subscription of {} is over.", name(*listener, truth, listeners))
+        }
+        Output::TimeReplied { is_accepted } => {
+            format!(
+                "  The wish for time {}.",
+                if *is_accepted { "counts" } else { "does not count" }
+            )
         }
         Output::NoSuchAsk { agent, reply_token } => {
             format!("  Agent {agent} has no open question {reply_token}.")
