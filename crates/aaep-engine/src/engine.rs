@@ -22,6 +22,7 @@ use crate::io::{AgentKey, Hears, Input, Output, Principal};
 use crate::member::{Cursor, Limits, Place};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
+use asks::TimeWish;
 
 /// The most questions that are open at a time.
 pub const MAX_OPEN_ASKS: usize = 4096;
@@ -31,6 +32,10 @@ pub const MAX_USED_TOKENS: usize = 65_536;
 pub const MAX_SESSIONS: usize = 1024;
 /// The most events of a session that are remembered.
 pub const MAX_SESSION_EVENTS: usize = 8192;
+
+/// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
+/// has to follow, so one wrong moment would spoil the session for good (§3.2.5).
+pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
 
 /// How the engine is set up.
 #[derive(Debug, Clone)]
@@ -165,6 +170,10 @@ pub struct Engine {
     /// The ids of the events in the histories, so that a repeated one is noticed.
     event_ids: BTreeMap<EventId, SessionKey>,
     asks: BTreeMap<ReplyToken, Ask>,
+    /// Which question is due when: its default, or that people are told how much time is left.
+    asks_due: BTreeSet<(u64, ReplyToken)>,
+    /// The open questions of each session that has any.
+    asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
     used_tokens: BTreeSet<ReplyToken>,
     used_order: VecDeque<ReplyToken>,
     audiences: BTreeMap<AudienceKey, Audience>,
@@ -195,6 +204,8 @@ impl Engine {
             session_keys: BTreeMap::new(),
             event_ids: BTreeMap::new(),
             asks: BTreeMap::new(),
+            asks_due: BTreeSet::new(),
+            asks_of: BTreeMap::new(),
             used_tokens: BTreeSet::new(),
             used_order: VecDeque::new(),
             audiences: BTreeMap::new(),
@@ -234,6 +245,22 @@ impl Engine {
             Input::Unblock { listener } => self.unblock(now, listener, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
+            Input::Presented { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Presented, out);
+            }
+            Input::Extend { principal, subscription_id, reply_token, by_seconds } => {
+                let wish = TimeWish::Extend { by_seconds };
+                self.change_time(now, principal, (&subscription_id, &reply_token), wish, out);
+            }
+            Input::Pause { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Pause, out);
+            }
+            Input::Resume { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Resume, out);
+            }
             Input::Tick => {}
         }
         outputs
@@ -242,7 +269,7 @@ impl Engine {
     /// When something is due next; nothing, if only an input can change anything. After `handle`, it
     /// is later than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
-        let asks = self.asks.values().map(Ask::next_us).min();
+        let asks = self.asks_due.first().map(|(at, _)| *at);
         let listeners = self.due.first().map(|(at, _)| *at);
         [asks, listeners].into_iter().flatten().min()
     }

@@ -136,6 +136,44 @@ pub enum Input {
         /// The answer.
         reply: Box<ClarificationReply>,
     },
+    /// A listener has presented a question to the person (`docs/extension.md`, as those below).
+    Presented {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone needs more time to answer.
+    Extend {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+        /// How much more; what goes beyond the agent's maximum is cut.
+        by_seconds: u64,
+    },
+    /// Someone wants the time to answer to stand still.
+    Pause {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// The time to answer goes on after a pause.
+    Resume {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
     /// Time has passed.
     Tick,
 }
@@ -205,6 +243,20 @@ pub enum Output {
         /// Whether it was the reply that counts.
         is_accepted: bool,
     },
+    /// The answer to who said something about the time of a question: whether it counts, and nothing
+    /// else (ruling 12).
+    TimeReplied {
+        /// Whether it counts.
+        is_accepted: bool,
+    },
+    /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
+    /// two, it does not learn.
+    NoSuchAsk {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question that it named.
+        reply_token: ReplyToken,
+    },
     /// A question is settled: this is the agent's answer.
     Resolved {
         /// Which agent.
@@ -248,8 +300,18 @@ pub enum Refusal {
     TokenUsed,
     /// Another question with this token is open.
     TokenOpen,
-    /// It has data of our own extension, with which only the hub says how questions were settled.
+    /// It has data of our own extension with which only the hub says how questions were settled, or
+    /// how something was delivered.
     SpeaksForTheHub,
+    /// It has data of our own extension that an agent may state, but not here or not so: what to do
+    /// instead.
+    MisusesExtension(&'static str),
+    /// Its timestamp is further from our clock than [`crate::MAX_CLOCK_DIFFERENCE_US`]: set the clock
+    /// of the agent, or leave the timestamp out and the hub stamps the event.
+    ClockDiffers {
+        /// How far the timestamp is ahead of our clock, or behind it if negative.
+        ahead_us: i64,
+    },
     /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
     AlreadyAsked,
     /// There are too many open questions, sessions or events.
@@ -279,6 +341,57 @@ pub enum Audit {
         /// Why it did not count; none if it did.
         refused: Option<ReplyRefusal>,
     },
+    /// Someone said that a question was presented.
+    Presented {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who said so.
+        principal: Principal,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// The time of a question started because someone is there for whom it does not wait.
+    ClockStarted {
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone wanted more time.
+    Extended {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How much more they wanted.
+        by_seconds: u64,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// Someone wanted the time to stand still.
+    Paused {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How long it can stand still at most; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// Someone let the time go on.
+    Resumed {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
     /// A question was settled.
     Settled {
         /// The question.
@@ -290,7 +403,7 @@ pub enum Audit {
     },
 }
 
-/// Why a reply did not count. Only the audit log hears it (§6.3.4).
+/// Why a reply, or a wish for more time, did not count. Only the audit log hears it (§6.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyRefusal {
     /// There is no such subscription, or it is somebody else's.
@@ -309,4 +422,14 @@ pub enum ReplyRefusal {
     WrongKind,
     /// The decision or answer is not one that the question allows.
     NotAllowed,
+    /// This subscription was not granted what it takes to change the time.
+    NotGranted,
+    /// The agent stated no maximum, so that its timeout stands.
+    NoMaximum,
+    /// The question is open until the agent's maximum already.
+    AtMaximum,
+    /// It was presented or paused before, or is not paused.
+    NotNow,
+    /// The time of the question was changed too often.
+    TooManyChanges,
 }

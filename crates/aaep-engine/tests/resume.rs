@@ -38,7 +38,7 @@ fn who_comes_back_gets_what_happened_meanwhile_and_nothing_twice() {
         world.say("tool.invoked", tool(1));
         assert!(world.heard(&one).is_empty(), "nobody is there");
         world.reconnect(&one, last.as_ref());
-        world.change("calling_tool", "deciding");
+        world.change("thinking", "deciding");
         world.pass_s(5);
         assert_eq!(kinds(world.heard(&one)), ["tool.invoked", "state.changed"]);
     }

@@ -4,6 +4,7 @@
 //! true in the world. It never looks into the hub. One file per group below.
 
 pub mod asks;
+pub mod consent;
 pub mod critical;
 pub mod form;
 pub mod handshake;
@@ -117,7 +118,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 23;
+pub const COUNT: usize = 26;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -135,6 +136,9 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(asks::Consent::default()),
         Box::new(asks::Patience::default()),
         Box::new(asks::Addressed::default()),
+        Box::new(asks::Maximum::default()),
+        Box::new(asks::MoreTime::default()),
+        Box::new(consent::ExactAction::default()),
         Box::new(session::ToolAfterAnswer::default()),
         Box::new(session::Ending::default()),
         Box::new(session::Refusals::default()),

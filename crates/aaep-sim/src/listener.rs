@@ -1,6 +1,8 @@
 //! Listeners: what they ask for, how they read, and how they answer. Fast, slow, stalled, vanishing,
 //! forging, double-replying, renegotiating.
 
+mod time;
+
 use std::collections::VecDeque;
 
 use aaep::event::action::CoalesceBoundary;
@@ -16,6 +18,7 @@ use aaep_engine::{Hears, Input, Principal, Resume};
 
 use crate::check::Delivered;
 use crate::rng::Rng;
+use time::{asking, patient};
 
 const RIGHT: &str = "a constant of the right form";
 
@@ -85,7 +88,12 @@ pub const WIRE: usize = 12;
 
 impl Listener {
     /// A listener that is not connected yet.
-    pub fn new(number: usize, rng: &mut Rng) -> Self {
+    ///
+    /// In a patient world, everyone wants the time to answer to wait for presentation.
+    ///
+    /// # Panics
+    /// Never: the URI is a constant of the right form.
+    pub fn new(number: usize, is_patient: bool, rng: &mut Rng) -> Self {
         let temper = *rng.pick(&[
             Temper::Fast,
             Temper::Slow,
@@ -96,6 +104,11 @@ impl Listener {
             Temper::Renegotiating,
         ]);
         let mut wish = wish(rng);
+        if is_patient {
+            let ours = Uri::parse(aaep::extension::CONTEXT).expect(RIGHT);
+            wish.supported_extensions = Some(vec![ours]);
+            wish.other.insert(aaep::extension::PREFIX.to_owned(), patient());
+        }
         if temper == Temper::Slow {
             wish.max_events_per_second = Some(1);
         }
@@ -166,7 +179,8 @@ impl Listener {
     pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut Rng) -> Input {
         let wish = wish(rng);
         let mut capabilities = Capabilities::new();
-        match rng.below(5) {
+        match rng.below(6) {
+            5 => capabilities.other = wish.other,
             0 => capabilities.max_events_per_second = Some(*rng.pick(&[1, 2, 5, 20])),
             1 => capabilities.coalesce_boundaries = Some(boundaries(rng)),
             2 => capabilities.event_filters = wish.event_filters,
@@ -209,7 +223,7 @@ impl Listener {
             }
             _ => return Vec::new(),
         };
-        let mut replies = Vec::new();
+        let mut replies = self.wishes_for_time((token, id), others, rng);
         let count =
             if self.temper == Temper::DoubleReplying { 2 } else { u64::from(rng.chance(60)) };
         for _ in 0..count {
@@ -314,6 +328,9 @@ fn wish(rng: &mut Rng) -> Capabilities {
     }
     if rng.chance(60) {
         wish.supported_extensions = Some(vec![Uri::parse(aaep::extension::CONTEXT).expect(RIGHT)]);
+    }
+    if rng.chance(45) {
+        wish.other.insert(aaep::extension::PREFIX.to_owned(), asking(rng));
     }
     if rng.chance(15) {
         wish.cognitive_load = Some(CognitiveLoad::Low);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
+use aaep::extension::{AskCapabilities, AskClock};
 use aaep::{Capabilities, EventType, SessionId, SubscriptionId, TypePattern};
 use aaep_engine::{ListenerKey, Principal};
 
@@ -32,6 +33,10 @@ pub struct Terms {
     pub is_low: bool,
     /// Whether our own extension is understood.
     pub extension: bool,
+    /// Whether the time to answer may wait for presentation.
+    pub presented: bool,
+    /// Whether the person may ask for more time.
+    pub extends: bool,
 }
 
 impl Terms {
@@ -50,6 +55,12 @@ impl Terms {
         if is_low {
             boundaries = vec![CoalesceBoundary::Completion];
         }
+        let extension = stated
+            .supported_extensions
+            .iter()
+            .flatten()
+            .any(|uri| uri.as_str() == aaep::extension::CONTEXT);
+        let asking = AskCapabilities::of(stated);
         Terms {
             rate: stated.max_events_per_second,
             pace: stated.pace_wpm,
@@ -59,11 +70,9 @@ impl Terms {
             confirms: stated.supports_confirmation_reply == Some(true),
             clarifies: stated.supports_clarification_reply == Some(true),
             is_low,
-            extension: stated
-                .supported_extensions
-                .iter()
-                .flatten()
-                .any(|uri| uri.as_str() == aaep::extension::CONTEXT),
+            extension,
+            presented: extension && asking.ask_clock == Some(AskClock::Presented),
+            extends: extension && asking.extend == Some(true),
         }
     }
 

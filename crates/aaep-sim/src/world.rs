@@ -113,6 +113,8 @@ impl World {
         let ceiling = rng.chance(15).then(|| rng.between(3, 40));
         let agents = rng.between(1, 4);
         let listeners = rng.size(1, 7);
+        let is_patient = rng.chance(35);
+        let listener = |number, rng: &mut Rng| Listener::new(number, is_patient, rng);
         let mut world = World {
             now_us: 1_000_000,
             unix_us: BEGIN_UNIX_US,
@@ -121,7 +123,7 @@ impl World {
             counter: 0,
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
-            listeners: (0..listeners).map(|number| Listener::new(number, &mut rng)).collect(),
+            listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
             truth: Truth::default(),
             invariants: check::all(hub::engine(seed, ceiling)),
             story: Story::default(),

@@ -42,6 +42,9 @@ impl Terms {
             self.boundaries.iter().map(aaep::event::action::CoalesceBoundary::as_str).collect();
         let mut extensions: Vec<&str> = self.extensions.iter().map(aaep::Uri::as_str).collect();
         extensions.sort_unstable();
+        // How someone answers changes nothing about what is told.
+        let other: Vec<_> =
+            self.other.iter().filter(|(prefix, _)| *prefix != aaep::extension::PREFIX).collect();
         // JSON, because it quotes: no pattern or tag can be mistaken for two.
         let key = serde_json::json!([
             self.version.as_str(),
@@ -54,7 +57,7 @@ impl Terms {
             self.levels.iter().max(),
             extensions,
             self.cognitive_load.as_str(),
-            self.other,
+            other,
         ]);
         AudienceKey(key.to_string().into())
     }

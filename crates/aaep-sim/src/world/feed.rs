@@ -127,7 +127,7 @@ impl World {
         if let Input::Renegotiate { change, .. } = input {
             let (at, _) = self.truth.of(key)?;
             let subscription = &mut self.truth.subscriptions[at];
-            words::merge(&mut subscription.asked, &change.capabilities);
+            subscription.asked = subscription.asked.overlaid_with(&change.capabilities);
             subscription.changed_terms |= subscription.terms != terms;
             subscription.terms = terms;
             return Some((at, false));
