@@ -31,6 +31,8 @@ pub(crate) struct Ask {
     pub(crate) time: AskTime,
     /// Until when it is waited for someone who can answer to come back (ruling 4).
     pub(crate) abandoned_us: Option<u64>,
+    /// Until then it is not given up, even if nobody is there: everyone may be coming back.
+    pub(crate) grace_until_us: u64,
     /// Who was sent the question itself.
     pub(crate) told: BTreeSet<ListenerKey>,
     /// Under which moment the engine has it filed as due.
@@ -66,6 +68,7 @@ impl Ask {
             sequence_number,
             time,
             abandoned_us: None,
+            grace_until_us: 0,
             told: BTreeSet::new(),
             filed_us: None,
         }

@@ -7,13 +7,15 @@ mod asks;
 mod deliver;
 mod listeners;
 mod publish;
+mod recover;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep::{Capabilities, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
+use aaep::{Capabilities, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
 
 use self::listeners::Newcomer;
+pub use self::recover::Recovered;
 use crate::ask::Ask;
 use crate::audience::{Audience, Entry, ListenerKey, SessionKey};
 use crate::clock::{Now, SECOND_US};
@@ -86,6 +88,32 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    pub(crate) fn new(id: SessionId, agent: AgentKey) -> Self {
+        Session {
+            id,
+            agent,
+            order: SessionOrder::new(),
+            history: VecDeque::new(),
+            next_number: 0,
+            last_us: i64::MIN,
+            announced: BTreeMap::new(),
+            spoken: BTreeMap::new(),
+            clock_ahead_us: 0,
+            producers: BTreeMap::new(),
+        }
+    }
+
+    /// Notices who speaks in the session and how its clock goes, for events of the engine's own.
+    pub(crate) fn take_note(&mut self, event: &Event, unix_us: i64) {
+        let producer = &event.envelope.producer;
+        self.clock_ahead_us = event.envelope.timestamp.unix_us() - unix_us;
+        if self.producers.len() < crate::order::MAX_PRODUCERS
+            || self.producers.contains_key(&producer.agent_id)
+        {
+            self.producers.insert(producer.agent_id.clone(), producer.clone());
+        }
+    }
+
     /// Whether there is more to come of it for who has this wish.
     pub(crate) fn is_running_for(&self, wish: &Wish) -> bool {
         !self.order.is_ended() && wish.hears.includes(self.agent)
@@ -138,6 +166,18 @@ pub(crate) enum Began {
     At(u64),
     /// Where an earlier subscription left off.
     Where(Box<Place>),
+    /// Before the hub stopped; what it was sent until this event is not known.
+    BeforeStop(u64),
+}
+
+impl Began {
+    /// What was sent before this event is not known, or was nothing.
+    pub(crate) fn known_from(&self) -> u64 {
+        match self {
+            Began::At(order) | Began::BeforeStop(order) => *order,
+            Began::Where(_) => 0,
+        }
+    }
 }
 
 /// What was asked for and what was granted, shared by all who asked for the same.

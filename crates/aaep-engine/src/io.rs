@@ -178,6 +178,62 @@ pub enum Input {
     Tick,
 }
 
+/// An event as it is part of history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The agent whose session it is.
+    pub agent: AgentKey,
+    /// The event as it was taken in.
+    pub event: Arc<Event>,
+    /// Whether it is told to everyone at once, past filter and rate.
+    pub is_urgent: bool,
+    /// Who made it.
+    pub author: Author,
+    /// When it was taken in, on the clock of the hub, in microseconds since 1970 began.
+    pub unix_us: i64,
+}
+
+/// Who made an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    /// The agent.
+    Agent,
+    /// The engine, for the agent's listeners.
+    Hub,
+}
+
+/// The time of a question as it is stored, by the clock of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskTimeRecord {
+    /// The question.
+    pub reply_token: ReplyToken,
+    /// When its default applies; none while its time stands still.
+    pub ends_unix_us: Option<i64>,
+    /// How much time is left while it stands still; none while the question waits to be presented.
+    pub left_us: Option<u64>,
+    /// When it ends at the latest.
+    pub limit_unix_us: i64,
+    /// How often its time was changed.
+    pub changes: u32,
+}
+
+/// A subscription as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subscription {
+    /// Its id.
+    pub subscription_id: SubscriptionId,
+    /// Whose it is.
+    pub principal: Principal,
+    /// Whether they may answer.
+    pub may_reply: bool,
+    /// Whom they may hear.
+    pub hears: Hears,
+    /// The version that the listener speaks.
+    pub aaep_version: aaep::Version,
+    /// All that was asked for so far.
+    pub asked: aaep::Capabilities,
+}
+
 /// Something is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
@@ -199,9 +255,22 @@ pub enum Output {
     },
     /// An event is part of a session's history: an agent's, or one that the engine made. To be
     /// stored before anyone is told that it stands.
-    Record {
-        /// The event as it was taken in.
-        event: Arc<Event>,
+    Record(Record),
+    /// Until when a question can be answered, to be stored in place of what was stored of it before.
+    Time(AskTimeRecord),
+    /// A subscription to be stored, in place of an earlier one with its id.
+    Remember(Box<Subscription>),
+    /// A subscription is over and needs not be stored any more.
+    Forget {
+        /// Which one.
+        subscription_id: SubscriptionId,
+    },
+    /// A subscription is there again after a stop; its listener is away until it comes back.
+    Recovered {
+        /// The listener, from now on.
+        listener: ListenerKey,
+        /// Its subscription.
+        subscription_id: SubscriptionId,
     },
     /// An encoded event goes to these listeners.
     Deliver {

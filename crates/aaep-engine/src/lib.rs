@@ -21,10 +21,11 @@ pub use audience::{ListenerKey, MAX_UNITS};
 pub use clock::Now;
 pub use engine::{
     Config, Engine, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS,
-    MAX_USED_TOKENS,
+    MAX_USED_TOKENS, Recovered,
 };
 pub use frame::Frame;
 pub use io::{
-    AgentKey, Audit, Hears, Input, Output, Principal, Refusal, ReplyRefusal, Resolution, Resume,
+    AgentKey, AskTimeRecord, Audit, Author, Hears, Input, Output, Principal, Record, Refusal,
+    ReplyRefusal, Resolution, Resume, Subscription,
 };
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

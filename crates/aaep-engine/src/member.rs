@@ -17,6 +17,7 @@ use crate::frame::{Frame, encode};
 
 pub(crate) use limits::Limits;
 pub use limits::MAX_ANNOUNCING_US;
+pub(crate) use memory::Known;
 use memory::{Memory, Rest};
 pub(crate) use place::Place;
 

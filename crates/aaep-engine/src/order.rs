@@ -94,6 +94,18 @@ impl SessionOrder {
         SessionOrder::default()
     }
 
+    /// The order of a session that takes no more events.
+    pub fn already_ended() -> Self {
+        SessionOrder { phase: Phase::Ended, ..SessionOrder::default() }
+    }
+
+    /// Takes an event into account that was admitted before, after a stop.
+    pub(crate) fn take_again(&mut self, event: &Event) {
+        if self.phase != Phase::Ended {
+            self.take(event);
+        }
+    }
+
     /// Checks an event and, if it may come now, takes it into account. On `Err` nothing has changed.
     ///
     /// The caller has found the event valid and of this session.

@@ -217,7 +217,7 @@ fn what_an_errored_session_left_open_is_closed_before_its_end_is_told() {
         assert_eq!(closed.text("status"), "timeout");
         assert_eq!(closed.text("tool_call_id"), "call_1");
         assert_eq!(heard.last().map(Heard::kind), Some("session.errored"));
-        let recorded = outputs.iter().filter(|it| matches!(it, Output::Record { .. })).count();
+        let recorded = outputs.iter().filter(|it| matches!(it, Output::Record(_))).count();
         assert_eq!(recorded, 3, "the history has them too");
     }
 }

@@ -8,6 +8,7 @@ pub mod consent;
 pub mod critical;
 pub mod form;
 pub mod handshake;
+pub mod kill;
 pub mod pace;
 pub mod session;
 pub mod stall;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use aaep::Event;
 use aaep::extension::Delivery;
-use aaep_engine::{Engine, Frame, Input, Now, Output};
+use aaep_engine::{Engine, Frame, Input, Now, Output, Record};
 
 use crate::truth::{Presence, Terms, Truth};
 
@@ -65,7 +66,7 @@ impl Step<'_> {
     /// The events that are part of history from now on.
     pub fn recorded(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.outputs.iter().filter_map(|output| match output {
-            Output::Record { event } => Some(event),
+            Output::Record(Record { event, .. }) => Some(event),
             _ => None,
         })
     }
@@ -103,6 +104,8 @@ pub enum Moment<'a> {
     Arrived(&'a Delivered),
     /// A connection broke; what was on the wire is lost.
     Lost(usize),
+    /// The hub was killed and started again with what it had stored.
+    Restarted,
     /// Everyone came back, everything arrived, and nothing is due any more.
     Finished,
 }
@@ -118,7 +121,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 26;
+pub const COUNT: usize = 27;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -142,6 +145,7 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(session::ToolAfterAnswer::default()),
         Box::new(session::Ending::default()),
         Box::new(session::Refusals::default()),
+        Box::new(kill::GoesOn::default()),
         Box::new(stream::Once::default()),
         Box::new(stream::Order::default()),
         Box::new(stream::Numbers::default()),

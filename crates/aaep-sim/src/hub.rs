@@ -10,6 +10,8 @@ pub trait Hub {
     fn handle(&mut self, now: Now, input: Input) -> Vec<Output>;
     /// When something is due next.
     fn deadline(&self) -> Option<u64>;
+    /// It was killed; this engine was made of what was stored.
+    fn restart(&mut self, engine: Engine);
 }
 
 impl Hub for Engine {
@@ -19,6 +21,10 @@ impl Hub for Engine {
 
     fn deadline(&self) -> Option<u64> {
         Engine::deadline(self)
+    }
+
+    fn restart(&mut self, engine: Engine) {
+        *self = engine;
     }
 }
 
@@ -32,10 +38,15 @@ pub const KEEP_US: u64 = 40_000_000;
 pub const MAX_SUBSCRIPTIONS: usize = 24;
 
 /// A real engine, set up for a world.
+pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
+    Engine::new(config(seed, 0, max_events_per_second))
+}
+
+/// How the engine of a world is set up, after so many starts.
 ///
 /// # Panics
 /// Never: the words of the offer are constants of the right form.
-pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
+pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Config {
     const RIGHT: &str = "a constant of the right form";
     let offer = Offer {
         producer: Producer::new("world"),
@@ -57,10 +68,10 @@ pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
     };
     let mut secret = [0; 32];
     secret[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config {
+    secret[8] = starts;
+    Config {
         resume_grace_us: GRACE_US,
         keep_subscription_us: KEEP_US,
         ..Config::new(offer, secret)
-    };
-    Engine::new(config)
+    }
 }

@@ -4,6 +4,7 @@
 
 mod consent;
 mod hands;
+mod kill;
 
 use aaep_engine::{Engine, Input, Now, Output};
 
@@ -29,6 +30,9 @@ pub(crate) trait Hand {
 
     /// Changes the outputs.
     fn after(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>);
+
+    /// The hub was killed and is there again.
+    fn killed(&mut self) {}
 
     /// When it wants to be called, beside the engine.
     fn deadline(&self) -> Option<u64> {
@@ -87,6 +91,9 @@ pub const ALL: &[Sabotage] = &[
         Box::new(hands::AfterEnd::default())
     }),
     sabotage("tells of a refused event", "refused leaves nothing", || Box::new(hands::TakeRefused)),
+    sabotage("forgets its sessions when it is killed", "a running session goes on", || {
+        Box::new(kill::ForgetSessions::default())
+    }),
     sabotage("sends a frame twice", "no event twice", || Box::new(hands::Twice)),
     sabotage("sends events in the wrong order", "order is kept", || {
         Box::new(hands::Swap::default())
@@ -138,5 +145,10 @@ impl Hub for Sabotaged {
 
     fn deadline(&self) -> Option<u64> {
         [self.engine.deadline(), self.hand.deadline()].into_iter().flatten().min()
+    }
+
+    fn restart(&mut self, engine: Engine) {
+        self.engine = engine;
+        self.hand.killed();
     }
 }

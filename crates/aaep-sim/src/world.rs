@@ -1,6 +1,7 @@
 //! One world: who is in it, what happens next, and what came of it.
 
 mod feed;
+mod stored;
 mod turns;
 mod words;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use aaep::ReplyToken;
 use aaep_engine::{Engine, Input, Now, Resolution};
 
+use self::stored::Stored;
 use crate::agent::Agent;
 use crate::check::{self, Invariant, Moment};
 use crate::hub::{self, Hub};
@@ -80,6 +82,8 @@ pub struct World {
     /// How far the clock of the machine is off.
     unix_us: i64,
     hub: Box<dyn Hub>,
+    /// What the hub stored, for when it is killed.
+    stored: Stored,
     todo: BTreeMap<(u64, u64), Todo>,
     counter: u64,
     agents: Vec<Agent>,
@@ -111,6 +115,7 @@ impl World {
     fn new(seed: u64, make: impl FnOnce(Engine) -> Box<dyn Hub>) -> Self {
         let mut rng = Rng::new(seed);
         let ceiling = rng.chance(15).then(|| rng.between(3, 40));
+        let is_killed = rng.chance(25);
         let agents = rng.between(1, 4);
         let listeners = rng.size(1, 7);
         let is_patient = rng.chance(35);
@@ -119,6 +124,7 @@ impl World {
             now_us: 1_000_000,
             unix_us: BEGIN_UNIX_US,
             hub: make(hub::engine(seed, ceiling)),
+            stored: Stored::new(seed, ceiling, is_killed),
             todo: BTreeMap::new(),
             counter: 0,
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),

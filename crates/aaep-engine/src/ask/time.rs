@@ -4,8 +4,10 @@
 //! Without a maximum from the agent there is nothing here but its timeout. With one, no question
 //! stays open beyond it, whatever anybody asks for. Who may ask is decided elsewhere.
 
-use crate::clock::SECOND_US;
-use crate::io::ReplyRefusal;
+use aaep::ReplyToken;
+
+use crate::clock::{Now, SECOND_US};
+use crate::io::{AskTimeRecord, ReplyRefusal};
 
 /// From which time on people are told how much of it is left (§6.4.3).
 const COUNTDOWN_FROM_US: u64 = 60 * SECOND_US;
@@ -61,6 +63,36 @@ impl AskTime {
             time.start(now_us);
         }
         time
+    }
+
+    /// How it is stored.
+    pub(crate) fn record(&self, now: Now, reply_token: ReplyToken) -> AskTimeRecord {
+        let unix_us = |at_us: u64| {
+            let left_us = i64::try_from(at_us.saturating_sub(now.monotonic_us));
+            now.unix_us.saturating_add(left_us.unwrap_or(i64::MAX))
+        };
+        let (ends_unix_us, left_us) = match self.clock {
+            Clock::Waiting => (None, None),
+            Clock::Running { until_us } => (Some(unix_us(until_us)), None),
+            Clock::Paused { left_us } => (None, Some(left_us)),
+        };
+        let (limit_unix_us, changes) = (unix_us(self.limit_us), self.changes);
+        AskTimeRecord { reply_token, ends_unix_us, left_us, limit_unix_us, changes }
+    }
+
+    /// After a stop: as it was stored.
+    pub(crate) fn go_back_to(&mut self, now: Now, record: &AskTimeRecord) {
+        let left_us =
+            |unix_us: i64| u64::try_from(unix_us.saturating_sub(now.unix_us)).unwrap_or(0);
+        let now_us = now.monotonic_us;
+        self.limit_us = now_us.saturating_add(left_us(record.limit_unix_us));
+        self.changes = record.changes;
+        match (record.ends_unix_us, record.left_us) {
+            (Some(ends_unix_us), _) => self.run_for(now_us, left_us(ends_unix_us)),
+            (None, Some(left_us)) => self.clock = Clock::Paused { left_us },
+            (None, None) => self.clock = Clock::Waiting,
+        }
+        self.count_down(now_us);
     }
 
     /// When the default applies.

@@ -19,7 +19,7 @@ use super::{Engine, MAX_USED_TOKENS, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
 use crate::clock::Now;
-use crate::io::{AgentKey, Audit, Hears, Output, Principal, ReplyRefusal, Resolution};
+use crate::io::{AgentKey, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::Grant;
 use crate::terms::Terms;
 
@@ -49,12 +49,17 @@ impl Engine {
         self.asks.insert(token.clone(), ask);
         self.asks_of.entry(session).or_default().insert(token.clone());
         self.file(token);
-        self.append(now, session, Arc::clone(event), true, out);
+        self.append(now, session, Arc::clone(event), (Author::Agent, true), out);
+        self.store_time(now, token, out);
         self.look_for_someone(now, token, out);
     }
 
     /// The listeners who can answer a question, here or just away.
-    fn able(&self, is_confirmation: bool, agent: AgentKey) -> impl Iterator<Item = ListenerKey> {
+    pub(super) fn able(
+        &self,
+        is_confirmation: bool,
+        agent: AgentKey,
+    ) -> impl Iterator<Item = ListenerKey> {
         let audiences = self.audiences.values();
         let able =
             audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, agent));
@@ -68,10 +73,10 @@ impl Engine {
 
     /// If nobody who was asked can answer any more, the default applies: at once, or when the time
     /// to come back is over (ruling 4).
-    fn look_for_someone(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+    pub(super) fn look_for_someone(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let grace_us = self.config.resume_grace_us;
         let Some(ask) = self.asks.get(token) else { return };
-        let mut until = Some(0);
+        let mut until = Some(ask.grace_until_us);
         for listener in &ask.told {
             match self.members.get(*listener as usize).and_then(Option::as_ref) {
                 Some(Member { presence: Presence::Away(since), .. }) => {
@@ -98,7 +103,7 @@ impl Engine {
     }
 
     /// Files a question under the moment when something is next due for it.
-    fn file(&mut self, token: &ReplyToken) {
+    pub(super) fn file(&mut self, token: &ReplyToken) {
         let Some(ask) = self.asks.get_mut(token) else { return };
         let next_us = ask.next_us();
         if ask.filed_us == Some(next_us) {
@@ -304,10 +309,10 @@ impl Engine {
         let mut event = Event::new(envelope, change);
         let notice = resolution_notice(token, resolution, decided_by);
         notice.put_on(&mut event);
-        self.append(now, ask.session, Arc::new(event), true, out);
+        self.append(now, ask.session, Arc::new(event), (Author::Hub, true), out);
     }
 
-    fn use_up(&mut self, token: &ReplyToken) {
+    pub(super) fn use_up(&mut self, token: &ReplyToken) {
         if self.used_tokens.insert(token.clone()) {
             self.used_order.push_back(token.clone());
         }

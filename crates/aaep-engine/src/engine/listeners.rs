@@ -11,7 +11,7 @@ use self::resume::told_at;
 use super::{Began, Engine, Member, Presence, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
-use crate::io::{Hears, Output, Principal, Resume};
+use crate::io::{Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, Limits};
 use crate::terms::{self, Door};
 
@@ -49,13 +49,15 @@ impl Engine {
                 let message = Box::new(message);
                 let last = resume.and_then(|resume| resume.last_event_id.as_ref());
                 if let Some(listener) = earlier {
-                    self.rename(listener, id, who.may_reply);
+                    self.rename(listener, id, who.may_reply, out);
                     out.push(Output::Accepted { listener, message });
                     self.take_over(now, listener, wish, last, out);
+                    self.remember(listener, out);
                 } else {
                     let listener = self.add(id, who, wish);
                     out.push(Output::Accepted { listener, message });
                     self.begin(now, listener, resume, out);
+                    self.remember(listener, out);
                 }
             }
         }
@@ -89,6 +91,7 @@ impl Engine {
                 if !self.move_to(listener, wish) {
                     self.lose(listener, None);
                 }
+                self.remember(listener, out);
                 self.forget_unable(listener);
                 self.ask_late(now, listener, out);
                 self.catch_up(now, listener, out);
@@ -120,7 +123,11 @@ impl Engine {
             && moves
         {
             let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-            match member.cursor.carry_over((old, new), *next_order, told_at) {
+            match member.cursor.carry_over(
+                (old, new),
+                (member.began.known_from(), *next_order),
+                told_at,
+            ) {
                 Some(cursor) => member.cursor = cursor,
                 None => reaches_back = false,
             }
@@ -203,7 +210,7 @@ impl Engine {
     }
 
     /// The same wish, once for all who have it.
-    fn share(&mut self, wish: Wish) -> Arc<Wish> {
+    pub(super) fn share(&mut self, wish: Wish) -> Arc<Wish> {
         let key = serde_json::to_string(&(&wish.asked, &wish.terms.version)).unwrap_or_default();
         if let Some(known) = self.wishes.get(key.as_str()).filter(|known| ***known == wish) {
             return Arc::clone(known);
@@ -214,7 +221,12 @@ impl Engine {
         wish
     }
 
-    fn add(&mut self, id: SubscriptionId, who: &Newcomer, wish: Arc<Wish>) -> ListenerKey {
+    pub(super) fn add(
+        &mut self,
+        id: SubscriptionId,
+        who: &Newcomer,
+        wish: Arc<Wish>,
+    ) -> ListenerKey {
         let end = self.audience(&wish).end();
         let member = Member {
             id: id.clone(),
@@ -243,12 +255,32 @@ impl Engine {
     }
 
     /// A subscription goes on under another id.
-    fn rename(&mut self, listener: ListenerKey, id: SubscriptionId, may_reply: bool) {
+    fn rename(
+        &mut self,
+        listener: ListenerKey,
+        id: SubscriptionId,
+        may_reply: bool,
+        out: &mut Vec<Output>,
+    ) {
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
         member.may_reply = may_reply;
         let old = std::mem::replace(&mut member.id, id.clone());
         self.subscriptions.remove(&old);
         self.subscriptions.insert(id, listener);
+        out.push(Output::Forget { subscription_id: old });
+    }
+
+    /// The subscription as it is to be stored.
+    pub(super) fn remember(&self, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        out.push(Output::Remember(Box::new(Subscription {
+            subscription_id: member.id.clone(),
+            principal: member.principal,
+            may_reply: member.may_reply,
+            hears: member.wish.hears.clone(),
+            aaep_version: member.wish.terms.version.clone(),
+            asked: member.wish.asked.clone(),
+        })));
     }
 
     /// The audience of these terms; made, with what the sessions had so far, if there is none.
@@ -282,6 +314,7 @@ impl Engine {
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
+            out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&listener);
             self.free.push(listener);
         }

@@ -12,7 +12,7 @@ use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, S
 use crate::ask::question;
 use crate::audience::{Entry, SessionKey};
 use crate::clock::Now;
-use crate::io::{AgentKey, Output, Refusal};
+use crate::io::{AgentKey, Author, Output, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 
 impl Engine {
@@ -58,21 +58,11 @@ impl Engine {
             Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
             Ok((session, admitted)) => {
                 out.push(Output::Published { agent, event_id });
-                self.notice(now, session, &event);
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.take_note(&event, now.unix_us);
+                }
                 self.take_in(now, session, event, &admitted, out);
             }
-        }
-    }
-
-    /// Notices who speaks in a session and how its clock goes, for events of the engine's own.
-    fn notice(&mut self, now: Now, key: SessionKey, event: &Event) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
-        let producer = &event.envelope.producer;
-        session.clock_ahead_us = event.envelope.timestamp.unix_us() - now.unix_us;
-        if session.producers.len() < crate::order::MAX_PRODUCERS
-            || session.producers.contains_key(&producer.agent_id)
-        {
-            session.producers.insert(producer.agent_id.clone(), producer.clone());
         }
     }
 
@@ -127,21 +117,7 @@ impl Engine {
         let key = self.next_session;
         self.next_session += 1;
         self.session_keys.insert(id.clone(), key);
-        self.sessions.insert(
-            key,
-            Session {
-                id: id.clone(),
-                agent,
-                order,
-                history: std::collections::VecDeque::new(),
-                next_number: 0,
-                last_us: i64::MIN,
-                announced: std::collections::BTreeMap::new(),
-                spoken: std::collections::BTreeMap::new(),
-                clock_ahead_us: 0,
-                producers: std::collections::BTreeMap::new(),
-            },
-        );
+        self.sessions.insert(key, Session { order, ..Session::new(id.clone(), agent) });
         Ok((key, admitted))
     }
 
@@ -213,7 +189,7 @@ impl Engine {
         let event = Arc::new(event);
         match asked {
             Some(token) => self.ask(now, session, &event, &token, out),
-            None => self.append(now, session, event, is_urgent, out),
+            None => self.append(now, session, event, (Author::Agent, is_urgent), out),
         }
     }
 
@@ -223,33 +199,50 @@ impl Engine {
         now: Now,
         key: SessionKey,
         event: Arc<Event>,
-        is_urgent: bool,
+        (author, is_urgent): (Author, bool),
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(entry) = self.file_event(key, event, is_urgent) else { return };
+        out.push(Output::Record(Record {
+            agent: entry.agent,
+            event: Arc::clone(&entry.event),
+            is_urgent,
+            author,
+            unix_us: now.unix_us,
+        }));
+        self.deliver(now, &entry, out);
+        if matches!(entry.event.payload, Payload::SessionStarted(_)) {
+            self.tell_owed_gaps(now, key, out);
+        }
+    }
+
+    /// Appends an event to the history of its session.
+    pub(super) fn file_event(
+        &mut self,
+        key: SessionKey,
+        event: Arc<Event>,
+        is_urgent: bool,
+    ) -> Option<Entry> {
+        let session = self.sessions.get_mut(&key)?;
         session.last_us = session.last_us.max(event.envelope.timestamp.unix_us());
         let entry = Entry {
             order: self.next_order,
             session: key,
             agent: session.agent,
-            event: Arc::clone(&event),
+            event,
             sequence_number: session.next_number,
             is_urgent,
         };
         self.next_order += 1;
         session.next_number += 1;
-        self.event_ids.insert(event.envelope.event_id.clone(), key);
+        self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
         session.history.push_back(entry.clone());
         if session.history.len() > MAX_SESSION_EVENTS
             && let Some(old) = session.history.pop_front()
         {
             self.event_ids.remove(&old.event.envelope.event_id);
         }
-        out.push(Output::Record { event });
-        self.deliver(now, &entry, out);
-        if matches!(entry.event.payload, Payload::SessionStarted(_)) {
-            self.tell_owed_gaps(now, key, out);
-        }
+        Some(entry)
     }
 
     /// An envelope for an event that the engine makes itself.
@@ -300,7 +293,7 @@ impl Engine {
         let mut envelope = self.own_envelope(now, key, like);
         envelope.urgency = Some(Urgency::Background);
         let change = state_changed(from, state::AWAITING_INPUT, None);
-        self.append(now, key, Arc::new(Event::new(envelope, change)), false, out);
+        self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, false), out);
     }
 
     /// The engine may have told listeners of a state that the agent does not know of; then the
@@ -339,7 +332,13 @@ impl Engine {
                 other: Object::new(),
             };
             let envelope = self.envelope_of(now, key, like, &tool.agent_id);
-            self.append(now, key, Arc::new(Event::new(envelope, completed)), false, out);
+            self.append(
+                now,
+                key,
+                Arc::new(Event::new(envelope, completed)),
+                (Author::Hub, false),
+                out,
+            );
         }
         for output in &left.outputs {
             let last = OutputStreaming {
@@ -353,7 +352,7 @@ impl Engine {
                 other: Object::new(),
             };
             let envelope = self.envelope_of(now, key, like, &output.agent_id);
-            self.append(now, key, Arc::new(Event::new(envelope, last)), false, out);
+            self.append(now, key, Arc::new(Event::new(envelope, last)), (Author::Hub, false), out);
         }
     }
 

@@ -83,6 +83,15 @@ impl Then {
     }
 }
 
+/// What is known of the order in which a listener was sent things that are not remembered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    /// From this place among all events on, everything that overtook something is remembered.
+    pub(crate) from: u64,
+    /// Before it, only what is urgent may have overtaken something.
+    pub(crate) in_order: bool,
+}
+
 impl Cursor {
     /// Remembers that an event was sent, for [`Cursor::resume`], unless its id says everything.
     pub(super) fn remember(&mut self, id: &EventId, audience: &Audience) {
@@ -119,12 +128,12 @@ impl Cursor {
     }
 
     /// Goes back to right after the event that the listener got last. Gives the questions that were
-    /// asked late since then, which may be lost; none at all if it is not known where that was. What it was sent before `known_from` among all events is not known.
+    /// asked late since then, which may be lost; none at all if it is not known where that was.
     pub(crate) fn resume(
         &mut self,
         last: &EventId,
         audience: &Audience,
-        known_from: u64,
+        known: Known,
         told_at: impl FnMut(&TextKey, u64) -> u64,
     ) -> Option<Vec<EventId>> {
         let sent = self.memory.as_ref().map(|memory| &memory.sent);
@@ -142,8 +151,9 @@ impl Cursor {
         }
         // What was sent out of order before stays remembered: it may be the next to be named.
         let at = audience.position_of(last)?;
-        let order = audience.unit(at)?.order;
-        if order < known_from || order < self.doubtful_before() {
+        let unit = audience.unit(at)?;
+        let may_have_overtaken = !known.in_order || unit.is_urgent;
+        if (unit.order < known.from && may_have_overtaken) || unit.order < self.doubtful_before() {
             return None;
         }
         (self.at, self.urgent_at) = (at + 1, at + 1);
@@ -174,11 +184,12 @@ impl Cursor {
 
     /// Continues under other terms: where the listener was with one audience, it is with another.
     /// Nothing is lost or repeated, not even a half-told sentence, and not even if it turns out later
-    /// that some of what was sent before did not arrive. None if the new log does not reach back.
+    /// that some of what was sent before did not arrive. What it was sent before `known_from` is not
+    /// known; `end` is the place of the next event among all. None if the new log does not reach back.
     pub(crate) fn carry_over(
         &self,
         (old, new): (&Audience, &Audience),
-        end: u64,
+        (known_from, end): (u64, u64),
         told_at: impl FnMut(&TextKey, u64) -> u64,
     ) -> Option<Self> {
         if self.fell_behind(old) {
@@ -189,7 +200,7 @@ impl Cursor {
         // The ids of what was sent in order mean nothing to the new audience.
         let mut sent = Vec::new();
         for at in self.at.saturating_sub(REMEMBERED as u64 / 2)..self.at {
-            let known = |unit: &&Unit| unit.order >= self.doubtful_before();
+            let known = |unit: &&Unit| unit.order >= self.doubtful_before().max(known_from);
             let Some(unit) = old.unit(at).filter(known) else { continue };
             let then = before(&Then::InLog(at + 1, at + 1, Rest::default()));
             let is_new = |id: &EventId| !self.remembers(id);

@@ -17,7 +17,9 @@ use aaep::{
     SubscriptionId, Uri, Version,
 };
 use aaep_engine::terms::{Door, Offer};
-use aaep_engine::{Config, Engine, Hears, Input, ListenerKey, Now, Output, Resume};
+use aaep_engine::{
+    Audit, Config, Engine, Hears, Input, ListenerKey, Now, Output, Recovered, Resume, Subscription,
+};
 use serde_json::{Value as Json, json};
 
 pub(crate) use telling::*;
@@ -35,6 +37,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) now: Now,
     heard: BTreeMap<ListenerKey, Vec<Heard>>,
+    /// What the engine said is to be stored.
+    pub(crate) stored: Recovered,
 }
 
 /// A subscription that was granted.
@@ -188,7 +192,21 @@ impl World {
 
     pub(crate) fn with(config: Config) -> Self {
         let now = Now { monotonic_us: SECOND, unix_us: START_UNIX_US };
-        World { engine: Engine::new(config), now, heard: BTreeMap::new() }
+        let (heard, stored) = (BTreeMap::new(), Recovered::default());
+        World { engine: Engine::new(config), now, heard, stored }
+    }
+
+    /// The engine is killed, and another one goes on so many seconds later.
+    pub(crate) fn restart(&mut self, seconds: u64) -> Vec<Output> {
+        self.jump_us(seconds * SECOND);
+        // Another machine time: what counts is the clock on the wall.
+        self.now.monotonic_us = SECOND;
+        let config = Config::new(offer(), [8; 32]);
+        let (engine, outputs) = Engine::recover(config, self.now, self.stored.clone());
+        self.engine = engine;
+        self.heard.clear();
+        self.take_in(&outputs);
+        outputs
     }
 
     /// A world in which the session runs already.
@@ -200,19 +218,39 @@ impl World {
 
     pub(crate) fn handle(&mut self, input: Input) -> Vec<Output> {
         let outputs = self.engine.handle(self.now, input);
-        for output in &outputs {
-            if let Output::Deliver { frame, to } = output {
-                let heard = self.read(&frame.json, frame.is_critical);
-                assert_eq!(heard.id(), &frame.event_id);
-                for listener in to {
-                    self.heard.entry(*listener).or_default().push(heard.clone());
-                }
-            }
-        }
+        self.take_in(&outputs);
         if let Some(deadline_us) = self.engine.deadline() {
             assert!(deadline_us > self.now.monotonic_us, "the deadline is not ahead");
         }
         outputs
+    }
+
+    fn take_in(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Deliver { frame, to } => {
+                    let heard = self.read(&frame.json, frame.is_critical);
+                    assert_eq!(heard.id(), &frame.event_id);
+                    for listener in to {
+                        self.heard.entry(*listener).or_default().push(heard.clone());
+                    }
+                }
+                Output::Record(record) => self.stored.records.push(record.clone()),
+                Output::Time(time) => self.stored.times.push(time.clone()),
+                Output::Remember(it) => {
+                    let is_other = |old: &Subscription| old.subscription_id != it.subscription_id;
+                    self.stored.subscriptions.retain(is_other);
+                    self.stored.subscriptions.push((**it).clone());
+                }
+                Output::Forget { subscription_id } => {
+                    self.stored.subscriptions.retain(|it| it.subscription_id != *subscription_id);
+                }
+                Output::Audit(Audit::Settled { reply_token, .. }) => {
+                    self.stored.used_tokens.push(reply_token.clone());
+                }
+                _ => {}
+            }
+        }
     }
 
     fn read(&self, json: &[u8], is_critical: bool) -> Heard {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::extension::DecidedBy;
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{AgentKey, Input, Output, Resolution};
+use aaep_engine::{AgentKey, Input, Output, Record, Resolution};
 
 use super::{Invariant, Moment};
 use crate::hub::GRACE_US;
@@ -45,7 +45,7 @@ impl Invariant for OneOutcome {
         let mut replied = 0;
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     let Some(token) = token_of(&event.payload) else { continue };
                     let Input::Publish { agent, .. } = step.input else {
                         return Err(format!("{token} was asked by nobody."));
@@ -108,7 +108,7 @@ impl Invariant for Consent {
         }
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
                     if let Some(question) = Question::of(event, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
@@ -195,6 +195,9 @@ fn can_answer(subscription: &Subscription, is_confirmation: bool) -> bool {
 #[derive(Default)]
 pub struct Patience {
     open: BTreeMap<ReplyToken, Question>,
+    /// After the hub was killed, everyone may be on their way back until then.
+    is_restarted: bool,
+    patient_until_us: u64,
 }
 
 impl Invariant for Patience {
@@ -208,7 +211,11 @@ impl Invariant for Patience {
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        self.is_restarted |= matches!(moment, Moment::Restarted);
         let Moment::Handled(step) = moment else { return Ok(()) };
+        if std::mem::take(&mut self.is_restarted) {
+            self.patient_until_us = step.now.monotonic_us + GRACE_US;
+        }
         let now_us = step.now.monotonic_us;
         let is_waited_for = |at: usize, is_confirmation: bool, presence: Presence| {
             can_answer(&truth.subscriptions[at], is_confirmation)
@@ -220,7 +227,7 @@ impl Invariant for Patience {
         };
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
                     if let Some(question) = Question::of(event, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
@@ -257,7 +264,7 @@ impl Invariant for Patience {
             let has_someone = truth.by_key.values().any(|at| {
                 is_waited_for(*at, question.is_confirmation, truth.subscriptions[*at].presence)
             });
-            if !has_someone {
+            if !has_someone && now_us >= self.patient_until_us {
                 return Err(format!("{} is open and nobody can answer it.", question.token));
             }
         }
@@ -297,7 +304,7 @@ impl Invariant for Addressed {
         }
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     if let Some(question) = Question::of(event, truth, 0) {
                         self.open.insert(question.token.clone(), question);
                     }

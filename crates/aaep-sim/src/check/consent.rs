@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep::extension::{Delivery, stated_digest};
 use aaep::{Payload, ReplyToken, SessionId, ToolName};
-use aaep_engine::{Output, Resolution};
+use aaep_engine::{Output, Record, Resolution};
 
 use super::asks::token_in;
 use super::{Invariant, Moment};
@@ -34,7 +34,7 @@ impl Invariant for ExactAction {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     let session = &event.envelope.session_id;
                     if let Some(token) = token_in(&event.payload)
                         && let Some(said) = Delivery::of(event)

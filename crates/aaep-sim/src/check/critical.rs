@@ -137,7 +137,7 @@ impl Invariant for Arrival {
                     owed.retain(|event| !tells(event, sent));
                 }
             }
-            Moment::Lost(_) => {}
+            Moment::Lost(_) | Moment::Restarted => {}
             Moment::Finished => {
                 for (at, owed) in &self.owed {
                     let subscription = &truth.subscriptions[*at];

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::{CoreType, EventId, Payload, ReplyToken, SessionId};
-use aaep_engine::{Input, Output, Refusal, Resolution};
+use aaep_engine::{Input, Output, Record, Refusal, Resolution};
 
 use super::asks::token_in;
 use super::{Invariant, Moment};
@@ -29,7 +29,7 @@ impl Invariant for ToolAfterAnswer {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     let session = &event.envelope.session_id;
                     if let Some(token) = token_in(&event.payload) {
                         self.asked_in.insert(token.clone(), session.clone());

@@ -30,7 +30,7 @@ impl Invariant for Once {
     }
 
     fn meaning(&self) -> &'static str {
-        "No event arrives twice, but for questions after a gap or under other terms."
+        "No event arrives twice, but for questions after a gap, under other terms or after a kill."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
@@ -51,6 +51,12 @@ impl Invariant for Once {
                     if let Some(arrived) = self.arrived.get_mut(&at) {
                         arrived.retain(|_, is_question| !*is_question);
                     }
+                }
+            }
+            Moment::Restarted => {
+                // Whether it had arrived is not stored.
+                for arrived in self.arrived.values_mut() {
+                    arrived.retain(|_, is_question| !*is_question);
                 }
             }
             Moment::Arrived(sent) => {
@@ -251,7 +257,7 @@ impl Invariant for Nothing {
                     owed.retain(|event| event.envelope.event_id != sent.frame.event_id);
                 }
             }
-            Moment::Lost(_) => {}
+            Moment::Lost(_) | Moment::Restarted => {}
             Moment::Finished => {
                 for (at, owed) in &self.owed {
                     let subscription = &truth.subscriptions[*at];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{Payload, Prefix};
-use aaep_engine::{Input, Now, Output};
+use aaep_engine::{Input, Now, Output, Record};
 use serde_json::json;
 
 use super::Hand;
@@ -48,7 +48,7 @@ pub(super) struct OtherArguments;
 impl Hand for OtherArguments {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
-            let Output::Record { event } = output else { continue };
+            let Output::Record(Record { event, .. }) = output else { continue };
             let Payload::ToolInvoked(_) = &event.payload else { continue };
             let mut changed = (**event).clone();
             if let Some(data) = changed.extensions.as_mut().and_then(|it| it.0.get_mut(&ours())) {

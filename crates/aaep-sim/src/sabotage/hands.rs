@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Message, Mode, Payload};
-use aaep_engine::{Frame, Input, ListenerKey, Now, Output, Resolution};
+use aaep_engine::{Author, Frame, Input, ListenerKey, Now, Output, Record, Resolution};
 use serde_json::Value;
 
 use super::Hand;
@@ -288,7 +288,7 @@ pub(super) struct ForgetAccept;
 impl Hand for ForgetAccept {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter_mut() {
-            if let Output::Record { event } = output
+            if let Output::Record(Record { event, .. }) = output
                 && let Payload::ToolInvoked(tool) = &event.payload
             {
                 let mut changed = (**event).clone();
@@ -340,7 +340,13 @@ impl Hand for TakeRefused {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
         if let (Input::Publish { event, .. }, true) = (input, is_refused) {
-            outputs.push(Output::Record { event: Arc::new((**event).clone()) });
+            outputs.push(Output::Record(Record {
+                agent: 0,
+                event: Arc::new((**event).clone()),
+                is_urgent: false,
+                author: Author::Agent,
+                unix_us: 0,
+            }));
         }
     }
 }

@@ -19,7 +19,7 @@ struct Read {
 }
 
 impl World {
-    /// The hub handles an input; invariants look at it; everyone gets what is theirs.
+    /// The hub handles an input.
     pub(super) fn feed(&mut self, who: Option<Who>, input: &Input) {
         if self.failure.is_some() {
             return;
@@ -29,13 +29,20 @@ impl World {
         let said = words::input(input, &self.truth, &self.listeners);
         self.tell(&said);
         let outputs = self.hub.handle(now, input.clone());
-        let changed = self.change_presence(input, &outputs);
+        self.take(who, input, &outputs);
+    }
+
+    /// Invariants look at what the hub did; everyone gets what is theirs.
+    pub(super) fn take(&mut self, who: Option<Who>, input: &Input, outputs: &[Output]) {
+        let now = self.now();
+        self.stored.store(outputs);
+        let changed = self.change_presence(input, outputs);
         let mut delivered = Vec::new();
         let mut accepted = Vec::new();
         let mut ended = Vec::new();
         let mut lost = Vec::new();
         let mut readings = BTreeMap::new();
-        for output in &outputs {
+        for output in outputs {
             match output {
                 Output::Deliver { frame, to } => {
                     let read = readings.entry(Arc::as_ptr(frame)).or_insert_with(|| read(frame));
@@ -72,7 +79,7 @@ impl World {
         let step = Step {
             now,
             input,
-            outputs: &outputs,
+            outputs,
             delivered: &delivered,
             changed,
             deadline,
@@ -80,7 +87,7 @@ impl World {
             lost: &lost,
         };
         self.show(&Moment::Handled(&step));
-        self.route(who, input, &outputs, delivered);
+        self.route(who, input, outputs, delivered);
     }
 
     /// Notes whom the input brings or takes away; how it was before.

@@ -118,7 +118,13 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Replied { is_accepted } => {
             format!("  The reply {}.", if *is_accepted { "counts" } else { "does not count" })
         }
-        Output::Published { .. } | Output::Record { .. } | Output::Audit(_) => return None,
+        Output::Published { .. }
+        | Output::Record(_)
+        | Output::Time(_)
+        | Output::Remember(_)
+        | Output::Forget { .. }
+        | Output::Recovered { .. }
+        | Output::Audit(_) => return None,
     })
 }
 

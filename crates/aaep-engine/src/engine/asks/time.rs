@@ -12,7 +12,7 @@ use aaep::{Event, Object, ReplyToken, SubscriptionId, Timestamp};
 use super::super::{Engine, Member, Presence};
 use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
-use crate::io::{Audit, Output, Principal, ReplyRefusal};
+use crate::io::{Audit, Author, Output, Principal, ReplyRefusal};
 use crate::terms::Terms;
 
 /// What a listener wants of the time of a question.
@@ -79,7 +79,15 @@ impl Engine {
         out.push(Output::Audit(wish.audit(token.clone(), principal, checked)));
         if checked.is_ok() {
             self.file(token);
+            self.store_time(now, token, out);
             self.tell_deadline(now, token, out);
+        }
+    }
+
+    /// The time of a question is to be stored.
+    pub(super) fn store_time(&self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+        if let Some(ask) = self.asks.get(token) {
+            out.push(Output::Time(ask.time.record(now, token.clone())));
         }
     }
 
@@ -124,6 +132,7 @@ impl Engine {
             let reply_token = token.clone();
             out.push(Output::Audit(Audit::ClockStarted { reply_token }));
             self.file(token);
+            self.store_time(now, token, out);
             self.tell_deadline(now, token, out);
         }
     }
@@ -140,7 +149,13 @@ impl Engine {
         let (session, like) = (ask.session, ask.event.envelope.clone());
         let update = time_left(left_us, ask.time.is_paused());
         let envelope = self.own_envelope(now, session, &like);
-        self.append(now, session, Arc::new(Event::new(envelope, update)), false, out);
+        self.append(
+            now,
+            session,
+            Arc::new(Event::new(envelope, update)),
+            (Author::Hub, false),
+            out,
+        );
     }
 
     /// Tells until when a question can be answered, after that has changed.
@@ -157,7 +172,7 @@ impl Engine {
         let reply_token = token.clone();
         let deadline = extension::Deadline { reply_token, at, paused, other: Object::new() };
         Delivery { deadline: Some(deadline), ..Delivery::new() }.put_on(&mut event);
-        self.append(now, session, Arc::new(event), false, out);
+        self.append(now, session, Arc::new(event), (Author::Hub, false), out);
     }
 }
 

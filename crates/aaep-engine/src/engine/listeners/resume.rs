@@ -17,7 +17,7 @@ use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::io::{Output, Principal, Resume};
-use crate::member::{Cursor, Place};
+use crate::member::{Cursor, Known, Place};
 
 impl Engine {
     /// A new listener begins with what is going on now, or, if it was here before, after the event
@@ -103,13 +103,10 @@ impl Engine {
         let Engine { audiences, members, sessions, asks, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
-        // A listener with limits was told things out of order; only since it began that is known.
-        let known_from = match member.began {
-            Began::At(order) if member.limits.is_some() => order,
-            _ => 0,
-        };
+        // What overtook what is known only since the subscription began here.
+        let known = Known { from: member.began.known_from(), in_order: member.limits.is_none() };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        let Some(again) = member.cursor.resume(last, audience, known_from, told_at) else {
+        let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
             return false;
         };
         for ask in asks.values_mut().filter(|it| again.contains(&it.event.envelope.event_id)) {
@@ -136,6 +133,7 @@ impl Engine {
                 place
             }
             Began::Where(place) => (**place).clone(),
+            Began::BeforeStop(_) => return false,
         };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
         let Some(cursor) = Cursor::at_place(&place, audience, told_at) else { return false };
@@ -154,13 +152,16 @@ impl Engine {
             return false;
         }
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        if member.cursor.resume(last, audience, 0, told_at).is_some() {
+        let known = Known { from: u64::MAX, in_order: true };
+        if member.cursor.resume(last, audience, known, told_at).is_some() {
             return !member.cursor.fell_behind(audience);
         }
         let session = event_ids.get(last).and_then(|key| sessions.get(key));
         let entry = session.and_then(|session| {
             session.history.iter().find(|entry| entry.event.envelope.event_id == *last)
         });
+        // What is urgent may have overtaken something.
+        let entry = entry.filter(|entry| !entry.is_urgent);
         let place = entry.map(|entry| Place::at(entry.order + 1));
         let cursor = place.and_then(|place| Cursor::at_place(&place, audience, told_at));
         cursor.map(|cursor| member.cursor = cursor).is_some()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep::extension::Delivery;
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{Input, Output, Principal};
+use aaep_engine::{Input, Output, Principal, Record};
 
 use super::can_answer;
 use super::open::{Question, token_of};
@@ -34,7 +34,7 @@ impl Invariant for Maximum {
         let now_us = step.now.monotonic_us;
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     if let Some(token) = token_of(&event.payload) {
                         self.limits.insert(token.clone(), now_us + most_us(step));
                     }
@@ -91,7 +91,7 @@ impl Invariant for MoreTime {
         let mut answers = 0;
         for output in step.outputs {
             match output {
-                Output::Record { event } => {
+                Output::Record(Record { event, .. }) => {
                     if let Some(question) = Question::of(event, truth, step.now.monotonic_us) {
                         self.open.insert(question.token.clone(), question);
                     }

@@ -1,0 +1,195 @@
+//! Going on after a stop: everything that counts is in what was recorded.
+//!
+//! Sessions are played again, so that their order, their consents and their open questions are what
+//! they were. Questions go on with their old deadlines, those that are over by now get their default,
+//! and a token that was used stays used. Subscriptions are there and their listeners away. A
+//! session whose beginning is not there takes no more events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aaep::extension::{DecidedBy, Delivery, Outcome};
+use aaep::handshake::SubscriptionRequest;
+use aaep::{Event, Object, Payload, ReplyToken};
+
+use super::listeners::Newcomer;
+use super::{Began, Config, Engine, Presence, Session, Wish};
+use crate::ask::{Ask, question};
+use crate::audience::{Entry, SessionKey};
+use crate::clock::Now;
+use crate::io::{AskTimeRecord, Author, Output, Record, Resolution, Subscription};
+use crate::order::{Grant, SessionOrder};
+use crate::terms::{self, Door};
+
+/// What was stored.
+#[derive(Debug, Clone, Default)]
+pub struct Recovered {
+    /// The events of all sessions, in the order in which they were recorded. Running sessions have
+    /// to be whole; of ended ones some may be missing.
+    pub records: Vec<Record>,
+    /// The times of questions, the newest of each.
+    pub times: Vec<AskTimeRecord>,
+    /// The tokens of questions that were settled, the newest last, also those of sessions that are
+    /// no longer stored.
+    pub used_tokens: Vec<ReplyToken>,
+    /// The subscriptions.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// A question that was open, as far as it was played again.
+struct OpenAsk {
+    session: SessionKey,
+    entry: Entry,
+}
+
+impl Engine {
+    /// An engine that goes on where another one stopped, and what is to be done about it first.
+    ///
+    /// # Panics
+    /// If the offer names no language: the first one is the primary one.
+    pub fn recover(config: Config, now: Now, recovered: Recovered) -> (Self, Vec<Output>) {
+        let mut engine = Engine::new(config);
+        let mut out = Vec::new();
+        for token in &recovered.used_tokens {
+            engine.use_up(token);
+        }
+        let mut open = BTreeMap::new();
+        for record in recovered.records {
+            engine.play_again(record, &mut open);
+        }
+        engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
+        for subscription in recovered.subscriptions {
+            engine.take_back(now, subscription, &mut out);
+        }
+        for (token, ask) in open {
+            let time = recovered.times.iter().rev().find(|it| it.reply_token == token);
+            engine.ask_again(now, (&token, time), &ask, &mut out);
+        }
+        (engine, out)
+    }
+
+    fn play_again(&mut self, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
+        let Record { agent, event, is_urgent, author, unix_us } = record;
+        let key = self.session_of(agent, &event);
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.take_note(&event, unix_us);
+        let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
+        match (author, &event.payload) {
+            (Author::Hub, Payload::StateChanged(change)) => {
+                session.speak_for(&event.envelope.producer.agent_id, &change.to_state);
+            }
+            // It only closes what the end of the session left open, and the end follows.
+            (Author::Hub, _) => {}
+            (Author::Agent, payload) => {
+                session.order.take_again(&event);
+                if let Payload::StateChanged(change) = payload {
+                    let name = event.envelope.producer.agent_id.clone();
+                    session.spoken.remove(&name);
+                    session.announced.insert(name, change.to_state.clone());
+                }
+            }
+        }
+        let Some(entry) = self.file_event(key, Arc::clone(&event), is_urgent) else { return };
+        if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {
+            open.insert(token.clone(), OpenAsk { session: key, entry });
+        }
+        let said = said.filter(|_| author == Author::Hub);
+        if let Some(resolution) = said.and_then(|said| said.resolution) {
+            self.use_up(&resolution.reply_token);
+            if let Some(ask) = open.remove(&resolution.reply_token)
+                && resolution.outcome == Outcome::Accept
+                && let Some(session) = self.sessions.get_mut(&ask.session)
+            {
+                session.order.accept(Grant::asked_by(&ask.entry.event));
+            }
+        }
+    }
+
+    /// The session of a recorded event; a new one, if this is its first. One whose beginning is no
+    /// longer there takes no more events.
+    fn session_of(&mut self, agent: u64, event: &Event) -> SessionKey {
+        let id = &event.envelope.session_id;
+        if let Some(key) = self.session_keys.get(id) {
+            return *key;
+        }
+        let key = self.next_session;
+        self.next_session += 1;
+        let mut session = Session::new(id.clone(), agent);
+        if !matches!(event.payload, Payload::SessionStarted(_)) {
+            session.order = SessionOrder::already_ended();
+        }
+        self.session_keys.insert(id.clone(), key);
+        self.sessions.insert(key, session);
+        key
+    }
+
+    /// A subscription is there again, with its listener away.
+    fn take_back(&mut self, now: Now, subscription: Subscription, out: &mut Vec<Output>) {
+        let Subscription { subscription_id, principal, may_reply, hears, aaep_version, asked } =
+            subscription;
+        let request = SubscriptionRequest {
+            aaep_version,
+            // Who it was is not stored, and makes no difference to the terms.
+            subscriber_id: "recovered".to_owned(),
+            subscriber_name: None,
+            subscriber_version: None,
+            subscriber_manifest_uri: None,
+            correlation_id: None,
+            capabilities: asked,
+            extensions: None,
+            other: Object::new(),
+        };
+        let id = subscription_id.clone();
+        let active = self.subscriptions.len();
+        match terms::negotiate(&self.config.offer, Door::Open, active, &request, id.clone()) {
+            // What is offered may be other than it was.
+            Err(_) => out.push(Output::Forget { subscription_id }),
+            Ok((_, granted)) => {
+                let wish = self.share(Wish::new(request.capabilities, granted, hears.clone()));
+                let listener = self.add(id, &Newcomer { principal, may_reply, hears }, wish);
+                if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                    member.presence = Presence::Away(now.monotonic_us);
+                    member.began = Began::BeforeStop(self.next_order);
+                }
+                let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
+                self.set_due(listener, end_us);
+                out.push(Output::Recovered { listener, subscription_id });
+            }
+        }
+    }
+
+    /// A question is open again, with its old deadline; if that is not known, it is over. Whoever could
+    /// answer it counts as asked until it had the time to come back (ruling 4).
+    fn ask_again(
+        &mut self,
+        now: Now,
+        (token, time): (&ReplyToken, Option<&AskTimeRecord>),
+        open: &OpenAsk,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get(&open.session) else { return };
+        let is_over = session.order.is_ended();
+        let places = (open.entry.order, open.entry.sequence_number);
+        let event = Arc::clone(&open.entry.event);
+        let mut ask =
+            Ask::new(session.agent, open.session, event, places, (now.monotonic_us, false));
+        let over = AskTimeRecord {
+            reply_token: token.clone(),
+            ends_unix_us: Some(i64::MIN),
+            left_us: None,
+            limit_unix_us: i64::MIN,
+            changes: 0,
+        };
+        ask.time.go_back_to(now, time.unwrap_or(&over));
+        ask.told = self.able(ask.is_confirmation(), ask.agent).collect();
+        ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
+        self.asks_of.entry(open.session).or_default().insert(token.clone());
+        self.asks.insert(token.clone(), ask);
+        self.file(token);
+        if is_over {
+            self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        } else {
+            self.look_for_someone(now, token, out);
+        }
+    }
+}

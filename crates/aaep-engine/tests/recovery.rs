@@ -1,0 +1,175 @@
+//! Going on after a kill: nothing that was recorded is lost, and no answer is given twice.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep::EventId;
+use aaep_engine::order::OrderViolation;
+use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution};
+use serde_json::{Value as Json, json};
+use support::*;
+
+/// The listener of before, as the new engine knows it.
+fn again(listener: &Listener, outputs: &[Output]) -> Listener {
+    let key = outputs.iter().find_map(|output| match output {
+        Output::Recovered { listener: key, subscription_id } if *subscription_id == listener.id => {
+            Some(*key)
+        }
+        _ => None,
+    });
+    Listener { key: key.unwrap_or_else(|| panic!("{outputs:?}")), ..listener.clone() }
+}
+
+fn last_id(heard: &[Heard]) -> Option<EventId> {
+    heard.last().map(|it| it.id().clone())
+}
+
+fn resolution(outputs: &[Output]) -> Option<Resolution> {
+    outputs.iter().find_map(|output| match output {
+        Output::Resolved { resolution, .. } => Some(resolution.clone()),
+        _ => None,
+    })
+}
+
+fn refusal(outputs: &[Output]) -> Option<Refusal> {
+    outputs.iter().find_map(|output| match output {
+        Output::Refused { refusal, .. } => Some(refusal.clone()),
+        _ => None,
+    })
+}
+
+/// Asks as the other tests do, with more time.
+fn asked(more: Json) -> (World, Listener) {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "supports_confirmation_reply": true }));
+    world.say("awaiting.confirmation", confirmation("rpl_1", more));
+    (world, one)
+}
+
+#[test]
+fn a_question_goes_on_with_its_old_deadline() {
+    let (mut world, one) = asked(json!({ "timeout_seconds": 30 }));
+    world.pass_s(10);
+    let outputs = world.restart(5);
+    assert_eq!(resolution(&outputs), None);
+    let one = again(&one, &outputs);
+    world.reconnect(&one, None);
+    assert_eq!(resolution(&world.pass_s(14)), None, "29 seconds have passed");
+    assert_eq!(resolution(&world.pass_s(2)), Some(Resolution::Reject));
+}
+
+#[test]
+fn a_question_whose_time_is_over_by_then_gets_its_default_at_once() {
+    let (mut world, _) = asked(json!({ "timeout_seconds": 30 }));
+    let outputs = world.restart(31);
+    assert_eq!(resolution(&outputs), Some(Resolution::Reject));
+}
+
+#[test]
+fn the_answer_to_a_question_of_before_counts_once() {
+    let (mut world, one) = asked(json!({}));
+    let outputs = world.restart(1);
+    let one = again(&one, &outputs);
+    world.reconnect(&one, None);
+    assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
+    assert_eq!(refusal(&world.say("tool.invoked", irreversible_tool())), None);
+    assert!(!replied(&world.confirm(&one, "rpl_1", "accept")));
+}
+
+#[test]
+fn a_token_that_was_used_stays_used() {
+    let (mut world, one) = asked(json!({}));
+    assert!(replied(&world.confirm(&one, "rpl_1", "reject")));
+    let outputs = world.restart(1);
+    let one = again(&one, &outputs);
+    world.reconnect(&one, None);
+    let outputs = world.confirm(&one, "rpl_1", "accept");
+    assert!(!replied(&outputs));
+    assert_eq!(audited(&outputs), Some(ReplyRefusal::AlreadySettled));
+    let again =
+        world.offer_event(SESSION, "awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert_eq!(refusal(&again), Some(Refusal::TokenUsed));
+}
+
+#[test]
+fn consent_that_was_given_before_lets_its_tool_run_once_after() {
+    let (mut world, one) = asked(json!({}));
+    assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
+    world.restart(1);
+    assert_eq!(refusal(&world.say("tool.invoked", irreversible_tool())), None);
+    let twice = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    assert!(matches!(
+        refusal(&twice),
+        Some(Refusal::Order(OrderViolation::IrreversibleWithoutAccept { .. }))
+    ));
+}
+
+#[test]
+fn a_question_waits_for_those_who_come_back_and_no_longer() {
+    let (mut world, _) = asked(json!({ "timeout_seconds": 300 }));
+    assert_eq!(resolution(&world.restart(1)), None);
+    assert_eq!(resolution(&world.pass_s(9)), None);
+    assert_eq!(resolution(&world.pass_s(2)), Some(Resolution::Reject));
+}
+
+#[test]
+fn a_listener_goes_on_after_what_it_got_last() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "coalesce_boundaries": ["sentence"] }));
+    world.chunk("One. Two. Thr", 0, false);
+    let last = last_id(&world.take(&one));
+    world.disconnect(&one);
+    world.chunk("ee. Four. ", 13, false);
+    let outputs = world.restart(2);
+    let one = again(&one, &outputs);
+    let outputs = world.reconnect(&one, last.as_ref());
+    assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. })));
+    world.chunk("Five.", 23, true);
+    let text: String = world.heard(&one).iter().map(|it| it.text("chunk")).collect();
+    let before = last.is_some();
+    assert!(before && text.ends_with("Four. Five."), "{text}");
+}
+
+#[test]
+fn a_listener_with_a_rate_hears_that_something_may_be_missing() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.change("idle", "thinking");
+    let last = last_id(&world.take(&one));
+    let outputs = world.restart(2);
+    let one = again(&one, &outputs);
+    world.reconnect(&one, last.as_ref());
+    assert!(world.heard(&one).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn a_session_goes_on_and_keeps_its_order() {
+    let mut world = World::started();
+    world.change("idle", "thinking");
+    world.restart(3);
+    let wrong = json!({ "from_state": "planning", "to_state": "deciding" });
+    assert!(refusal(&world.offer_event(SESSION, "state.changed", wrong)).is_some());
+    assert_eq!(refusal(&world.change("thinking", "planning")), None);
+    assert_eq!(refusal(&world.complete(SESSION)), None);
+    let after =
+        world.offer_event(SESSION, "session.completed", json!({ "summary_normal": "Done." }));
+    assert_eq!(refusal(&after), Some(Refusal::Order(OrderViolation::Ended)));
+}
+
+#[test]
+fn a_session_whose_beginning_is_not_there_takes_no_more_events() {
+    let mut world = World::started();
+    world.change("idle", "thinking");
+    world.stored.records.remove(0);
+    world.restart(1);
+    let next = json!({ "from_state": "thinking", "to_state": "planning" });
+    let outputs = world.offer_event(SESSION, "state.changed", next);
+    assert_eq!(refusal(&outputs), Some(Refusal::Order(OrderViolation::Ended)));
+}
+
+#[test]
+fn a_question_whose_time_is_not_stored_is_over() {
+    let (mut world, _) = asked(json!({}));
+    world.stored.times.clear();
+    assert_eq!(resolution(&world.restart(1)), Some(Resolution::Reject));
+}

@@ -1,0 +1,60 @@
+//! A kill of the hub is not seen by agents: their sessions go on.
+
+use std::collections::BTreeMap;
+
+use aaep::{CoreType, SessionId};
+use aaep_engine::order::OrderViolation;
+use aaep_engine::{AgentKey, Input, Output, Record, Refusal};
+
+use super::{Invariant, Moment};
+use crate::truth::Truth;
+
+/// A running session goes on.
+#[derive(Default)]
+pub struct GoesOn {
+    running: BTreeMap<SessionId, AgentKey>,
+}
+
+impl Invariant for GoesOn {
+    fn name(&self) -> &'static str {
+        "a running session goes on"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "As long as it has not ended, a session takes events of its agent, also after a kill."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for output in step.outputs {
+            if let Output::Refused { agent, event_id, refusal } = output
+                && let Input::Publish { event, .. } = step.input
+                && self.running.get(&event.envelope.session_id) == Some(agent)
+                && is_lost(refusal)
+            {
+                return Err(format!("{event_id} of a running session was refused: {refusal:?}."));
+            }
+            let Output::Record(Record { event, agent, .. }) = output else { continue };
+            let session = &event.envelope.session_id;
+            match event.event_type().core() {
+                Some(CoreType::SessionStarted) => {
+                    self.running.insert(session.clone(), *agent);
+                }
+                Some(core) if core.is_terminal() => {
+                    self.running.remove(session);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a refusal says that the session is not known as it was.
+fn is_lost(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotYourSession
+            | Refusal::Order(OrderViolation::Ended | OrderViolation::NotStarted)
+    )
+}

@@ -1,0 +1,113 @@
+//! What a hub stores as it goes, and going on with it after a kill.
+//!
+//! Worlds in which the hub is killed have no clock that jumps: deadlines are stored by the clock of
+//! the machine, so that a jump would move them.
+
+use std::collections::BTreeMap;
+
+use aaep::{ReplyToken, SubscriptionId};
+use aaep_engine::{AskTimeRecord, Audit, Engine, Input, Output, Record, Recovered, Subscription};
+
+use super::World;
+use crate::check::Moment;
+use crate::hub;
+use crate::truth::Presence;
+
+/// What is stored.
+pub(super) struct Stored {
+    seed: u64,
+    max_events_per_second: Option<u64>,
+    /// Whether the hub is killed now and then.
+    pub(super) is_killed: bool,
+    starts: u8,
+    records: Vec<Record>,
+    times: Vec<AskTimeRecord>,
+    used_tokens: Vec<ReplyToken>,
+    subscriptions: BTreeMap<SubscriptionId, Subscription>,
+}
+
+impl Stored {
+    pub(super) fn new(seed: u64, max_events_per_second: Option<u64>, is_killed: bool) -> Self {
+        Stored {
+            seed,
+            max_events_per_second,
+            is_killed,
+            starts: 0,
+            records: Vec::new(),
+            times: Vec::new(),
+            used_tokens: Vec::new(),
+            subscriptions: BTreeMap::new(),
+        }
+    }
+
+    /// Stores what the hub says is to be stored.
+    pub(super) fn store(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Record(record) => self.records.push(record.clone()),
+                Output::Time(time) => self.times.push(time.clone()),
+                Output::Remember(it) => {
+                    self.subscriptions.insert(it.subscription_id.clone(), (**it).clone());
+                }
+                Output::Forget { subscription_id } => {
+                    self.subscriptions.remove(subscription_id);
+                }
+                Output::Audit(Audit::Settled { reply_token, .. }) => {
+                    self.used_tokens.push(reply_token.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl World {
+    /// The hub is killed, and starts again a while later.
+    pub(super) fn kill(&mut self) {
+        self.tell("The hub is killed.");
+        for listener in &mut self.listeners {
+            listener.lose_connection();
+            listener.is_pending = false;
+        }
+        // Long enough that no second has events of both lives.
+        self.now_us += self.rng.between(1_100_000, 6_000_000);
+        let stored = &mut self.stored;
+        stored.starts += 1;
+        let config = hub::config(stored.seed, stored.starts, stored.max_events_per_second);
+        let recovered = Recovered {
+            records: stored.records.clone(),
+            times: stored.times.clone(),
+            used_tokens: stored.used_tokens.clone(),
+            subscriptions: stored.subscriptions.values().cloned().collect(),
+        };
+        let (engine, outputs) = Engine::recover(config, self.now(), recovered);
+        self.hub.restart(engine);
+        self.show(&Moment::Restarted);
+        self.find_again(&outputs);
+        self.tell("The hub is there again.");
+        self.take(None, &Input::Tick, &outputs);
+    }
+
+    /// Which subscriptions are still there, and under which number.
+    fn find_again(&mut self, outputs: &[Output]) {
+        let before: Vec<usize> = std::mem::take(&mut self.truth.by_key).into_values().collect();
+        for at in before {
+            let now_us = self.now_us;
+            let it = &mut self.truth.subscriptions[at];
+            it.presence = Presence::Gone;
+            // Which terms an event came under is not stored.
+            it.is_excused |= it.changed_terms;
+            let key = outputs.iter().find_map(|output| match output {
+                Output::Recovered { listener, subscription_id } if *subscription_id == it.id => {
+                    Some(*listener)
+                }
+                _ => None,
+            });
+            if let Some(key) = key {
+                it.key = key;
+                it.presence = Presence::Away(now_us);
+                self.truth.by_key.insert(key, at);
+            }
+        }
+    }
+}
