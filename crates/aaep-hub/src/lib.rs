@@ -1,0 +1,1 @@
+//! A producer endpoint, embedded in a Rust program or run as a daemon.
