@@ -1,3 +1,10 @@
 //! The wires of AAEP: framing, sockets and who is there.
 //!
 //! It knows frames and identity, never what an event means, and does not depend on the engine.
+
+pub mod chunk;
+pub mod packet;
+pub mod sse;
+pub mod websocket;
+
+pub use packet::{Packet, Protocol};
