@@ -5,6 +5,8 @@
 pub mod chunk;
 pub mod packet;
 pub mod sse;
+pub mod steal;
 pub mod websocket;
+pub mod wire;
 
 pub use packet::{Packet, Protocol};
