@@ -91,7 +91,9 @@ where
     if let Some(done) = ended {
         return done.map(|()| End::Done).map_err(ServeError::Http);
     }
-    let Some((parts, (sender, framing))) = connection.into_parts().zip(plot.lock().take()) else {
+    // Before the connection is taken apart, because that drops the body, which sends waiting people home.
+    let waiting = plot.lock().take();
+    let Some(((sender, framing), parts)) = waiting.zip(connection.into_parts()) else {
         // Nobody waits any more: the socket closes here.
         return Ok(End::Done);
     };
