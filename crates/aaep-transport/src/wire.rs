@@ -95,6 +95,7 @@ pub enum Command {
         read_ahead: Vec<u8>,
     },
     /// A listener hears on this connection from now on. It leaves any other; any other leaves it.
+    /// In one batch with [`Command::Add`], nothing that the client does comes between.
     Attach {
         /// The connection.
         connection: ConnectionKey,

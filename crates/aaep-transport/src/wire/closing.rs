@@ -128,8 +128,11 @@ impl EventLoop {
         self.by_key.remove(&connection.key);
         connection.stream.deregister(self.poll.registry());
         let why = if was_open { Some(why) } else { connection.untold };
+        let key = connection.key;
+        // Closed before it is told, so that whoever hears it finds nothing left.
+        drop(connection);
         if let Some(why) = why {
-            self.report(Report::Gone { connection: connection.key, listener, why });
+            self.report(Report::Gone { connection: key, listener, why });
         }
     }
 

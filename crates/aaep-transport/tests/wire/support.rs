@@ -65,8 +65,12 @@ impl Rig {
     /// A client over TCP, with a listener attached.
     pub(crate) fn connect(&self, protocol: Protocol, listener: u32) -> (ConnectionKey, TcpStream) {
         let (client, server) = tcp_pair();
-        let connection = self.add(Socket::Tcp(server), protocol);
-        self.tell(vec![Command::Attach { connection, listener }]);
+        let (connection, socket) = (self.handle().new_key(), Socket::Tcp(server));
+        // Together, so that nothing the client does comes between them.
+        self.tell(vec![
+            Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
+            Command::Attach { connection, listener },
+        ]);
         (connection, client)
     }
 
