@@ -53,10 +53,6 @@ impl Backlog {
         if self.first.is_none() {
             self.first = Some(item);
         } else {
-            if self.rest.capacity() == 0 {
-                // A burst grows to about this; growing there step by step costs more than the writing.
-                self.rest.reserve(MAX_SLICES / 2);
-            }
             self.rest.push_back(item);
         }
     }
