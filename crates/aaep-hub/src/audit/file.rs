@@ -216,3 +216,11 @@ fn aside(folder: &Path, name: &str) -> PathBuf {
 fn tail(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}-tail.jsonl"))
 }
+
+#[cfg(test)]
+impl AuditFile {
+    /// Any file, from its beginning.
+    pub(crate) fn on(file: File) -> Self {
+        AuditFile { file, end: 0, is_torn: false }
+    }
+}

@@ -211,3 +211,12 @@ fn hash_of(line: &[u8]) -> Option<Hash> {
     }
     Some(Hash(hash))
 }
+
+#[cfg(test)]
+impl Log {
+    /// From now on the file has no room.
+    pub(super) fn write_to_full_device(&mut self) {
+        let device = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        self.file = Some(AuditFile::on(device.expect("Linux has it")));
+    }
+}
