@@ -72,6 +72,22 @@ impl AuditFile {
     }
 }
 
+/// Looks whether the file could be taken on, and changes nothing.
+pub(crate) fn look(
+    path: &Path,
+    safe: Safe,
+    waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
+) -> Result<(), AdoptError> {
+    match File::open(path) {
+        Ok(file) => compare(&file, safe, waiting).map(|_| ()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && safe.bytes == 0 => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Broken { line: 1, why: Why::Gone }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Takes the file on: verifies its end, holds what follows the safe part against the lines that the
 /// store still has, cuts what a crash tore, and appends what is missing.
 pub(crate) fn adopt(
@@ -80,40 +96,48 @@ pub(crate) fn adopt(
     waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
 ) -> Result<AuditFile, AdoptError> {
     let file = create_file(path)?;
-    verify_safe_part(&file, safe)?;
-    let mut rest = BufReader::new(&file);
-    rest.seek(SeekFrom::Start(safe.bytes))?;
-    let mut end = safe.bytes;
-    let mut line = safe.seq + 2 - safe.first_seq;
-    let mut missing = waiting.map(|it| it.map_err(AdoptError::Fault));
-    let mut first_missing = None;
-    for expected in missing.by_ref() {
-        let expected = expected?;
-        let mut found = Vec::with_capacity(expected.len());
-        rest.by_ref().take(expected.len() as u64).read_to_end(&mut found)?;
-        if found == expected {
-            end += expected.len() as u64;
-            line += 1;
-            continue;
-        }
-        if !is_torn(&expected, &found) || !is_all_zero(&mut rest)? {
-            return Err(Broken { line, why: Why::Foreign }.into());
-        }
-        first_missing = Some(expected);
-        break;
-    }
-    if first_missing.is_none() && !is_all_zero(&mut rest)? {
-        return Err(Broken { line, why: Why::Foreign }.into());
-    }
-    drop(rest);
+    let (end, missing) = compare(&file, safe, waiting)?;
     let is_torn = file.metadata()?.len() > end;
     let mut adopted = AuditFile { file, end, is_torn };
     adopted.append(b"")?;
-    for lines in first_missing.map(Ok).into_iter().chain(missing) {
-        adopted.append(&lines?)?;
+    for line in missing {
+        adopted.append(&line.map_err(AdoptError::Fault)?)?;
     }
     adopted.sync()?;
     Ok(adopted)
+}
+
+/// Compares the file with what the store knows. Gives where its last whole line ends, and the lines
+/// that are missing from there on.
+fn compare<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
+    file: &File,
+    safe: Safe,
+    mut waiting: Waiting,
+) -> Result<(u64, impl Iterator<Item = Result<Vec<u8>, Fault>> + use<Waiting>), AdoptError> {
+    verify_safe_part(file, safe)?;
+    let mut rest = BufReader::new(file);
+    rest.seek(SeekFrom::Start(safe.bytes))?;
+    let mut end = safe.bytes;
+    let mut line = safe.seq + 2 - safe.first_seq;
+    let mut first_missing = None;
+    for expected in waiting.by_ref() {
+        let expected = expected.map_err(AdoptError::Fault)?;
+        let mut found = Vec::with_capacity(expected.len());
+        rest.by_ref().take(expected.len() as u64).read_to_end(&mut found)?;
+        if found != expected {
+            if !is_torn(&expected, &found) {
+                return Err(Broken { line, why: Why::Foreign }.into());
+            }
+            first_missing = Some(Ok(expected));
+            break;
+        }
+        end += expected.len() as u64;
+        line += 1;
+    }
+    if !is_all_zero(&mut rest)? {
+        return Err(Broken { line, why: Why::Foreign }.into());
+    }
+    Ok((end, first_missing.into_iter().chain(waiting)))
 }
 
 /// Verifies the end of what was safely written, which must be there as it was.

@@ -116,10 +116,13 @@ impl Shared {
     }
 }
 
+/// How every database is opened: with little memory.
+pub(crate) fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
 fn open(opener: &Opener) -> Result<Database, Fault> {
-    guarded(|| {
-        let mut builder = Database::builder();
-        builder.set_cache_size(CACHE_BYTES);
-        Ok(opener(&builder)?)
-    })
+    guarded(|| Ok(opener(&builder())?))
 }

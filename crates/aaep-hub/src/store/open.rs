@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::backends::{FileBackend, InMemoryBackend};
-use redb::{ReadTransaction, TableError};
+use redb::{DatabaseError, ReadTransaction, ReadableDatabase, TableError};
 
-use crate::audit::{AdoptError, AuditFile, Broken, Entry, Head, LOG_BROKEN, adopt, set_aside};
-use crate::store::database::{Opener, Shared};
+use crate::audit::{
+    AdoptError, AuditFile, Broken, Entry, Head, LOG_BROKEN, adopt, look, set_aside,
+};
+use crate::store::database::{Opener, Shared, builder};
 use crate::store::error::{CommitError, OpenError};
-use crate::store::fault::Fault;
+use crate::store::fault::{Fault, guarded};
 use crate::store::folder::{AUDIT, DATABASE, Folder, create_file, io_error};
 use crate::store::log::{self, Log};
 use crate::store::recover::{Recovered, counters, recover};
@@ -54,30 +56,33 @@ pub(super) fn open_on(
     let path = folder.join(DATABASE);
     create_file(&path).map_err(|error| io_error(folder, &path, &error))?;
     let failed = |fault| open_error(folder, fault);
+    let audit_path = Arc::new(folder.join(AUDIT));
+    let looked = look_first(folder, &audit_path)?;
+    let refused = |broken| OpenError::AuditBroken { path: audit_path.to_path_buf(), broken };
+    if let Some(Found { broken: Some(broken), .. }) = &looked
+        && !options.begin_new_audit_log
+    {
+        return Err(refused(broken.clone()));
+    }
     let shared = Arc::new(Shared::open(opener).map_err(failed)?);
     check_format(&shared, folder)?;
-    let (recovered, commits) = shared
-        .read(|transaction| {
-            Ok((recover(transaction)?, counters(&transaction.open_table(META)?)?.commits))
-        })
-        .map_err(failed)?;
-    let audit_path = Arc::new(folder.join(AUDIT));
-    let log = open_log(&shared, &audit_path).map_err(failed)?;
-    let (log, broken) = match log {
+    let found = match looked {
+        Some(found) => found,
+        None => shared.read(|it| found_in(it, &audit_path)).map_err(failed)?,
+    };
+    let (log, broken) = match open_log(&shared, &audit_path).map_err(failed)? {
         Ok(log) => (log, None),
         Err(broken) if options.begin_new_audit_log => {
             let head = shared.read(log::head).map_err(failed)?;
             (Log::new(head, Safe::NOTHING, None), Some(broken))
         }
-        Err(broken) => {
-            return Err(OpenError::AuditBroken { path: audit_path.to_path_buf(), broken });
-        }
+        Err(broken) => return Err(refused(broken)),
     };
     let mut store = Store {
         shared,
         log,
         retention: options.retention,
-        commits,
+        commits: found.commits,
         audit_path: Some(Arc::clone(&audit_path)),
         _lock: Some(lock),
     };
@@ -85,7 +90,7 @@ pub(super) fn open_on(
         begin_new_log(&mut store, &audit_path, &broken).map_err(failed)?;
     }
     store.sync_audit().map_err(|error| failed(Fault::Refused(error)))?;
-    Ok((store, recovered))
+    Ok((store, found.recovered))
 }
 
 /// A store without a folder.
@@ -115,6 +120,52 @@ fn open_file(path: &Path) -> Result<File, redb::DatabaseError> {
     // Made beforehand. If it is gone meanwhile, a new one would be an empty store.
     let file = fs::OpenOptions::new().read(true).write(true).open(path);
     file.map_err(|error| redb::StorageError::Io(error).into())
+}
+
+/// What a look at the store gives.
+struct Found {
+    recovered: Recovered,
+    commits: u64,
+    /// How the audit file is broken, if it is.
+    broken: Option<Broken>,
+}
+
+/// Reads all that is needed without writing a byte, so that a damaged store stays as it is. None for
+/// a new store, and for one that a crash left: there redb checks every page before it writes.
+fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenError> {
+    let path = folder.join(DATABASE);
+    if fs::metadata(&path).map_err(|error| io_error(folder, &path, &error))?.len() == 0 {
+        return Ok(None);
+    }
+    let looked = guarded(|| {
+        let database = match builder().open_read_only(&path) {
+            Ok(database) => database,
+            Err(DatabaseError::RepairAborted) => return Ok(Ok(None)),
+            Err(error) => return Err(error.into()),
+        };
+        let transaction = database.begin_read()?;
+        match format(&transaction)? {
+            Some(FORMAT) => Ok(Ok(Some(found_in(&transaction, audit_path)?))),
+            Some(found) => Ok(Err(found)),
+            None => Ok(Ok(None)),
+        }
+    });
+    looked.map_err(|fault| open_error(folder, fault))?.map_err(|found| OpenError::FutureFormat {
+        path,
+        found,
+        known: FORMAT,
+    })
+}
+
+fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, Fault> {
+    let looked = look(audit_path, log::safe(transaction)?, waiting(transaction)?);
+    let broken = match looked {
+        Ok(()) => None,
+        Err(AdoptError::Broken(broken)) => Some(broken),
+        Err(AdoptError::Fault(fault)) => return Err(fault),
+    };
+    let commits = counters(&transaction.open_table(META)?)?.commits;
+    Ok(Found { recovered: recover(transaction)?, commits, broken })
 }
 
 /// Makes the tables of a new store, and refuses formats of the future.
