@@ -197,6 +197,34 @@ fn a_disk_that_is_really_full() {
     }
 }
 
+/// Four hundred megabytes of ended sessions, of which few come back.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "writes half a gigabyte; run it alone"]
+fn a_large_store_takes_little_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = Store::open(folder.path(), Retention::default()).expect("opened");
+    for session in 0..100 {
+        let orders = session * 4000..(session + 1) * 4000;
+        let mut changes: Vec<Change> = orders.map(|order| event(order, session, 1000)).collect();
+        let session_id = SessionId::parse(&format!("sess_{session}")).expect("digits");
+        changes.push(Change::SessionEnded { session_id, unix_us: 1 });
+        store.commit(&changes).expect("stored");
+    }
+    drop(store);
+    let size = fs::metadata(folder.path().join("store.redb")).expect("a file").len();
+    assert!(size > 400_000_000, "{size} bytes are not large");
+    let (store, recovered) = Store::open(folder.path(), Retention::default()).expect("opened");
+    assert!(!recovered.events.is_empty() && recovered.events.len() < 100_000);
+    drop(store);
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).expect("Linux has it");
+    let kilobytes: u64 =
+        peak.split_whitespace().nth(1).expect("a number").parse().expect("a number");
+    assert!(kilobytes < 200_000, "{peak} for a file of {size} bytes");
+    writeln!(std::io::stdout(), "{peak} for a file of {size} bytes").expect("told");
+}
+
 /// Durable commits against a bare file that is appended to and synced, in turns in one run.
 #[test]
 #[ignore = "a measurement: run it alone, with --release and --nocapture"]

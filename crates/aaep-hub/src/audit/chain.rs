@@ -149,23 +149,21 @@ impl Chain {
         if member != format!(",\"hash\":\"{hash}\"}}").as_bytes() {
             return Err(Why::Changed);
         }
-        match self.head {
-            Some(head) => {
-                if head.seq.checked_add(1) != Some(line.seq)
-                    || line.previous != head.hash.to_string()
-                {
-                    return Err(Why::NotNext);
-                }
-            }
-            None if self.must_be_first => {
-                let is_first = line.seq == 1 && line.previous == Hash::ZERO.to_string();
-                if !is_first && line.kind != LOG_BROKEN {
-                    return Err(Why::NotTheFirst);
-                }
-            }
-            None => {}
-        }
+        self.check_place(&line)?;
         self.head = Some(Head { seq: line.seq, hash });
         Ok(line)
+    }
+
+    /// Whether the line is the one that comes next.
+    fn check_place(&self, line: &Line) -> Result<(), Why> {
+        let (expected, why) = match self.head {
+            Some(Head { seq, hash }) => (Head { seq: seq.saturating_add(1), hash }, Why::NotNext),
+            None if self.must_be_first && line.kind != LOG_BROKEN => {
+                (Head { seq: 1, hash: Hash::ZERO }, Why::NotTheFirst)
+            }
+            None => return Ok(()),
+        };
+        let is_next = line.seq == expected.seq && line.previous == expected.hash.to_string();
+        if is_next { Ok(()) } else { Err(why) }
     }
 }

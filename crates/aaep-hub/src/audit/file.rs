@@ -17,7 +17,10 @@ pub(crate) const LOG_BROKEN: &str = "log_broken";
 
 /// How much of the end of the log is verified whenever it is opened. All of it is verified by
 /// [`crate::audit::verify`].
-const MAX_VERIFIED_BYTES: u64 = 16 << 20;
+const MAX_VERIFIED_BYTES: u64 = 4 << 20;
+
+/// How many broken logs are kept aside. With more than that something else is wrong.
+const MAX_BROKEN_LOGS: u32 = 1000;
 
 /// Why the file could not be taken on.
 #[derive(Debug)]
@@ -213,7 +216,7 @@ pub(crate) fn set_aside(
     waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
 ) -> Result<String, Fault> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let name = (1_u32..)
+    let name = (1..=MAX_BROKEN_LOGS)
         .map(|number| format!("audit-broken-{number}"))
         .find(|name| !aside(folder, name).exists() && !tail(folder, name).exists())
         .ok_or_else(|| Fault::Io("there are too many broken logs".to_owned()))?;

@@ -14,12 +14,21 @@ use crate::store::change::{
 };
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
-use crate::store::session::{Chunk, Facts, StoredSession};
+use crate::store::reader::session_of;
+use crate::store::session::{Chunk, Facts, MAX_CHUNK_BYTES, StoredSession};
 use crate::store::sweep::is_before;
 use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENTS, PRINCIPALS, RUNNING, Row, SESSIONS,
     SUBSCRIPTIONS, answer_key, pair, sortable,
 };
+
+/// What a commit brings for one session.
+struct Gathered {
+    chunks: Vec<Chunk>,
+    agent: u64,
+    first_unix_us: i64,
+    last_unix_us: i64,
+}
 
 /// Applies all changes but the audit entries.
 pub(super) fn apply(
@@ -88,7 +97,7 @@ fn apply_events(
     changes: &[Change],
 ) -> Result<(), Fault> {
     // In the order of their sessions' ids, so that the same changes always make the same file.
-    let mut chunks: BTreeMap<&SessionId, (Chunk, u64, i64, i64)> = BTreeMap::new();
+    let mut gathered: BTreeMap<&SessionId, Gathered> = BTreeMap::new();
     for change in changes {
         let Change::Event { order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json } =
             change
@@ -100,32 +109,50 @@ fn apply_events(
             return Err(Fault::Refused(CommitError::OutOfOrder { order: *order, next_order }));
         }
         counters.next_order = order + 1;
-        let (chunk, _, _, last_unix_us) = chunks
-            .entry(session_id)
-            .or_insert_with(|| (Chunk::new(*order), *agent, *unix_us, *unix_us));
-        let (by_hub, is_urgent, unix_us) = (*by_hub, *is_urgent, *unix_us);
-        *last_unix_us = unix_us;
-        let facts = Facts { order: *order, event_id, agent: *agent, by_hub, is_urgent, unix_us };
-        chunk.push(facts, json);
+        let session = gathered.entry(session_id).or_insert_with(|| Gathered {
+            chunks: Vec::new(),
+            agent: *agent,
+            first_unix_us: *unix_us,
+            last_unix_us: *unix_us,
+        });
+        session.last_unix_us = *unix_us;
+        let facts = Facts {
+            order: *order,
+            event_id,
+            agent: *agent,
+            by_hub: *by_hub,
+            is_urgent: *is_urgent,
+            unix_us: *unix_us,
+        };
+        match session.chunks.last_mut() {
+            Some(chunk) if chunk.len() < MAX_CHUNK_BYTES => chunk.push(facts, json),
+            _ => session.chunks.push(Chunk::begin(facts, json)),
+        }
     }
-    if chunks.is_empty() {
-        return Ok(());
-    }
+    if gathered.is_empty() { Ok(()) } else { store_events(transaction, counters, gathered) }
+}
+
+fn store_events(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    gathered: BTreeMap<&SessionId, Gathered>,
+) -> Result<(), Fault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let mut events = transaction.open_table(EVENTS)?;
-    for (session_id, (chunk, agent, first_unix_us, last_unix_us)) in chunks {
-        let found = sessions.get(session_id.as_str())?.map(|row| row.value().to_vec());
-        let mut session = match found {
-            Some(row) => StoredSession::parse(session_id.clone(), &row)?,
+    for (session_id, Gathered { chunks, agent, first_unix_us, last_unix_us }) in gathered {
+        let mut session = match session_of(&sessions, session_id.as_str())? {
+            Some(session) => session,
             None => start_session(transaction, counters, session_id, agent, first_unix_us)?,
         };
         session.last_unix_us = last_unix_us;
-        session.events += chunk.events;
-        session.bytes += chunk.len() as u64;
-        counters.event_bytes += chunk.len() as u64;
+        for chunk in chunks {
+            session.events += chunk.events;
+            session.bytes += chunk.len() as u64;
+            counters.event_bytes += chunk.len() as u64;
+            let key = pair(session.number, chunk.first_order);
+            events.insert(key, chunk.into_bytes().as_slice())?;
+        }
         refuse_beyond(session.events, MAX_SESSION_EVENTS, "events in one session")?;
-        let key = pair(session.number, chunk.first_order);
-        events.insert(key, chunk.into_bytes().as_slice())?;
         sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
     }
     Ok(())

@@ -12,6 +12,9 @@ use crate::store::CommitError;
 /// The longest JSON of one fact, in bytes.
 pub const MAX_JSON_BYTES: usize = aaep::MAX_BYTES;
 
+/// The longest terms of a subscription, in bytes. All of them are in memory after a start.
+pub const MAX_TERMS_BYTES: usize = aaep::MAX_MESSAGE_BYTES;
+
 /// The longest name of an agent or principal, and the longest idempotency key, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
 
@@ -156,7 +159,7 @@ pub(super) fn check(changes: &[Change]) -> Result<(), CommitError> {
 fn check_one(change: &Change) -> Result<(), CommitError> {
     match change {
         Change::Event { json, .. } => bound("an event", json.len(), MAX_JSON_BYTES),
-        Change::Subscribed { json, .. } => bound("the terms", json.len(), MAX_JSON_BYTES),
+        Change::Subscribed { json, .. } => bound("the terms", json.len(), MAX_TERMS_BYTES),
         Change::AskSettled { resolution, .. } => {
             bound("a resolution", resolution.len(), MAX_JSON_BYTES)
         }

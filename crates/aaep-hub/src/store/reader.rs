@@ -22,7 +22,7 @@ use crate::store::table::{
 /// How many events or sessions one call gives at most.
 pub const MAX_PAGE_ROWS: usize = 1024;
 
-/// How many bytes of events one call gives, give or take the events of one commit.
+/// How many bytes of events one call gives, give or take one chunk and one event.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// A way to read the store, from any thread.

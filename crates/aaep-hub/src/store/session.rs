@@ -1,6 +1,6 @@
 //! A session as it is stored, and its events in chunks.
 //!
-//! All events that one commit brings for a session are one row. That is what makes large groups
+//! The events that one commit brings for a session are one row, or a few if they are large. That is what makes large groups
 //! cheap: one row of fifty kilobytes costs one run of pages, a hundred rows cost a hundred inserts.
 
 use std::sync::Arc;
@@ -95,7 +95,10 @@ pub(crate) struct Facts<'a> {
 /// only after a crash; what people are told is checked whenever it is read.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The events that one commit brings for one session.
+/// A chunk that has so many bytes takes no more events, so that readers hold little at once.
+pub(crate) const MAX_CHUNK_BYTES: usize = 256 << 10;
+
+/// Events that one commit brings for one session.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     bytes: Vec<u8>,
@@ -104,8 +107,12 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    pub(crate) fn new(first_order: u64) -> Self {
-        Chunk { bytes: vec![0; CHECKSUM_BYTES], first_order, events: 0 }
+    /// A chunk with its first event.
+    pub(crate) fn begin(facts: Facts<'_>, json: &[u8]) -> Self {
+        let bytes = vec![0; CHECKSUM_BYTES];
+        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0 };
+        chunk.push(facts, json);
+        chunk
     }
 
     pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::audit::{Why, show, verify};
-use crate::store::OpenOptions;
+use crate::audit::{AdoptError, Broken, Hash, Head, Why, look, show, verify};
+use crate::store::{OpenOptions, Safe};
 
 /// A store whose file is safe up to two entries while two more are only in the store for sure.
 /// Gives the path of the log, its text, and where the safe part ends.
@@ -110,4 +110,38 @@ fn a_log_without_its_store_is_not_taken_on() {
         matches!(&error, OpenError::AuditBroken { broken, .. } if broken.why == Why::Foreign),
         "{error}"
     );
+}
+
+#[test]
+fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("audit.jsonl");
+    let Change::Audit(mut long) = entry("a", None) else { panic!("an entry") };
+    long.who = Some("\u{e9}".repeat(500));
+    let mut head = Head { seq: 0, hash: Hash::ZERO };
+    let mut text = Vec::new();
+    while text.len() < 5 << 20 {
+        text.extend(head.write(&long, None));
+    }
+    fs::write(&path, &text).expect("written");
+    let Head { seq, hash } = head;
+    let safe = Safe { first_seq: 1, seq, hash, bytes: text.len() as u64 };
+    let check = |safe| {
+        look(&path, safe, std::iter::empty()).map_err(|error| match error {
+            AdoptError::Broken(Broken { line, why }) => (line, why),
+            AdoptError::Fault(fault) => panic!("{fault:?}"),
+        })
+    };
+    assert_eq!(check(safe), Ok(()));
+    assert_eq!(verify(&path).expect("the chain holds").entries, seq);
+    let other = Safe { hash: Hash::ZERO, ..safe };
+    assert_eq!(check(other), Err((seq, Why::Foreign)));
+    let line = text.len() / usize::try_from(seq).expect("small");
+    for (at, opened) in [(text.len() - line - 50, Err((seq - 1, Why::Changed))), (50, Ok(()))] {
+        let mut changed = text.clone();
+        changed[at] ^= 1;
+        fs::write(&path, &changed).expect("written");
+        assert_eq!(check(safe), opened);
+        assert!(verify(&path).is_err(), "all of it is verified on demand");
+    }
 }

@@ -11,7 +11,8 @@ const DATABASE: &str = "store.redb";
 fn what_is_not_a_database_is_refused_and_not_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(DATABASE);
-    for content in [&b"x"[..], b"redb", &[0; 4096], &[0xff; 100_000], b"SQLite format 3\0"] {
+    let noise = vec![0xff; 100_000];
+    for content in [&b"x"[..], b"redb", &[0; 4096], &noise, b"SQLite format 3\0"] {
         fs::write(&path, content).expect("written");
         let error = open_error(folder.path());
         assert!(matches!(&error, OpenError::Corrupt { .. }), "{error}");

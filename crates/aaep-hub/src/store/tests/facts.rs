@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    CommitError, MAX_IDEMPOTENCY_KEYS, MAX_JSON_BYTES, MAX_RECOVERED_EVENTS, MAX_SETTLED_ASKS,
-    OpenAsk, StoredSubscription,
+    CommitError, MAX_IDEMPOTENCY_KEYS, MAX_JSON_BYTES, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS,
+    MAX_SETTLED_ASKS, OpenAsk, StoredSubscription,
 };
 use aaep::SubscriptionId;
 
@@ -183,6 +183,32 @@ fn a_page_of_events_begins_anywhere_and_ends_where_it_must() {
     let found = reader.event(&session("a"), &event_id(100)).expect("read");
     assert_eq!(found, Some(stored(100, "a")));
     assert_eq!(reader.event(&session("b"), &event_id(100)).expect("read"), None);
+}
+
+#[test]
+fn large_events_are_given_in_pages_that_fit_into_memory() {
+    let mut store = Store::in_memory();
+    let large = |order| {
+        let Change::Event { session_id, event_id, .. } = event(order, "a") else {
+            panic!("an event")
+        };
+        let json = vec![b' '; MAX_JSON_BYTES].into();
+        let (agent, by_hub, is_urgent, unix_us) = (7, false, false, moment(order));
+        Change::Event { order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json }
+    };
+    store.commit(&(0..20).map(large).collect::<Vec<_>>()).expect("stored");
+    let (mut next, mut pages) = (0, 0);
+    while next < 20 {
+        let page = store.reader().events(&session("a"), next, 1024).expect("read");
+        let bytes: usize = page.iter().map(|event| event.json.len()).sum();
+        assert!(bytes <= MAX_PAGE_BYTES + 2 * MAX_JSON_BYTES, "{bytes} bytes at once");
+        for event in page {
+            assert_eq!(event.order, next);
+            next += 1;
+        }
+        pages += 1;
+    }
+    assert!(pages >= 4, "{pages} pages");
 }
 
 #[test]
