@@ -15,7 +15,7 @@ use crate::store::change::{
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
 use crate::store::reader::session_of;
-use crate::store::session::{Chunk, Facts, MAX_CHUNK_BYTES, StoredSession};
+use crate::store::session::{Chunk, Facts, StoredSession};
 use crate::store::sweep::is_before;
 use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENTS, PRINCIPALS, RUNNING, Row, SESSIONS,
@@ -125,7 +125,7 @@ fn apply_events(
             unix_us: *unix_us,
         };
         match session.chunks.last_mut() {
-            Some(chunk) if chunk.len() < MAX_CHUNK_BYTES => chunk.push(facts, json),
+            Some(chunk) if chunk.has_room(json) => chunk.push(facts, json),
             _ => session.chunks.push(Chunk::begin(facts, json)),
         }
     }

@@ -95,8 +95,12 @@ pub(crate) struct Facts<'a> {
 /// only after a crash; what people are told is checked whenever it is read.
 const CHECKSUM_BYTES: usize = 8;
 
-/// A chunk that has so many bytes takes no more events, so that readers hold little at once.
-pub(crate) const MAX_CHUNK_BYTES: usize = 256 << 10;
+/// A chunk has at most so many bytes, unless it is a single event: readers hold little at once. With
+/// its key it just fits into sixty-four kilobytes, because redb rounds rows up to powers of two.
+const MAX_CHUNK_BYTES: usize = (64 << 10) - 256;
+
+/// The most bytes that an event takes beside its JSON.
+const MAX_FACTS_BYTES: usize = 128;
 
 /// Events that one commit brings for one session.
 #[derive(Debug)]
@@ -113,6 +117,11 @@ impl Chunk {
         let mut chunk = Chunk { bytes, first_order: facts.order, events: 0 };
         chunk.push(facts, json);
         chunk
+    }
+
+    /// Whether there is room for another event.
+    pub(crate) fn has_room(&self, json: &[u8]) -> bool {
+        self.bytes.len() + MAX_FACTS_BYTES + json.len() <= MAX_CHUNK_BYTES
     }
 
     pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {
