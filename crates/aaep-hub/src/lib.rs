@@ -1,1 +1,4 @@
 //! A producer endpoint, embedded in a Rust program or run as a daemon.
+
+pub mod audit;
+pub mod store;
