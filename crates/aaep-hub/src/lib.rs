@@ -1,1 +1,3 @@
 //! A producer endpoint, embedded in a Rust program or run as a daemon.
+
+pub mod access;
