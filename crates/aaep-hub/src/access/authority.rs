@@ -22,16 +22,13 @@ pub struct Authority {
 impl Authority {
     /// Reads `host`, `host:port`, `[address]` or `[address]:port`.
     pub fn parse(text: &str) -> Option<Self> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (address, rest) = rest.split_once(']')?;
-                let address: Ipv6Addr = address.parse().ok()?;
-                (IpAddr::V6(address).to_canonical().to_string(), rest)
-            }
-            None => {
-                let end = text.find(':').unwrap_or(text.len());
-                (name(&text[..end])?, &text[end..])
-            }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']')?;
+            let address: Ipv6Addr = address.parse().ok()?;
+            (IpAddr::V6(address).to_canonical().to_string(), rest)
+        } else {
+            let end = text.find(':').unwrap_or(text.len());
+            (name(&text[..end])?, &text[end..])
         };
         let port = match port.strip_prefix(':') {
             Some(digits) => Some(port_number(digits)?),

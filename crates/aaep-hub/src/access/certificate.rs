@@ -118,14 +118,12 @@ impl ClientCertificate {
             if names.len() >= MAX_CERTIFICATE_NAMES {
                 return Err(CertificateError::TooManyNames);
             }
-            match name {
-                GeneralName::DNSName(it) => {
-                    names.push(CertificateName::Dns(it.to_ascii_lowercase()))
-                }
-                GeneralName::RFC822Name(it) => names.push(CertificateName::Email((*it).to_owned())),
-                GeneralName::URI(it) => names.push(CertificateName::Uri((*it).to_owned())),
-                _ => {}
-            }
+            names.extend(match name {
+                GeneralName::DNSName(it) => Some(CertificateName::Dns(it.to_ascii_lowercase())),
+                GeneralName::RFC822Name(it) => Some(CertificateName::Email((*it).to_owned())),
+                GeneralName::URI(it) => Some(CertificateName::Uri((*it).to_owned())),
+                _ => None,
+            });
         }
         Ok(ClientCertificate { sha256: hex(&Sha256::digest(der)), names })
     }

@@ -87,7 +87,7 @@ impl std::error::Error for JwksError {}
 pub(crate) struct Key {
     pub(crate) kid: Option<String>,
     pub(crate) algorithm: Algorithm,
-    pub(crate) key: DecodingKey,
+    pub(crate) public: DecodingKey,
 }
 
 /// The keys of an issuer, as last fetched.
@@ -179,6 +179,6 @@ fn usable(jwk: Jwk) -> Option<Key> {
     if is_other_algorithm || is_other_use || is_other_operation {
         return None;
     }
-    let key = DecodingKey::from_jwk(&jwk).ok()?;
-    Some(Key { kid: jwk.common.key_id, algorithm, key })
+    let public = DecodingKey::from_jwk(&jwk).ok()?;
+    Some(Key { kid: jwk.common.key_id, algorithm, public })
 }

@@ -236,7 +236,7 @@ fn claims(token: &str, key: &Key) -> Result<Claims, JwtError> {
     validation.validate_exp = false;
     validation.validate_aud = false;
     validation.required_spec_claims.clear();
-    match decode::<Claims>(token, &key.key, &validation) {
+    match decode::<Claims>(token, &key.public, &validation) {
         Ok(token) => Ok(token.claims),
         Err(error) => Err(match error.kind() {
             ErrorKind::Json(_) | ErrorKind::Utf8(_) => JwtError::Claims,

@@ -118,6 +118,11 @@ impl Token {
         self.expires.is_some_and(|expires| expires.as_microsecond() <= unix_us)
     }
 
+    /// Whether its secret has this hash.
+    pub(crate) fn has(&self, hash: &TokenHash) -> bool {
+        self.hash.is(hash)
+    }
+
     /// Whoever holds the token.
     pub(crate) fn principal(&self) -> Principal {
         Principal {

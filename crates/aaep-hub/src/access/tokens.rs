@@ -127,7 +127,8 @@ impl Tokens {
         }
         let hash = TokenHash::of(secret);
         // All are compared, so that the time does not tell which one it was.
-        let found = tokens.iter().filter(|token| token.hash.is(&hash)).last();
+        let pick = |found, token| if Token::has(token, &hash) { Some(token) } else { found };
+        let found = tokens.iter().fold(None, pick);
         let token = found.ok_or(AccessError::UnknownToken)?;
         if token.is_expired(now.unix_us) { Err(AccessError::ExpiredToken) } else { Ok(token) }
     }

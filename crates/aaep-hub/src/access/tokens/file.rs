@@ -120,7 +120,7 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 
 fn place(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
-    let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = text[..text.floor_char_boundary(at)].matches('\n').count() + 1;
     format!("line {line}, {}", error.message())
 }
 
