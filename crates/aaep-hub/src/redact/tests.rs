@@ -257,6 +257,16 @@ fn a_streamed_chunk_keeps_its_number_of_characters() {
 }
 
 #[test]
+fn a_configured_pattern_leaves_the_rest_of_a_chunk_alone() {
+    let patterns = vec![r"pin (?P<secret>\S+)".to_owned()];
+    let redactor =
+        Redactor::new(&RedactConfig { patterns, exceptions: vec![] }).expect("a pattern");
+    let mut event = json!({ "chunk": "The pin 1234 opens it." });
+    redactor.redact_event(event.as_object_mut().expect("an object"));
+    assert_eq!(event["chunk"], "The pin **** opens it.");
+}
+
+#[test]
 fn what_lies_too_deep_is_replaced_as_a_whole() {
     let mut value = json!("password=hunter2");
     for _ in 0..500 {

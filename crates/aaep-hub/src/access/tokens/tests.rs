@@ -192,6 +192,25 @@ fn the_file_is_the_owners_alone() {
     assert_eq!(Tokens::load(&path).expect_err("refused"), TokensError::WritableByOthers(path));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_whose_mode_was_repaired_is_believed_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_folder, path, mut tokens) = empty();
+    let (secret, _) =
+        Tokens::load(&path).expect("none").create(listener("a"), at(0)).expect("made");
+    let set_mode = |mode| {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    set_mode(0o620);
+    tokens.refresh(at(1));
+    assert!(matches!(tokens.find(secret.reveal(), at(1)), Err(AccessError::Tokens(_))));
+    // Changing the mode changes neither the time nor the length of the file.
+    set_mode(0o600);
+    tokens.refresh(at(2));
+    assert!(tokens.find(secret.reveal(), at(2)).is_ok());
+}
+
 fn write_as_owner(path: &Path, text: &str) {
     // The file exists with its mode; where it does not, the mask of the process may be loose.
     fs::write(path, text).expect("written");
