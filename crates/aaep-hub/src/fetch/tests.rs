@@ -75,7 +75,7 @@ async fn a_server_that_stalls_is_given_up_after_ten_seconds() {
     let began = tokio::time::Instant::now();
     let silent = over_pipe(|mut far| async move {
         read_request(&mut far).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     assert!(matches!(silent.await, Err(FetchError::TooSlow)));
     assert_eq!(began.elapsed(), TIMEOUT);
