@@ -41,10 +41,11 @@ impl fmt::Display for PrivateFileError {
         match self {
             PrivateFileError::OpenToOthers { path, mode, wanted } => {
                 let name = name_of(path);
+                let for_shell = name.replace('\'', "'\\''");
                 write!(
                     f,
                     "{name} can be used by others than its owner, its mode is {mode:o}. \
-                     Close it with: chmod {wanted:o} '{name}'. If others may have read a key \
+                     Close it with: chmod {wanted:o} '{for_shell}'. If others may have read a key \
                      there, make a new one with: aaep keys new"
                 )
             }
