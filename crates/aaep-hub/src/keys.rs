@@ -166,7 +166,7 @@ impl KeyRing {
         let _lock = self.lock()?;
         self.load()?;
         self.forget_oldest_retired(now_unix_ms)?;
-        let key = SigningKey::generate(algorithm).map_err(KeyRingError::Library)?;
+        let key = generate_nameable(algorithm).map_err(KeyRingError::Library)?;
         let (kid, pem) = (key.kid(), key.to_pem().map_err(KeyRingError::Library)?);
         private_file::write(&self.pem_path(&kid), pem.as_bytes())?;
         let overlap_ms = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
@@ -287,5 +287,16 @@ impl KeyRing {
             self.records.remove(retired.ok_or(KeyRingError::TooManyKeys)?);
         }
         Ok(())
+    }
+}
+
+/// A new key whose name no command line takes for an option: one thumbprint in 64 begins with a
+/// hyphen, and such a key is thrown away.
+fn generate_nameable(algorithm: SigningAlgorithm) -> Result<SigningKey, SigningKeyError> {
+    loop {
+        let key = SigningKey::generate(algorithm)?;
+        if !key.kid().as_str().starts_with('-') {
+            return Ok(key);
+        }
     }
 }

@@ -32,7 +32,8 @@ pub(super) struct Arguments {
     /// The address of the manifest, or of the producer alone, such as example.org.
     url: String,
     /// Take this key and no other.
-    #[arg(long, value_name = "THUMBPRINT")]
+    // The keys of others may begin with a hyphen.
+    #[arg(long, value_name = "THUMBPRINT", allow_hyphen_values = true)]
     pin: Option<Thumbprint>,
     /// The file that says by which key each producer is known. By default one of your own.
     #[arg(long, value_name = "FILE", env = "AAEP_PINS")]

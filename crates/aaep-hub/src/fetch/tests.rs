@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -105,12 +106,18 @@ async fn ten_megabytes_are_not_read() {
         while far.write_all(&[b' '; 4096]).await.is_ok() {}
     });
     assert!(matches!(flooding.await, Err(FetchError::TooLarge)));
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
     let endless_head = over_pipe(|mut far| async move {
         read_request(&mut far).await;
         let _ = far.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
-        while far.write_all(&[b'x'; 4096]).await.is_ok() {}
+        while far.write_all(&[b'x'; 1024]).await.is_ok() {
+            counted.fetch_add(1024, Ordering::Relaxed);
+        }
     });
     assert!(matches!(endless_head.await, Err(FetchError::Http(_))));
+    let taken = taken.load(Ordering::Relaxed);
+    assert!(taken <= 2 * MAX_HEAD_BYTES, "{taken} bytes of a head were taken");
 }
 
 #[tokio::test]

@@ -289,3 +289,12 @@ fn ten_thousand_keys_are_too_many() {
     let tiny = format!("{{\"keys\":[{}{{}}]}}", "{},".repeat(9_999));
     assert_eq!(Jwks::parse(tiny.as_bytes()), Err(JwksError::TooManyKeys(10_000)));
 }
+
+#[test]
+fn no_key_has_a_name_that_looks_like_an_option() {
+    // One in 64 would: among a thousand it is all but certain.
+    for _ in 0..1000 {
+        let key = generate_nameable(SigningAlgorithm::EdDsa).expect("a key");
+        assert!(!key.kid().as_str().starts_with('-'), "{}", key.kid());
+    }
+}
