@@ -4,6 +4,8 @@
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
 mod console;
+mod keys;
+mod manifest;
 mod problem;
 mod progress;
 mod schema;
@@ -35,12 +37,18 @@ enum Command {
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
     Schema(schema::Arguments),
+    /// Make, list and retire the keys that manifests are signed with.
+    Keys(keys::Arguments),
+    /// Show a manifest, or verify that of a producer.
+    Manifest(manifest::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
+        Command::Manifest(arguments) => manifest::run(&arguments),
     };
     match result {
         Ok(code) => code,
