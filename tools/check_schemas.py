@@ -21,6 +21,9 @@ def schema_of(message):
         return store[f"{base}core/{name[5:]}.schema.json"]
     if name.startswith("aaep:"):
         return store[f"{base}{name[5:]}.schema.json"]
+    if name.startswith("agentvoice:"):
+        title = name.replace(":", " ")
+        return next(schema for schema in schemas if schema["title"] == title)
     return store[f"{base}handshake/{name}.schema.json"]
 
 

@@ -265,7 +265,8 @@ impl World {
             door: Door::Open,
             may_reply: true,
             request,
-            resume_from: None,
+            hears: aaep_engine::Hears::All,
+            resume: None,
         };
         for output in self.engine.handle(self.now, input) {
             if let Output::Accepted { listener, .. } = output {

@@ -3,19 +3,20 @@
 //! Here is what a question is and which replies it takes. Who is told, when time is over and what
 //! follows is in `engine::asks`. In doubt the answer is no.
 
+mod time;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
+use aaep::extension::Delivery;
 use aaep::reply::{ConfirmationReply, Response};
 use aaep::{Event, Payload, ReplyToken};
 
 use crate::audience::{ListenerKey, SessionKey};
-use crate::clock::SECOND_US;
 use crate::io::{AgentKey, ReplyRefusal, Resolution};
 
-/// From which timeout on people are told how much time is left (§6.4.3).
-const COUNTDOWN_FROM_US: u64 = 60 * SECOND_US;
+pub(crate) use time::AskTime;
 
 /// A question that is open.
 #[derive(Debug)]
@@ -26,14 +27,14 @@ pub(crate) struct Ask {
     /// Its place among all events, and in its session.
     pub(crate) order: u64,
     pub(crate) sequence_number: u64,
-    /// When the default applies, on our own clock (ruling 13).
-    pub(crate) deadline_us: u64,
+    /// Until when it can be answered.
+    pub(crate) time: AskTime,
     /// Until when it is waited for someone who can answer to come back (ruling 4).
     pub(crate) abandoned_us: Option<u64>,
-    /// When people are told how much time is left, the next moment last.
-    countdown_us: Vec<u64>,
     /// Who was sent the question itself.
     pub(crate) told: BTreeSet<ListenerKey>,
+    /// Under which moment the engine has it filed as due.
+    pub(crate) filed_us: Option<u64>,
 }
 
 /// Whether the payload is a question, and its token and timeout.
@@ -51,26 +52,22 @@ impl Ask {
         session: SessionKey,
         event: Arc<Event>,
         (order, sequence_number): (u64, u64),
-        (timeout_seconds, now_us): (u64, u64),
+        (now_us, waits): (u64, bool),
     ) -> Self {
-        let timeout_us = timeout_seconds.saturating_mul(SECOND_US);
-        let deadline_us = now_us.saturating_add(timeout_us);
-        let countdown_us = if timeout_us > COUNTDOWN_FROM_US {
-            let (tenth, half) = (timeout_us / 10, timeout_us / 2);
-            vec![deadline_us - tenth, deadline_us - half]
-        } else {
-            Vec::new()
-        };
+        let timeout_seconds = question(&event.payload).map_or(0, |(_, seconds)| seconds);
+        let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
+        let most_seconds = said.and_then(|said| said.max_timeout_seconds);
+        let time = AskTime::new(now_us, timeout_seconds, most_seconds, waits);
         Ask {
             agent,
             session,
             event,
             order,
             sequence_number,
-            deadline_us,
+            time,
             abandoned_us: None,
-            countdown_us,
             told: BTreeSet::new(),
+            filed_us: None,
         }
     }
 
@@ -80,20 +77,12 @@ impl Ask {
 
     /// When something is next due for this question.
     pub(crate) fn next_us(&self) -> u64 {
-        let countdown = self.countdown_us.last().copied().unwrap_or(u64::MAX);
-        self.end_us().min(countdown)
+        self.end_us().min(self.time.next_us())
     }
 
     /// When the default applies, if nobody answers.
     pub(crate) fn end_us(&self) -> u64 {
-        self.deadline_us.min(self.abandoned_us.unwrap_or(u64::MAX))
-    }
-
-    /// How many microseconds are left, if it is time to tell.
-    pub(crate) fn countdown(&mut self, now_us: u64) -> Option<u64> {
-        let before = self.countdown_us.len();
-        self.countdown_us.retain(|at| *at > now_us);
-        (self.countdown_us.len() < before).then(|| self.deadline_us.saturating_sub(now_us))
+        self.time.deadline_us().min(self.abandoned_us.unwrap_or(u64::MAX))
     }
 
     /// What silence means (§6.4).

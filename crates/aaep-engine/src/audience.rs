@@ -17,6 +17,7 @@ use aaep::{CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload
 
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
+use crate::io::{AgentKey, Hears};
 use crate::terms::Terms;
 use text::Texts;
 
@@ -41,6 +42,7 @@ pub(crate) struct Entry {
     /// Its place among all events of all sessions.
     pub(crate) order: u64,
     pub(crate) session: SessionKey,
+    pub(crate) agent: AgentKey,
     pub(crate) event: Arc<Event>,
     pub(crate) sequence_number: u64,
     /// Told to everyone at once, past filter and rate: critical events, and how a question ended.
@@ -94,6 +96,7 @@ pub(crate) struct Listeners {
 #[derive(Debug)]
 pub(crate) struct Audience {
     pub(crate) terms: Terms,
+    pub(crate) hears: Hears,
     /// Tells its derived ids from those of other audiences.
     pub(crate) number: u64,
     pub(crate) listeners: Listeners,
@@ -113,10 +116,11 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    pub(crate) fn new(terms: Terms, number: u64) -> Self {
+    pub(crate) fn new(terms: Terms, hears: Hears, number: u64) -> Self {
         let texts = Texts::new(&terms);
         Audience {
             terms,
+            hears,
             number,
             listeners: Listeners::default(),
             texts,
@@ -143,6 +147,9 @@ impl Audience {
     /// Shapes an event; what is to be told is appended to the log. Returns where that begins.
     pub(crate) fn take(&mut self, entry: &Entry) -> u64 {
         let begin = self.end();
+        if !self.hears.includes(entry.agent) {
+            return begin;
+        }
         let event = &entry.event;
         let core = event.event_type().core();
         if core.is_some_and(aaep::CoreType::is_terminal) {
@@ -170,12 +177,6 @@ impl Audience {
     /// Where the text begins and ends that is held of each open output, waiting for its boundary.
     pub(crate) fn held_texts(&self) -> impl Iterator<Item = (TextKey, u64, u64)> + '_ {
         self.texts.held()
-    }
-
-    /// The position of the first unit that tells of something after this place among all events.
-    pub(crate) fn position_after(&self, order: u64) -> u64 {
-        let before = self.log.iter().take_while(|unit| unit.order <= order).count();
-        self.first + before as u64
     }
 
     /// Whether the terms let an event pass that is not urgent (§5.3.1.7, §5.3.1.10).
@@ -218,7 +219,7 @@ impl Audience {
             if self.log.len() <= self.room {
                 break;
             }
-            self.forgotten = self.log.pop_front().map(|unit| unit.order);
+            self.forgotten = self.forgotten.max(self.log.pop_front().map(|unit| unit.order));
             self.first += 1;
             if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
@@ -234,9 +235,9 @@ impl Audience {
         self.urgent_state.retain(|_, at| *at >= first);
     }
 
-    /// Whether the log reaches back to right after this place among all events.
+    /// Whether the log has everything from this place among all events on.
     pub(crate) fn reaches_back_to(&self, order: u64) -> bool {
-        self.forgotten.is_none_or(|forgotten| forgotten <= order)
+        self.forgotten.is_none_or(|forgotten| forgotten < order)
     }
 
     /// The position behind the last unit.
@@ -280,19 +281,23 @@ impl Audience {
         Arc::clone(frame)
     }
 
-    /// Whether this is the id of an urgent unit.
-    pub(crate) fn is_urgent(&self, id: &EventId) -> bool {
-        let unit = self.position_of(id).and_then(|at| self.unit(at));
-        unit.is_some_and(|unit| unit.is_urgent)
+    /// Whether an event with this id stands for the unit at this position.
+    pub(crate) fn stands_for(&self, at: u64, id: &EventId) -> bool {
+        self.unit(at).is_some_and(|unit| unit.ids(self.number).contains(id))
+    }
+
+    /// The place among all events right behind what comes before this position.
+    pub(crate) fn order_before(&self, at: u64) -> u64 {
+        let last = at.checked_sub(1).and_then(|at| self.unit(at));
+        last.or(self.log.back()).map_or(0, |unit| unit.order + 1)
     }
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
-        let is_it = |unit: &Unit| {
-            let own = &unit.event.envelope.event_id;
-            own == id || merged_id(own, self.number) == *id
-        };
-        let at = self.log.iter().rposition(is_it)?;
+        let is_it = |unit: &Unit| unit.event.envelope.event_id == *id;
+        let is_merged = |unit: &Unit| merged_id(&unit.event.envelope.event_id, self.number) == *id;
+        let at = self.log.iter().rposition(is_it);
+        let at = at.or_else(|| self.log.iter().rposition(is_merged))?;
         Some(self.first + at as u64)
     }
 }
@@ -326,6 +331,17 @@ impl Unit {
         }
     }
 
+    /// Its number in its session, for who counts.
+    pub(crate) fn sequence_number(&self) -> Option<u64> {
+        self.sequence_number
+    }
+
+    /// The ids under which a listener may get it: its own, and that of a merged one that ends here.
+    pub(crate) fn ids(&self, audience: u64) -> [EventId; 2] {
+        let own = &self.event.envelope.event_id;
+        [merged_id(own, audience), own.clone()]
+    }
+
     /// The agent that it is about.
     pub(crate) fn agent(&self) -> &str {
         &self.event.envelope.producer.agent_id
@@ -352,6 +368,7 @@ impl Unit {
 
 fn kind_of(payload: &Payload) -> Kind {
     match payload {
+        Payload::OutputStreaming(_) => Kind::Text,
         Payload::ProgressUpdated(_) => Kind::Progress,
         Payload::StateChanged(_) => Kind::State,
         Payload::ToolInvoked(tool) if tool.irreversible != Some(true) => Kind::PlainTool,

@@ -13,14 +13,16 @@ use std::sync::Arc;
 
 use aaep::{Capabilities, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
 
+use self::listeners::Newcomer;
 use crate::ask::Ask;
 use crate::audience::{Audience, Entry, ListenerKey, SessionKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::Ids;
-use crate::io::{AgentKey, Input, Output, Principal};
-use crate::member::{Cursor, Limits};
+use crate::io::{AgentKey, Hears, Input, Output, Principal};
+use crate::member::{Cursor, Limits, Place};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
+use asks::TimeWish;
 
 /// The most questions that are open at a time.
 pub const MAX_OPEN_ASKS: usize = 4096;
@@ -30,6 +32,10 @@ pub const MAX_USED_TOKENS: usize = 65_536;
 pub const MAX_SESSIONS: usize = 1024;
 /// The most events of a session that are remembered.
 pub const MAX_SESSION_EVENTS: usize = 8192;
+
+/// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
+/// has to follow, so one wrong moment would spoil the session for good (§3.2.5).
+pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
 
 /// How the engine is set up.
 #[derive(Debug, Clone)]
@@ -80,6 +86,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Whether there is more to come of it for who has this wish.
+    pub(crate) fn is_running_for(&self, wish: &Wish) -> bool {
+        !self.order.is_ended() && wish.hears.includes(self.agent)
+    }
+
     /// The engine announces a state for an agent.
     pub(crate) fn speak_for(&mut self, agent_id: &str, state: &str) {
         self.order.tell(agent_id, state);
@@ -117,7 +128,16 @@ pub(crate) struct Member {
     /// Whether something is missing since it was connected.
     pub(crate) has_gap: bool,
     /// Where its subscription began.
-    pub(crate) began: Cursor,
+    pub(crate) began: Began,
+}
+
+/// Where a subscription began: there it goes on for who got nothing of it yet.
+#[derive(Debug)]
+pub(crate) enum Began {
+    /// Before this event, by its place among all.
+    At(u64),
+    /// Where an earlier subscription left off.
+    Where(Box<Place>),
 }
 
 /// What was asked for and what was granted, shared by all who asked for the same.
@@ -125,14 +145,15 @@ pub(crate) struct Member {
 pub(crate) struct Wish {
     pub(crate) asked: Capabilities,
     pub(crate) terms: Terms,
+    pub(crate) hears: Hears,
     /// The audience that these terms belong to.
     pub(crate) audience: AudienceKey,
 }
 
 impl Wish {
-    pub(crate) fn new(asked: Capabilities, terms: Terms) -> Self {
-        let audience = terms.audience_key();
-        Wish { asked, terms, audience }
+    pub(crate) fn new(asked: Capabilities, terms: Terms, hears: Hears) -> Self {
+        let audience = terms.audience_key().of_those_who_hear(&hears);
+        Wish { asked, terms, hears, audience }
     }
 }
 
@@ -147,8 +168,12 @@ pub struct Engine {
     sessions: BTreeMap<SessionKey, Session>,
     session_keys: BTreeMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, so that a repeated one is noticed.
-    event_ids: BTreeSet<EventId>,
+    event_ids: BTreeMap<EventId, SessionKey>,
     asks: BTreeMap<ReplyToken, Ask>,
+    /// Which question is due when: its default, or that people are told how much time is left.
+    asks_due: BTreeSet<(u64, ReplyToken)>,
+    /// The open questions of each session that has any.
+    asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
     used_tokens: BTreeSet<ReplyToken>,
     used_order: VecDeque<ReplyToken>,
     audiences: BTreeMap<AudienceKey, Audience>,
@@ -158,6 +183,8 @@ pub struct Engine {
     wishes: BTreeMap<Box<str>, Arc<Wish>>,
     /// Who is due when: something held, or a broken subscription that ends.
     due: BTreeSet<(u64, ListenerKey)>,
+    /// Who is to be told that something is missing, as soon as there is a session to say it in.
+    owed_gaps: BTreeSet<ListenerKey>,
 }
 
 impl Engine {
@@ -175,8 +202,10 @@ impl Engine {
             next_order: 0,
             sessions: BTreeMap::new(),
             session_keys: BTreeMap::new(),
-            event_ids: BTreeSet::new(),
+            event_ids: BTreeMap::new(),
             asks: BTreeMap::new(),
+            asks_due: BTreeSet::new(),
+            asks_of: BTreeMap::new(),
             used_tokens: BTreeSet::new(),
             used_order: VecDeque::new(),
             audiences: BTreeMap::new(),
@@ -185,6 +214,7 @@ impl Engine {
             subscriptions: BTreeMap::new(),
             wishes: BTreeMap::new(),
             due: BTreeSet::new(),
+            owed_gaps: BTreeSet::new(),
         }
     }
 
@@ -197,15 +227,9 @@ impl Engine {
         match input {
             Input::Publish { agent, event } => self.publish(now, agent, *event, out),
             Input::Withdraw { agent, reply_token } => self.withdraw(now, agent, &reply_token, out),
-            Input::Subscribe { principal, door, may_reply, request, resume_from } => {
-                self.subscribe(
-                    now,
-                    (principal, may_reply),
-                    door,
-                    &request,
-                    resume_from.as_ref(),
-                    out,
-                );
+            Input::Subscribe { principal, door, may_reply, hears, request, resume } => {
+                let who = Newcomer { principal, may_reply, hears };
+                self.subscribe(now, who, door, *request, resume, out);
             }
             Input::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);
@@ -221,6 +245,22 @@ impl Engine {
             Input::Unblock { listener } => self.unblock(now, listener, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
+            Input::Presented { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Presented, out);
+            }
+            Input::Extend { principal, subscription_id, reply_token, by_seconds } => {
+                let wish = TimeWish::Extend { by_seconds };
+                self.change_time(now, principal, (&subscription_id, &reply_token), wish, out);
+            }
+            Input::Pause { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Pause, out);
+            }
+            Input::Resume { principal, subscription_id, reply_token } => {
+                let about = (&subscription_id, &reply_token);
+                self.change_time(now, principal, about, TimeWish::Resume, out);
+            }
             Input::Tick => {}
         }
         outputs
@@ -229,7 +269,7 @@ impl Engine {
     /// When something is due next; nothing, if only an input can change anything. After `handle`, it
     /// is later than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
-        let asks = self.asks.values().map(Ask::next_us).min();
+        let asks = self.asks_due.first().map(|(at, _)| *at);
         let listeners = self.due.first().map(|(at, _)| *at);
         [asks, listeners].into_iter().flatten().min()
     }

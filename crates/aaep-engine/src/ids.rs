@@ -20,6 +20,22 @@ impl Ids {
         EventId::parse(&self.next("evt_")).expect("the form of an id")
     }
 
+    /// The id of an event for one listener alone, so that nobody else's ids depend on it.
+    pub(crate) fn personal_event(
+        &self,
+        subscription: &SubscriptionId,
+        session: u64,
+        now_us: u64,
+    ) -> EventId {
+        let hash = Sha256::new()
+            .chain_update(self.seed)
+            .chain_update(subscription.as_str())
+            .chain_update(session.to_le_bytes())
+            .chain_update(now_us.to_le_bytes());
+        let id = format!("evt_{}", hex(&hash.finalize()[..16]));
+        EventId::parse(&id).expect("the form of an id")
+    }
+
     pub(crate) fn session(&mut self) -> SessionId {
         SessionId::parse(&self.next("sess_")).expect("the form of an id")
     }

@@ -1,5 +1,6 @@
 //! What goes into the engine and what comes out: closed lists, no callbacks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::handshake::{
@@ -19,6 +20,36 @@ pub type AgentKey = u64;
 
 /// A person or program that was let in, by the number that the caller gave it (ruling 14).
 pub type Principal = u64;
+
+/// Whom a listener may hear: the rest does not exist for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hears {
+    /// Every agent.
+    #[default]
+    All,
+    /// These agents.
+    Agents(Arc<BTreeSet<AgentKey>>),
+}
+
+impl Hears {
+    /// Whether it may hear this agent.
+    pub fn includes(&self, agent: AgentKey) -> bool {
+        match self {
+            Hears::All => true,
+            Hears::Agents(agents) => agents.contains(&agent),
+        }
+    }
+}
+
+/// Where a listener wants to go on (ruling 20).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// Its earlier subscription, which the new one takes the place of. Only it knows what was held
+    /// and merged; without it, a listener with a rate or a pace cannot go on exactly.
+    pub subscription_id: Option<SubscriptionId>,
+    /// The last event that it got.
+    pub last_event_id: Option<EventId>,
+}
 
 /// Something happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,10 +77,12 @@ pub enum Input {
         door: Door,
         /// Whether they may answer questions.
         may_reply: bool,
+        /// Whom they may hear.
+        hears: Hears,
         /// What they want.
         request: Box<SubscriptionRequest>,
-        /// The last event that they got on an earlier subscription of theirs.
-        resume_from: Option<EventId>,
+        /// Where they want to go on, if they were here before.
+        resume: Option<Resume>,
     },
     /// A listener wants other terms (§5.7).
     Renegotiate {
@@ -103,6 +136,44 @@ pub enum Input {
         /// The answer.
         reply: Box<ClarificationReply>,
     },
+    /// A listener has presented a question to the person (`docs/extension.md`, as those below).
+    Presented {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone needs more time to answer.
+    Extend {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+        /// How much more; what goes beyond the agent's maximum is cut.
+        by_seconds: u64,
+    },
+    /// Someone wants the time to answer to stand still.
+    Pause {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// The time to answer goes on after a pause.
+    Resume {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
     /// Time has passed.
     Tick,
 }
@@ -139,12 +210,19 @@ pub enum Output {
         /// To whom.
         to: Vec<ListenerKey>,
     },
-    /// Terms were granted: the answer to a request, a renegotiation or a return.
+    /// Terms were granted: the answer to a request or a renegotiation.
     Accepted {
         /// The listener, from now on.
         listener: ListenerKey,
         /// The message for it.
         message: Box<SubscriptionAccepted>,
+    },
+    /// A listener goes on where it was: the answer to a return, after the terms if it wanted some.
+    Resumed {
+        /// The listener.
+        listener: ListenerKey,
+        /// Whether it is told everything that it missed; if not, it is told so.
+        is_complete: bool,
     },
     /// Terms were not granted. A listener that had some has none any more.
     Rejected {
@@ -164,6 +242,20 @@ pub enum Output {
     Replied {
         /// Whether it was the reply that counts.
         is_accepted: bool,
+    },
+    /// The answer to who said something about the time of a question: whether it counts, and nothing
+    /// else (ruling 12).
+    TimeReplied {
+        /// Whether it counts.
+        is_accepted: bool,
+    },
+    /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
+    /// two, it does not learn.
+    NoSuchAsk {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question that it named.
+        reply_token: ReplyToken,
     },
     /// A question is settled: this is the agent's answer.
     Resolved {
@@ -208,8 +300,18 @@ pub enum Refusal {
     TokenUsed,
     /// Another question with this token is open.
     TokenOpen,
-    /// It has data of our own extension, with which only the hub says how questions were settled.
+    /// It has data of our own extension with which only the hub says how questions were settled, or
+    /// how something was delivered.
     SpeaksForTheHub,
+    /// It has data of our own extension that an agent may state, but not here or not so: what to do
+    /// instead.
+    MisusesExtension(&'static str),
+    /// Its timestamp is further from our clock than [`crate::MAX_CLOCK_DIFFERENCE_US`]: set the clock
+    /// of the agent, or leave the timestamp out and the hub stamps the event.
+    ClockDiffers {
+        /// How far the timestamp is ahead of our clock, or behind it if negative.
+        ahead_us: i64,
+    },
     /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
     AlreadyAsked,
     /// There are too many open questions, sessions or events.
@@ -239,6 +341,57 @@ pub enum Audit {
         /// Why it did not count; none if it did.
         refused: Option<ReplyRefusal>,
     },
+    /// Someone said that a question was presented.
+    Presented {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who said so.
+        principal: Principal,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// The time of a question started because someone is there for whom it does not wait.
+    ClockStarted {
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone wanted more time.
+    Extended {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How much more they wanted.
+        by_seconds: u64,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// Someone wanted the time to stand still.
+    Paused {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How long it can stand still at most; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
+    /// Someone let the time go on.
+    Resumed {
+        /// The question that it names.
+        reply_token: ReplyToken,
+        /// Who.
+        principal: Principal,
+        /// How much time is left from now; 0 if it did not count.
+        left_us: u64,
+        /// Why it did not count; none if it did.
+        refused: Option<ReplyRefusal>,
+    },
     /// A question was settled.
     Settled {
         /// The question.
@@ -250,7 +403,7 @@ pub enum Audit {
     },
 }
 
-/// Why a reply did not count. Only the audit log hears it (§6.3.4).
+/// Why a reply, or a wish for more time, did not count. Only the audit log hears it (§6.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyRefusal {
     /// There is no such subscription, or it is somebody else's.
@@ -269,4 +422,14 @@ pub enum ReplyRefusal {
     WrongKind,
     /// The decision or answer is not one that the question allows.
     NotAllowed,
+    /// This subscription was not granted what it takes to change the time.
+    NotGranted,
+    /// The agent stated no maximum, so that its timeout stands.
+    NoMaximum,
+    /// The question is open until the agent's maximum already.
+    AtMaximum,
+    /// It was presented or paused before, or is not paused.
+    NotNow,
+    /// The time of the question was changed too often.
+    TooManyChanges,
 }

@@ -20,8 +20,11 @@ pub mod terms;
 pub use audience::{ListenerKey, MAX_UNITS};
 pub use clock::Now;
 pub use engine::{
-    Config, Engine, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS, MAX_USED_TOKENS,
+    Config, Engine, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS,
+    MAX_USED_TOKENS,
 };
 pub use frame::Frame;
-pub use io::{AgentKey, Audit, Input, Output, Principal, Refusal, ReplyRefusal, Resolution};
+pub use io::{
+    AgentKey, Audit, Hears, Input, Output, Principal, Refusal, ReplyRefusal, Resolution, Resume,
+};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

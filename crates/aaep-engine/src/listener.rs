@@ -319,6 +319,9 @@ impl Listener {
             }
             return;
         }
+        if let Some(deadline) = delivery.and_then(|delivery| delivery.deadline.as_ref()) {
+            self.asks.change_time(now, event, deadline, &mut out.changes);
+        }
         self.open_ask(now, event, size, out);
     }
 
@@ -338,7 +341,9 @@ impl Listener {
             return;
         }
         let can_reply = can_answer(self.terms(), event);
-        let coming = self.asks.ask(now, (event, size), can_reply, &mut out.changes);
+        let may_wait = self.terms().is_some_and(Terms::counts_from_presented);
+        let able = (can_reply, may_wait);
+        let coming = self.asks.ask(now, (event, size), able, &mut out.changes);
         if coming == Some(Coming::TokenReused) {
             out.wrong(ListenerViolation::TokenReused(token.clone()));
         } else if coming == Some(Coming::Opened) && !can_reply {

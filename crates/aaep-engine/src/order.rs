@@ -201,15 +201,14 @@ impl SessionOrder {
         }
         match &event.payload {
             Payload::StateChanged(changed) => {
-                self.producers.check_left(agent_id, &changed.from_state)
+                self.producers.check_left(agent_id, &changed.from_state)?;
+                self.check_leaving(agent_id, &changed.from_state, &changed.to_state)
             }
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
                 // Who joined late may have missed the question (§4.3.1).
-                let is_covered = self.is_joined_late || self.grants.cover(invoked);
-                if is_irreversible(invoked) && !is_covered {
-                    let tool = invoked.tool.clone();
-                    return Err(OrderViolation::IrreversibleWithoutAccept { tool });
+                if is_irreversible(invoked) && !self.is_joined_late {
+                    self.grants.check(event, invoked)?;
                 }
                 Ok(())
             }
@@ -229,6 +228,18 @@ impl SessionOrder {
             | Payload::HandoffRequested(_)
             | Payload::Extension(_) => Ok(()),
         }
+    }
+
+    /// Whether a producer may go from one state to another beside the tools that it runs (§4.3.2). A
+    /// state that someone else told says nothing about the producer's own tools.
+    pub(crate) fn check_leaving(
+        &self,
+        agent_id: &str,
+        from: &str,
+        to: &str,
+    ) -> Result<(), OrderViolation> {
+        let is_told = self.producers.is_told(agent_id);
+        if is_told { Ok(()) } else { self.tools.check_left(agent_id, from, to) }
     }
 
     /// Takes an event into account. It cannot fail: what does not fit the order, in a capture that
@@ -266,7 +277,7 @@ impl SessionOrder {
             }
             (Payload::ToolInvoked(invoked), Some(agent)) => {
                 self.tools.invoke(invoked, agent);
-                return self.grants.spend(invoked);
+                return self.grants.spend(event, invoked);
             }
             (Payload::ToolCompleted(completed), _) => self.tools.complete(completed),
             (Payload::OutputStreaming(chunk), Some(agent)) => self.outputs.take(chunk, agent),

@@ -17,6 +17,7 @@ mod rejection;
 mod tests;
 
 use aaep::event::action::CoalesceBoundary;
+use aaep::extension::{AskCapabilities, AskClock, PREFIX};
 use aaep::{
     Capabilities, CognitiveLoad, CompactJws, EventFilters, EventType, LanguageTag, Object, Prefix,
     Producer, TypePattern, Uri, Verbosity, Version,
@@ -143,6 +144,22 @@ impl Terms {
     /// Whether our own extension may be used on this subscription.
     pub fn understands_our_extension(&self) -> bool {
         self.extensions.iter().any(|uri| uri.as_str() == aaep::extension::CONTEXT)
+    }
+
+    /// Whether the time to answer may wait for presentation on this subscription.
+    pub fn counts_from_presented(&self) -> bool {
+        self.asking().ask_clock == Some(AskClock::Presented)
+    }
+
+    /// Whether the person on this subscription may ask for more time.
+    pub fn may_extend(&self) -> bool {
+        self.asking().extend == Some(true)
+    }
+
+    /// What our own extension was asked for; nothing where it is not understood.
+    fn asking(&self) -> AskCapabilities {
+        let data = self.other.get(PREFIX).filter(|_| self.understands_our_extension());
+        data.map_or_else(AskCapabilities::new, AskCapabilities::understand)
     }
 
     /// Which of an event's languages to use for this subscription (§11.1.3, steps 1 to 4); none

@@ -6,7 +6,7 @@ mod support;
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{Config, Input, Output};
+use aaep_engine::{Config, Hears, Input, Output};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -20,8 +20,8 @@ fn answer(world: &mut World, door: Door, version: &str, wishes: Json) -> Vec<Out
     });
     document["capabilities"] = wishes;
     let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
-    let (principal, may_reply, resume_from) = (1, true, None);
-    world.handle(Input::Subscribe { principal, door, may_reply, request, resume_from })
+    let (principal, may_reply, hears, resume) = (1, true, Hears::All, None);
+    world.handle(Input::Subscribe { principal, door, may_reply, hears, request, resume })
 }
 
 #[test]

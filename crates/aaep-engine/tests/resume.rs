@@ -5,8 +5,9 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use aaep_engine::{MAX_UNITS, Output};
+use aaep_engine::{Hears, MAX_UNITS, Output, Resume};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -37,7 +38,7 @@ fn who_comes_back_gets_what_happened_meanwhile_and_nothing_twice() {
         world.say("tool.invoked", tool(1));
         assert!(world.heard(&one).is_empty(), "nobody is there");
         world.reconnect(&one, last.as_ref());
-        world.change("calling_tool", "deciding");
+        world.change("thinking", "deciding");
         world.pass_s(5);
         assert_eq!(kinds(world.heard(&one)), ["tool.invoked", "state.changed"]);
     }
@@ -131,7 +132,7 @@ fn an_unknown_last_event_means_a_gap_notice_and_a_summary_of_each_session() {
 
 #[test]
 fn a_new_subscription_goes_on_after_an_original_event() {
-    for wishes in [json!({}), everything(), limited(9, json!({}))] {
+    for wishes in [json!({}), everything()] {
         let mut world = World::new();
         world.start(SESSION);
         let chunk = |text: &str, id: &str, complete: bool| json!({ "chunk": text, "position": 0, "complete": complete, "output_id": id });
@@ -191,10 +192,62 @@ fn a_new_subscription_that_goes_on_after_an_urgent_event_loses_nothing_that_was_
     world.say("handoff.requested", handoff("Help."));
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
-    let outputs = world.request(1, true, limited(1, json!({})), last);
+    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let outputs = world.take_over(1, limited(1, json!({})), resume);
     let again = granted(1, &outputs);
+    assert_ne!(again.id, one.id);
     world.pass_s(10);
     assert_eq!(kinds(world.heard(&again)), ["output.streaming", "tool.invoked"]);
+}
+
+#[test]
+fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
+    let mut world = World::new();
+    let one = world.listen(1, json!({ "coalesce_boundaries": ["sentence"] }));
+    world.start(SESSION);
+    world.chunk("One. Two ", 0, false);
+    let last = last_id(&world.take(&one));
+    world.disconnect(&one);
+    world.chunk("three. Four ", 9, false);
+    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let outputs = world.take_over(1, json!({ "coalesce_boundaries": ["word"] }), resume);
+    assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. })));
+    let again = granted(1, &outputs);
+    world.chunk("five.", 21, true);
+    let text: String = world.heard(&again).iter().map(|it| it.text("chunk")).collect();
+    assert_eq!(text, "Two three. Four five.");
+    assert!(world.reconnect(&one, None).contains(&Output::NoSuchSubscription));
+}
+
+#[test]
+fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_changed_the_order() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(1, json!({})));
+    world.start(SESSION);
+    let last = last_id(&world.take(&one));
+    world.close(&one);
+    world.say("tool.invoked", tool(1));
+    let outputs = world.request(1, true, limited(1, json!({})), last);
+    assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: false, .. })));
+    let again = granted(1, &outputs);
+    assert!(world.heard(&again).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn a_listener_hears_only_the_agents_that_it_may() {
+    let mut world = World::new();
+    let hears = Hears::Agents(Arc::new([99].into()));
+    let outputs = world.subscribe(1, hears, json!({}), None);
+    let one = granted(1, &outputs);
+    let all = world.listen(2, json!({}));
+    world.start(SESSION);
+    world.say("handoff.requested", handoff("Help."));
+    assert!(world.heard(&one).is_empty());
+    assert!(!world.heard(&all).is_empty());
+    world.close(&all);
+    let outputs = world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let settled = outputs.iter().any(|it| matches!(it, Output::Resolved { .. }));
+    assert!(settled, "nobody who may hear it is there");
 }
 
 #[test]
@@ -206,8 +259,7 @@ fn nothing_of_a_session_comes_after_its_critical_end_however_someone_resumes() {
     world.chunk("One. Two. ", 0, false);
     world.say("tool.invoked", tool(1));
     world.fail(SESSION);
-    let wishes = limited(1, json!({}));
-    let outputs = world.request(1, true, wishes, Some(event_id("evt_here")));
+    let outputs = world.request(1, true, json!({}), Some(event_id("evt_here")));
     let one = granted(1, &outputs);
     world.pass_s(20);
     assert_eq!(world.heard(&one).last().map(Heard::kind), Some("session.errored"));

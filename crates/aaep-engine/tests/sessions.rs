@@ -158,6 +158,35 @@ fn chunks_follow_on_each_other_and_end_once() {
 }
 
 #[test]
+fn a_tool_is_done_before_the_state_that_follows_it() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.change("idle", "calling_tool");
+    world.say("tool.invoked", tool("call_1"));
+    let left = json!({ "from_state": "calling_tool", "to_state": "writing_output" });
+    let why = refused(&mut world, &one, "state.changed", left.clone());
+    assert!(matches!(why, Refusal::Order(OrderViolation::ToolLeftRunning { .. })), "{why:?}");
+    world.say("tool.completed", done("list", "call_1"));
+    world.say("state.changed", left);
+}
+
+#[test]
+fn after_an_accept_the_tool_is_done_before_the_state_that_follows_it() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.change("idle", "thinking");
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.confirm(&one, "rpl_1", "accept");
+    world.say("tool.invoked", irreversible_tool());
+    // The agent does not say that it calls a tool, but the hub did in its name.
+    let left = json!({ "from_state": "thinking", "to_state": "deciding" });
+    let why = refused(&mut world, &one, "state.changed", left.clone());
+    assert!(matches!(why, Refusal::Order(OrderViolation::ToolLeftRunning { .. })), "{why:?}");
+    world.say("tool.completed", json!({ "tool": "delete", "status": "success" }));
+    world.say("state.changed", left);
+}
+
+#[test]
 fn a_session_does_not_complete_with_something_left_open() {
     let mut world = World::started();
     let one = world.listen(1, everything());

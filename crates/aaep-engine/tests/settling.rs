@@ -31,6 +31,42 @@ fn silence_means_the_default_and_not_before_the_time_is_over() {
 }
 
 #[test]
+fn whatever_passes_a_rate_or_a_filter_says_that_it_is_critical() {
+    let mut world = World::started();
+    let slow = world.listen(1, limited(1, json!({})));
+    let filtered =
+        world.listen(2, json!({ "event_filters": { "include": ["aaep:agent.output.*"] } }));
+    ask(&mut world, json!({}));
+    world.confirm(&slow, "rpl_1", "reject");
+    for listener in [&slow, &filtered] {
+        let notice = world.heard(listener).iter().find(|it| it.has_resolution()).expect("a notice");
+        assert_eq!(notice.text("urgency"), "critical");
+        assert!(notice.is_critical);
+    }
+    // Whoever counts by urgency, as §5.3.1.1 has it, finds no more than the rate.
+    let normal = world.heard(&slow).iter().filter(|it| it.text("urgency") != "critical").count();
+    assert!(normal <= 1, "{:?}", kinds(world.heard(&slow)));
+}
+
+#[test]
+fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing() {
+    let mut world = World::started();
+    world.listen(1, everything());
+    ask(&mut world, json!({}));
+    let no_such =
+        |agent: u64, text: &str| vec![Output::NoSuchAsk { agent, reply_token: token(text) }];
+    for (agent, text) in [(9, "rpl_1"), (AGENT, "rpl_never"), (9, "rpl_never")] {
+        let outputs = world.handle(Input::Withdraw { agent, reply_token: token(text) });
+        assert_eq!(outputs, no_such(agent, text), "the same answer whatever the reason");
+    }
+    assert_eq!(world.engine.open_asks(), 1);
+    let outputs = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    assert_eq!(resolved(&outputs), [WITHDRAWN]);
+    let again = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    assert_eq!(again, no_such(AGENT, "rpl_1"));
+}
+
+#[test]
 fn a_wall_clock_that_jumps_neither_shortens_nor_prolongs_a_question() {
     for jump_us in [-86_400_000_000, 86_400_000_000] {
         let mut world = World::started();

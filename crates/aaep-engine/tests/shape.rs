@@ -88,6 +88,9 @@ fn critical_events_pass_every_filter_rate_and_load_at_once() {
             "awaiting.confirmation",
             "awaiting.clarification",
             "progress.updated",
+            // How the two questions ended.
+            "state.changed",
+            "state.changed",
             "session.errored",
         ]
     );

@@ -1,6 +1,7 @@
 //! Agents: what they publish, when, and how they take answers. Well-behaved, chatty or wrong.
 
 mod plan;
+mod said;
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use crate::rng::Rng;
 use crate::truth::Truth;
 use plan::{Act, End};
+use said::{digest_of, say_in_ours, state_action, state_maximum};
 
 /// How an agent behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,8 @@ struct Session {
     acts: VecDeque<Act>,
     /// The question that it waits for, and since how many turns.
     waits_for: Option<(ReplyToken, u64)>,
+    /// The digest that it will state when it does what it asked for, right or wrong.
+    intends: Option<String>,
 }
 
 impl Agent {
@@ -68,6 +72,11 @@ impl Agent {
             used_token: None,
             is_stopping: false,
         }
+    }
+
+    /// The agent that speaks when all others are done.
+    pub fn last(rng: &mut Rng) -> Self {
+        Agent { manner: Manner::WellBehaved, sessions_left: 1, ..Agent::new(990, rng) }
     }
 
     /// How it behaves.
@@ -100,7 +109,8 @@ impl Agent {
         session.waits_for = None;
         if *resolution == Resolution::Accept {
             session.acts.push_front(Act::Finish { call: self.counter });
-            session.acts.push_front(Act::Irreversible { call: self.counter });
+            let digest = session.intends.take();
+            session.acts.push_front(Act::Irreversible { call: self.counter, digest });
         }
     }
 
@@ -147,12 +157,17 @@ impl Agent {
         Some(Vec::new())
     }
 
-    fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
+    /// Starts a session.
+    ///
+    /// # Panics
+    /// Never: a start is valid.
+    pub fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
         self.sessions_left -= 1;
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);
         let acts = plan::plan(rng, self.manner == Manner::Chatty);
-        self.session = Some(Session { id, state: "idle".to_owned(), acts, waits_for: None });
+        self.session =
+            Some(Session { id, state: "idle".to_owned(), acts, waits_for: None, intends: None });
         let words = json!({"summary_normal": "Looking for trains.",
             "summary_normal_es": "Busco trenes.", "summary_terse": "Trains."});
         self.publish(unix_us, "session.started", words).expect("a start is valid")
@@ -181,9 +196,9 @@ impl Agent {
             }
             Act::Tool => {
                 session.acts.push_front(Act::Finish { call: number });
-                self.invoke(unix_us, number, false)
+                self.invoke(unix_us, number, false, None)
             }
-            Act::Irreversible { call } => self.invoke(unix_us, call, true),
+            Act::Irreversible { call, digest } => self.invoke(unix_us, call, true, digest),
             Act::Finish { call } => {
                 let status = if rng.chance(80) { "success" } else { "error" };
                 let words = json!({"tool": "search", "status": status,
@@ -230,9 +245,18 @@ impl Agent {
         self.publish(unix_us, "state.changed", json!({"from_state": from, "to_state": to}))
     }
 
-    fn invoke(&mut self, unix_us: i64, call: u64, irreversible: bool) -> Option<Input> {
-        let words = json!({"tool": "search", "summary_normal": "Searching the time table.",
+    fn invoke(
+        &mut self,
+        unix_us: i64,
+        call: u64,
+        irreversible: bool,
+        digest: Option<String>,
+    ) -> Option<Input> {
+        let mut words = json!({"tool": "search", "summary_normal": "Searching the time table.",
             "irreversible": irreversible, "tool_call_id": format!("call_{call}")});
+        if let Some(digest) = digest {
+            say_in_ours(&mut words, "action_digest", digest.into());
+        }
         self.publish(unix_us, "tool.invoked", words)
     }
 
@@ -249,7 +273,11 @@ impl Agent {
         if rng.chance(15) {
             words["allowed_replies"] = json!(["reject"]);
         }
+        state_maximum(&mut words, rng);
         self.ask(&token);
+        if let Some(session) = &mut self.session {
+            session.intends = rng.chance(40).then(|| state_action(&mut words, number, rng));
+        }
         self.publish(unix_us, "awaiting.confirmation", words)
     }
 
@@ -263,6 +291,7 @@ impl Agent {
         if rng.chance(40) {
             words["accepted_response_kinds"] = json!(["yes_no"]);
         }
+        state_maximum(&mut words, rng);
         self.ask(&token);
         self.publish(unix_us, "awaiting.clarification", words)
     }
@@ -302,7 +331,10 @@ impl Agent {
             return Some(Input::Publish { agent, event: Box::new(event.clone()) });
         }
         match rng.below(5) {
-            0 => self.invoke(unix_us, number, true),
+            0 => {
+                let digest = rng.chance(50).then(|| digest_of(number));
+                self.invoke(unix_us, number, true, digest)
+            }
             1 => {
                 let words = json!({"chunk": "Nonsense.", "position": 7, "complete": false,
                     "output_id": format!("out_wrong{number}")});

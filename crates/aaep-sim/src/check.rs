@@ -4,6 +4,7 @@
 //! true in the world. It never looks into the hub. One file per group below.
 
 pub mod asks;
+pub mod consent;
 pub mod critical;
 pub mod form;
 pub mod handshake;
@@ -56,6 +57,8 @@ pub struct Step<'a> {
     pub deadline: Option<u64>,
     /// The subscriptions that got terms, and whether they are new.
     pub accepted: &'a [(usize, bool)],
+    /// The subscriptions that came back and cannot be told everything.
+    pub lost: &'a [usize],
 }
 
 impl Step<'_> {
@@ -81,7 +84,8 @@ impl Step<'_> {
         let has_gap = |it: &&Delivered| {
             Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some())
         };
-        self.delivered.iter().filter(has_gap).map(|it| it.subscription)
+        let told = self.delivered.iter().filter(has_gap).map(|it| it.subscription);
+        told.chain(self.lost.iter().copied())
     }
 
     /// What was sent to one subscription.
@@ -114,7 +118,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 23;
+pub const COUNT: usize = 26;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -132,6 +136,9 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(asks::Consent::default()),
         Box::new(asks::Patience::default()),
         Box::new(asks::Addressed::default()),
+        Box::new(asks::Maximum::default()),
+        Box::new(asks::MoreTime::default()),
+        Box::new(consent::ExactAction::default()),
         Box::new(session::ToolAfterAnswer::default()),
         Box::new(session::Ending::default()),
         Box::new(session::Refusals::default()),

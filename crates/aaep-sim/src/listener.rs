@@ -1,6 +1,8 @@
 //! Listeners: what they ask for, how they read, and how they answer. Fast, slow, stalled, vanishing,
 //! forging, double-replying, renegotiating.
 
+mod time;
+
 use std::collections::VecDeque;
 
 use aaep::event::action::CoalesceBoundary;
@@ -12,10 +14,11 @@ use aaep::{
     ReplyToken, SubscriptionId, Timestamp, TypePattern, Uri, Verbosity, Version,
 };
 use aaep_engine::terms::Door;
-use aaep_engine::{Input, Principal};
+use aaep_engine::{Hears, Input, Principal, Resume};
 
 use crate::check::Delivered;
 use crate::rng::Rng;
+use time::{asking, patient};
 
 const RIGHT: &str = "a constant of the right form";
 
@@ -54,6 +57,10 @@ pub struct Listener {
     is_terse: bool,
     /// Its subscription: the world's number and the name on the wire.
     pub subscription: Option<(usize, SubscriptionId)>,
+    /// The number of its newest subscription so far.
+    pub before: Option<usize>,
+    /// Its subscription before that one ended, or was given up.
+    pub earlier: Option<SubscriptionId>,
     /// The last event that arrived.
     pub last: Option<EventId>,
     /// Whether events can travel to it.
@@ -81,7 +88,12 @@ pub const WIRE: usize = 12;
 
 impl Listener {
     /// A listener that is not connected yet.
-    pub fn new(number: usize, rng: &mut Rng) -> Self {
+    ///
+    /// In a patient world, everyone wants the time to answer to wait for presentation.
+    ///
+    /// # Panics
+    /// Never: the URI is a constant of the right form.
+    pub fn new(number: usize, is_patient: bool, rng: &mut Rng) -> Self {
         let temper = *rng.pick(&[
             Temper::Fast,
             Temper::Slow,
@@ -92,6 +104,11 @@ impl Listener {
             Temper::Renegotiating,
         ]);
         let mut wish = wish(rng);
+        if is_patient {
+            let ours = Uri::parse(aaep::extension::CONTEXT).expect(RIGHT);
+            wish.supported_extensions = Some(vec![ours]);
+            wish.other.insert(aaep::extension::PREFIX.to_owned(), patient());
+        }
         if temper == Temper::Slow {
             wish.max_events_per_second = Some(1);
         }
@@ -103,6 +120,8 @@ impl Listener {
             wish,
             is_terse: false,
             subscription: None,
+            before: None,
+            earlier: None,
             last: None,
             is_connected: false,
             is_reading: true,
@@ -141,12 +160,18 @@ impl Listener {
             extensions: None,
             other: Object::new(),
         };
+        // Most say which subscription they had; some only what they got last.
+        let subscription_id = self.earlier.clone().filter(|_| !self.epoch.is_multiple_of(4));
+        let last_event_id = self.last.clone();
+        let resume = (subscription_id.is_some() || last_event_id.is_some())
+            .then_some(Resume { subscription_id, last_event_id });
         Input::Subscribe {
             principal: self.principal,
             door,
             may_reply: self.may_reply,
             request: Box::new(request),
-            resume_from: self.last.clone(),
+            hears: Hears::All,
+            resume,
         }
     }
 
@@ -154,7 +179,8 @@ impl Listener {
     pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut Rng) -> Input {
         let wish = wish(rng);
         let mut capabilities = Capabilities::new();
-        match rng.below(5) {
+        match rng.below(6) {
+            5 => capabilities.other = wish.other,
             0 => capabilities.max_events_per_second = Some(*rng.pick(&[1, 2, 5, 20])),
             1 => capabilities.coalesce_boundaries = Some(boundaries(rng)),
             2 => capabilities.event_filters = wish.event_filters,
@@ -197,7 +223,7 @@ impl Listener {
             }
             _ => return Vec::new(),
         };
-        let mut replies = Vec::new();
+        let mut replies = self.wishes_for_time((token, id), others, rng);
         let count =
             if self.temper == Temper::DoubleReplying { 2 } else { u64::from(rng.chance(60)) };
         for _ in 0..count {
@@ -302,6 +328,9 @@ fn wish(rng: &mut Rng) -> Capabilities {
     }
     if rng.chance(60) {
         wish.supported_extensions = Some(vec![Uri::parse(aaep::extension::CONTEXT).expect(RIGHT)]);
+    }
+    if rng.chance(45) {
+        wish.other.insert(aaep::extension::PREFIX.to_owned(), asking(rng));
     }
     if rng.chance(15) {
         wish.cognitive_load = Some(CognitiveLoad::Low);

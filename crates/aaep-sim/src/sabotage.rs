@@ -2,6 +2,7 @@
 //!
 //! Each is the real engine with a hand in between that changes what goes in or comes out.
 
+mod consent;
 mod hands;
 
 use aaep_engine::{Engine, Input, Now, Output};
@@ -69,6 +70,15 @@ pub const ALL: &[Sabotage] = &[
     sabotage("never tells that time is over", "settled in time", || Box::new(hands::NeverSettle)),
     sabotage("sends a question to who cannot answer", "asked who can answer", || {
         Box::new(hands::AskEveryone::default())
+    }),
+    sabotage("waits longer than the agent allows", "within the agent's maximum", || {
+        Box::new(consent::WaitLonger)
+    }),
+    sabotage("gives more time to anyone", "more time for who may ask", || {
+        Box::new(consent::TimeForAll)
+    }),
+    sabotage("lets a tool run with other arguments", "only the accepted action", || {
+        Box::new(consent::OtherArguments)
     }),
     sabotage("lets an irreversible tool pass", "no tool before its answer", || {
         Box::new(hands::ForgetAccept)

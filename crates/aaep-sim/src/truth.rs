@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
+use aaep::extension::{AskCapabilities, AskClock};
 use aaep::{Capabilities, EventType, SessionId, SubscriptionId, TypePattern};
 use aaep_engine::{ListenerKey, Principal};
 
@@ -32,6 +33,10 @@ pub struct Terms {
     pub is_low: bool,
     /// Whether our own extension is understood.
     pub extension: bool,
+    /// Whether the time to answer may wait for presentation.
+    pub presented: bool,
+    /// Whether the person may ask for more time.
+    pub extends: bool,
 }
 
 impl Terms {
@@ -50,6 +55,12 @@ impl Terms {
         if is_low {
             boundaries = vec![CoalesceBoundary::Completion];
         }
+        let extension = stated
+            .supported_extensions
+            .iter()
+            .flatten()
+            .any(|uri| uri.as_str() == aaep::extension::CONTEXT);
+        let asking = AskCapabilities::of(stated);
         Terms {
             rate: stated.max_events_per_second,
             pace: stated.pace_wpm,
@@ -59,11 +70,9 @@ impl Terms {
             confirms: stated.supports_confirmation_reply == Some(true),
             clarifies: stated.supports_clarification_reply == Some(true),
             is_low,
-            extension: stated
-                .supported_extensions
-                .iter()
-                .flatten()
-                .any(|uri| uri.as_str() == aaep::extension::CONTEXT),
+            extension,
+            presented: extension && asking.ask_clock == Some(AskClock::Presented),
+            extends: extension && asking.extend == Some(true),
         }
     }
 
@@ -123,12 +132,22 @@ pub struct Subscription {
     pub presence: Presence,
     /// The subscription whose stream it goes on with.
     pub resumes: Option<usize>,
-    /// How much had been said in all when it came.
-    pub since_words: u64,
+    /// Whether it took the place of an earlier one that the hub still had.
+    pub took_over: bool,
+    /// Whether it had other terms at some time, or an earlier one that it goes on with.
+    pub changed_terms: bool,
     /// Whether its wire was ever full.
     pub has_stalled: bool,
-    /// Whether a known fault may have spoilt its stream: see `known`.
+    /// Whether it goes on after an event that came under other terms, with a hub that could not know
+    /// that: then its stream may have a hole or a repetition.
     pub is_excused: bool,
+}
+
+impl Subscription {
+    /// Whether something of its stream may have come under other terms than those of another.
+    pub fn had_other_terms(&self, other: &Subscription) -> bool {
+        self.changed_terms || self.terms != other.terms
+    }
 }
 
 /// Everything that is true.
@@ -141,8 +160,6 @@ pub struct Truth {
     /// All outputs, by session and id.
     texts: BTreeMap<(String, String), Rc<Text>>,
     sessions: Vec<String>,
-    /// How much was said in all: events, and words of text.
-    pub words: u64,
 }
 
 impl Truth {

@@ -91,6 +91,8 @@ pub struct World {
     failure: Option<Failure>,
     steps: u64,
     is_calm: bool,
+    /// Whether the last session has begun: who missed something while no session ran is told in it.
+    has_closed: bool,
 }
 
 /// Runs the world of a seed around the real engine.
@@ -111,6 +113,8 @@ impl World {
         let ceiling = rng.chance(15).then(|| rng.between(3, 40));
         let agents = rng.between(1, 4);
         let listeners = rng.size(1, 7);
+        let is_patient = rng.chance(35);
+        let listener = |number, rng: &mut Rng| Listener::new(number, is_patient, rng);
         let mut world = World {
             now_us: 1_000_000,
             unix_us: BEGIN_UNIX_US,
@@ -119,13 +123,14 @@ impl World {
             counter: 0,
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
-            listeners: (0..listeners).map(|number| Listener::new(number, &mut rng)).collect(),
+            listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
             truth: Truth::default(),
             invariants: check::all(hub::engine(seed, ceiling)),
             story: Story::default(),
             failure: None,
             steps: 0,
             is_calm: false,
+            has_closed: false,
             rng,
         };
         for at in 0..world.agents.len() {
@@ -152,7 +157,8 @@ impl World {
             let next = self.todo.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.hub.deadline();
             match (next, deadline) {
-                (None, None) => break,
+                (None, None) if self.has_closed => break,
+                (None, None) => self.one_more_session(),
                 (next, Some(deadline)) if next.is_none_or(|next| deadline <= next) => {
                     // Timers fire late now and then, but before whatever else comes.
                     let late = if self.rng.chance(10) { self.rng.below(20_000) } else { 0 };

@@ -80,10 +80,92 @@ impl Capabilities {
             other: Object::new(),
         }
     }
+
+    /// These wishes with the fields that a change names in place of the old ones, each as a whole
+    /// (§5.7.1). What a change says of an extension replaces all that was said of it.
+    pub fn overlaid_with(&self, change: &Capabilities) -> Capabilities {
+        let (before, change) = (self.clone(), change.clone());
+        let mut other = before.other;
+        other.extend(change.other);
+        Capabilities {
+            max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
+            preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
+            languages: change.languages.or(before.languages),
+            supports_confirmation_reply: change
+                .supports_confirmation_reply
+                .or(before.supports_confirmation_reply),
+            supports_clarification_reply: change
+                .supports_clarification_reply
+                .or(before.supports_clarification_reply),
+            coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
+            event_filters: change.event_filters.or(before.event_filters),
+            supported_conformance_levels: change
+                .supported_conformance_levels
+                .or(before.supported_conformance_levels),
+            supported_extensions: change.supported_extensions.or(before.supported_extensions),
+            cognitive_load: change.cognitive_load.or(before.cognitive_load),
+            pace_wpm: change.pace_wpm.or(before.pace_wpm),
+            accept_signed_manifests_only: change
+                .accept_signed_manifests_only
+                .or(before.accept_signed_manifests_only),
+            other,
+        }
+    }
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
         Capabilities::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Message, Mode, read};
+
+    fn wishes(capabilities: &serde_json::Value) -> Capabilities {
+        let text = json!({
+            "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader",
+            "capabilities": capabilities,
+        });
+        match read(text.to_string().as_bytes(), Mode::Strict).message {
+            Some(Message::SubscriptionRequest(request)) => request.capabilities,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_change_replaces_what_it_names_and_nothing_else() {
+        let all = json!({
+            "max_events_per_second": 5, "preferred_verbosity": "terse", "languages": ["yo"],
+            "supports_confirmation_reply": true, "supports_clarification_reply": true,
+            "coalesce_boundaries": ["word"], "event_filters": { "exclude": ["aaep:agent.tool.*"] },
+            "supported_conformance_levels": [1, 2], "supported_extensions": ["urn:x:y"],
+            "cognitive_load": "low", "pace_wpm": 200, "accept_signed_manifests_only": true,
+            "medai": { "kind": 1 },
+        });
+        let before = wishes(&all);
+        assert_eq!(before.overlaid_with(&Capabilities::new()), before);
+        assert_eq!(Capabilities::new().overlaid_with(&before), before);
+        for key in all.as_object().expect("an object").keys() {
+            let mut other = all.clone();
+            other[key] = match key.as_str() {
+                "max_events_per_second" | "pace_wpm" => json!(99),
+                "preferred_verbosity" => json!("normal"),
+                "languages" => json!(["es"]),
+                "coalesce_boundaries" => json!(["none"]),
+                "event_filters" => json!({ "include": ["*"] }),
+                "supported_conformance_levels" => json!([1]),
+                "supported_extensions" => json!([]),
+                "cognitive_load" => json!("high"),
+                "medai" => json!({ "other": 2 }),
+                _ => json!(false),
+            };
+            let change = wishes(&json!({ key.as_str(): other[key] }));
+            assert_eq!(before.overlaid_with(&change), wishes(&other), "{key}");
+        }
     }
 }

@@ -1,18 +1,28 @@
-//! Our own extension: what a hub tells a listener about delivery itself.
+//! Our own extension: what a hub tells a listener about delivery itself, and how people get more time
+//! and certainty when they are asked.
 //!
-//! It says when one event stands for several, how a question was settled, and where the stream has
-//! a gap (rulings 8, 9, 18, 20). It lives in `extensions.agentvoice` as §7.5 demands, and the events
+//! It says when one event stands for several, how a question was settled, until when it can be
+//! answered, and where the stream has a gap (rulings 8, 9, 18, 20); that is for the hub to say. With
+//! a few fields of it an agent says how long a question may stay open, and for exactly which action
+//! consent is asked. What listeners say is in `asking`, digests are in `digest`. It lives in `extensions.agentvoice` as §7.5 demands, and the events
 //! that carry it are complete without it. The context URI is a UUID because that is the one kind of
 //! URI that we can own without owning a domain; a breaking change takes a new one.
+
+mod asking;
+mod digest;
 
 use serde_json::Value as Json;
 
 use crate::envelope::Extensions;
-use crate::event::Event;
-use crate::form::{EventId, Prefix, ReplyToken, Uri};
+use crate::event::{DAY_S, Event};
+use crate::form::{EventId, Prefix, ReplyToken, ToolName, Uri};
 use crate::json::Value;
 use crate::object::{object, values};
 use crate::read::{ANY, Field, Object, Reader, Step, between};
+use crate::time::Timestamp;
+
+pub use asking::{AskCapabilities, AskClock, AskExtend, AskPause, AskPresented, AskResume};
+pub use digest::{ActionDigest, MAX_ARGUMENT_DEPTH, NoDigest, action_digest, stated_digest};
 
 /// The prefix of the extension.
 pub const PREFIX: &str = "agentvoice";
@@ -82,6 +92,21 @@ object! {
     }
 }
 
+/// The fields that an agent may say itself; all others are for the hub.
+pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest"];
+
+object! {
+    /// Until when a question can be answered, after that has changed.
+    Deadline in "7.5", others Refused {
+        /// The token of the question.
+        required reply_token: ReplyToken;
+        /// The moment, by the clock of the event's own timestamp.
+        required at: Timestamp;
+        /// Whether the time stands still; then `at` is when it goes on at the latest, and ends.
+        required paused: bool;
+    }
+}
+
 object! {
     /// What the extension can say on an event.
     Delivery in "7.5", others Refused {
@@ -93,6 +118,14 @@ object! {
         optional gap: Gap;
         /// How many events of this session were not sent before its end; the history holds them.
         optional held_back: u64 = between(1, u64::MAX);
+        /// The event tells until when a question can be answered.
+        optional deadline: Deadline;
+        /// Of an agent's question: how long it may stay open at most, in seconds from when it was asked.
+        optional max_timeout_seconds: u64 = between(1, DAY_S);
+        /// Of an agent's confirmation: the tool that is asked for.
+        optional tool: ToolName;
+        /// Of an agent's confirmation or tool: which tool with which arguments it is.
+        optional action_digest: ActionDigest;
     }
 }
 
@@ -104,6 +137,10 @@ impl Delivery {
             resolution: None,
             gap: None,
             held_back: None,
+            deadline: None,
+            max_timeout_seconds: None,
+            tool: None,
+            action_digest: None,
             other: Object::new(),
         }
     }
@@ -114,6 +151,12 @@ impl Delivery {
         let text = serde_json::to_vec(data).ok()?;
         let document = crate::json::Document::parse(&text).ok()?;
         Delivery::read(document.root(), &ANY, &mut Reader::new(crate::Mode::Tolerant))
+    }
+
+    /// Whether an event says something that only the hub can know, understood or not.
+    pub fn is_for_the_hub_to_say(event: &Event) -> bool {
+        let own = event.extensions.iter().flat_map(|it| &it.0).filter(|it| it.0.as_str() == PREFIX);
+        own.flat_map(|(_, data)| data.keys()).any(|key| !AGENT_FIELDS.contains(&key.as_str()))
     }
 
     /// Says it on an event, and declares the vocabulary there.

@@ -108,7 +108,7 @@ pub(crate) fn report(text: &str, expected: &str, reader: &mut crate::read::Reade
     reader.error(crate::violation::Code::WrongFormat, problem);
 }
 
-pub(crate) use string_field;
+pub(crate) use {form, string_field};
 
 /// Whether the text is the prefix and then one to sixty-four ASCII letters or digits (§3.2.3).
 fn is_id(text: &str, prefix: &str) -> bool {

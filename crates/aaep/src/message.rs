@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::event_type::{CoreType, EventType};
+use crate::extension::{AskExtend, AskPause, AskPresented, AskResume};
 use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
     SubscriptionRequest,
@@ -72,6 +73,14 @@ messages! {
     ClarificationReply,
     /// What a producer says of itself.
     Manifest,
+    /// A question was presented to the person; of our own extension, as are those below.
+    AskPresented,
+    /// A person needs more time to answer.
+    AskExtend,
+    /// A person wants the time to stand still.
+    AskPause,
+    /// The time goes on.
+    AskResume,
 }
 
 impl Message {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value as Json, json};
 use crate::envelope::{Envelope, Extensions};
 use crate::event::{CorePayload, PayloadVisitor, each_payload};
 use crate::event_type::{CORE_TYPES, EventType};
-use crate::extension::{self, Delivery};
+use crate::extension::{
+    self, AskCapabilities, AskExtend, AskPause, AskPresented, AskResume, Delivery,
+};
 use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
     SubscriptionRequest,
@@ -68,6 +70,15 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The schema of our own extension, under an id of our own.
 const EXTENSION_SCHEMA: &str = "urn:uuid:157fba64-d710-4654-9c9d-f7d441dc3c27";
 
+/// The ids of the other schemas of our own extension.
+const OWN_SCHEMAS: &[(&str, &str)] = &[
+    ("capabilities", "urn:uuid:e50711fd-da14-447a-abdc-5d4a53c89f21"),
+    ("ask.presented", "urn:uuid:d5f5f079-9dee-407a-a132-a9324369b9c8"),
+    ("ask.extend", "urn:uuid:e8d768fe-e66f-4bfd-a8aa-ee02e0bffeda"),
+    ("ask.pause", "urn:uuid:4821ef1d-ae70-4a95-b07a-42fe88d74eef"),
+    ("ask.resume", "urn:uuid:27ed2b44-327a-49f4-8930-4455257e4f41"),
+];
+
 /// All schemas: the envelope, the twelve events, the handshake, the replies, the manifest, and our
 /// own extension.
 pub fn schemas() -> Vec<SchemaFile> {
@@ -89,7 +100,32 @@ pub fn schemas() -> Vec<SchemaFile> {
         path: format!("extensions/{}.schema.json", extension::PREFIX),
         schema: document(EXTENSION_SCHEMA, "agentvoice", about, &Delivery::schema(&ANY)),
     });
+    let about = "What a listener can say of agentvoice in its capabilities, under the prefix.";
+    files.push(SchemaFile {
+        path: format!("extensions/{}.capabilities.schema.json", extension::PREFIX),
+        ..own("capabilities", about, &AskCapabilities::schema(&ANY))
+    });
+    files.extend([
+        own_message::<AskPresented>("A question was presented to the person."),
+        own_message::<AskExtend>("A person needs more time to answer."),
+        own_message::<AskPause>("A person wants the time to answer to stand still."),
+        own_message::<AskResume>("The time to answer goes on."),
+    ]);
     files
+}
+
+/// A schema of our own extension beside that of its data on events.
+fn own(name: &str, about: &str, schema: &Json) -> SchemaFile {
+    let id = OWN_SCHEMAS.iter().find(|it| it.0 == name).map_or(EXTENSION_SCHEMA, |it| it.1);
+    SchemaFile {
+        path: format!("{}/{name}.schema.json", extension::PREFIX),
+        schema: document(id, &format!("{} {name}", extension::PREFIX), about, schema),
+    }
+}
+
+fn own_message<T: Field + Fields>(about: &str) -> SchemaFile {
+    let name = T::TYPE.and_then(|name| name.split_once(':')).map_or("", |(_, local)| local);
+    own(name, about, &T::schema(&ANY))
 }
 
 fn document(id: &str, title: &str, about: &str, schema: &Json) -> Json {

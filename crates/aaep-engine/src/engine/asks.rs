@@ -4,20 +4,26 @@
 //! who could answer, or because the agent withdrew it. Only a reply that says so, or a default that
 //! says so and is allowed to, ever means yes.
 
+mod time;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep::event::reasoning::{Progress, ProgressUpdated, state};
+use aaep::event::reasoning::state;
 use aaep::extension::{self, DecidedBy, Delivery, Outcome};
 use aaep::reply::{ClarificationReply, ConfirmationReply};
-use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId};
+use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
 use super::{Engine, MAX_USED_TOKENS, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
-use crate::clock::{Now, SECOND_US};
-use crate::io::{AgentKey, Audit, Output, Principal, ReplyRefusal, Resolution};
+use crate::clock::Now;
+use crate::io::{AgentKey, Audit, Hears, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::Grant;
+use crate::terms::Terms;
+
+pub(super) use time::TimeWish;
 
 impl Engine {
     /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
@@ -27,29 +33,37 @@ impl Engine {
         now: Now,
         session: SessionKey,
         event: &Arc<Event>,
-        (token, timeout_seconds): (ReplyToken, u64),
+        token: &ReplyToken,
         out: &mut Vec<Output>,
     ) {
         let Some(in_session) = self.sessions.get(&session) else { return };
         let (agent, number) = (in_session.agent, in_session.next_number);
-        let now_us = now.monotonic_us;
-        let times = (timeout_seconds, now_us);
+        let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
+        let all_told: BTreeSet<ListenerKey> = self.able(is_confirmation, agent).collect();
+        let times = (now.monotonic_us, self.may_wait(all_told.iter()));
         let mut ask = Ask::new(agent, session, Arc::clone(event), (self.next_order, number), times);
-        let is_confirmation = ask.is_confirmation();
-        ask.told = self.able(is_confirmation).collect();
+        ask.told = all_told;
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
         out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
         self.asks.insert(token.clone(), ask);
+        self.asks_of.entry(session).or_default().insert(token.clone());
+        self.file(token);
         self.append(now, session, Arc::clone(event), true, out);
-        self.look_for_someone(now, &token, out);
+        self.look_for_someone(now, token, out);
     }
 
-    /// The listeners who can answer such a question, here or just away.
-    fn able(&self, is_confirmation: bool) -> impl Iterator<Item = ListenerKey> + '_ {
-        (0..).zip(&self.members).filter_map(move |(key, member)| {
-            member.as_ref().filter(|member| member.can_answer(is_confirmation)).map(|_| key)
-        })
+    /// The listeners who can answer a question, here or just away.
+    fn able(&self, is_confirmation: bool, agent: AgentKey) -> impl Iterator<Item = ListenerKey> {
+        let audiences = self.audiences.values();
+        let able =
+            audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, agent));
+        let members = able.flat_map(|audience| &audience.listeners.members);
+        let may_reply = |key: &&ListenerKey| {
+            let member = self.members.get(**key as usize).and_then(Option::as_ref);
+            member.is_some_and(|member| member.may_reply)
+        };
+        members.filter(may_reply).copied()
     }
 
     /// If nobody who was asked can answer any more, the default applies: at once, or when the time
@@ -67,21 +81,61 @@ impl Engine {
                 None => {}
             }
         }
+        self.stop_waiting(now, token, out);
         let Some(ask) = self.asks.get_mut(token) else { return };
         ask.abandoned_us = until;
         if ask.end_us() <= now.monotonic_us {
-            let by = if ask.deadline_us <= now.monotonic_us {
+            let by = if ask.time.deadline_us() <= now.monotonic_us {
                 DecidedBy::Timeout
             } else {
                 DecidedBy::NoListener
             };
             let default = ask.default();
             self.settle(now, token, &default, by, out);
+        } else {
+            self.file(token);
         }
+    }
+
+    /// Files a question under the moment when something is next due for it.
+    fn file(&mut self, token: &ReplyToken) {
+        let Some(ask) = self.asks.get_mut(token) else { return };
+        let next_us = ask.next_us();
+        if ask.filed_us == Some(next_us) {
+            return;
+        }
+        if let Some(before) = ask.filed_us.replace(next_us) {
+            self.asks_due.remove(&(before, token.clone()));
+        }
+        self.asks_due.insert((next_us, token.clone()));
+    }
+
+    /// Takes a question out of everything that knows it as open.
+    fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
+        let ask = self.asks.remove(token)?;
+        if let Some(filed_us) = ask.filed_us {
+            self.asks_due.remove(&(filed_us, token.clone()));
+        }
+        if let Some(tokens) = self.asks_of.get_mut(&ask.session) {
+            tokens.remove(token);
+            if tokens.is_empty() {
+                self.asks_of.remove(&ask.session);
+            }
+        }
+        Some(ask)
+    }
+
+    /// The open questions of a session.
+    pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &Ask> {
+        let tokens = self.asks_of.get(&session).into_iter().flatten();
+        tokens.filter_map(|token| self.asks.get(token))
     }
 
     /// Someone came, went or changed terms: looks at every open question again.
     pub(super) fn look_at_asks(&mut self, now: Now, out: &mut Vec<Output>) {
+        if self.asks.is_empty() {
+            return;
+        }
         let tokens: Vec<ReplyToken> = self.asks.keys().cloned().collect();
         for token in tokens {
             self.look_for_someone(now, &token, out);
@@ -90,50 +144,27 @@ impl Engine {
 
     /// Does what is due for questions.
     pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
-        let is_due = |ask: &Ask| ask.next_us() <= now.monotonic_us;
-        let due: Vec<ReplyToken> = self
-            .asks
-            .iter()
-            .filter(|(_, ask)| is_due(ask))
-            .map(|(token, _)| token.clone())
-            .collect();
+        let mut due = Vec::new();
+        while let Some((at, _)) = self.asks_due.first()
+            && *at <= now.monotonic_us
+            && let Some((_, token)) = self.asks_due.pop_first()
+        {
+            if let Some(ask) = self.asks.get_mut(&token) {
+                ask.filed_us = None;
+            }
+            due.push(token);
+        }
+        // In the order of their names, whichever was due first, so that late timers change nothing.
+        due.sort_unstable();
         for token in due {
             self.look_for_someone(now, &token, out);
-            let left = self.asks.get_mut(&token).and_then(|ask| ask.countdown(now.monotonic_us));
+            let left =
+                self.asks.get_mut(&token).and_then(|ask| ask.time.countdown(now.monotonic_us));
+            self.file(&token);
             if let Some(left_us) = left {
                 self.tell_countdown(now, &token, left_us, out);
             }
         }
-    }
-
-    /// Tells how much time is left (§6.4.3).
-    fn tell_countdown(
-        &mut self,
-        now: Now,
-        token: &ReplyToken,
-        left_us: u64,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(ask) = self.asks.get(token) else { return };
-        let (session, like) = (ask.session, ask.event.envelope.clone());
-        let seconds = left_us / SECOND_US;
-        let text = format!("{seconds} seconds left to answer.");
-        let update = ProgressUpdated {
-            progress: Progress {
-                percent: None,
-                step: None,
-                total_steps: None,
-                description: Some(text.clone()),
-                other: Object::new(),
-            },
-            summary_terse: Some(format!("{seconds} seconds left.")),
-            summary_normal: Some(text),
-            summary_detailed: None,
-            eta_ms: Some(left_us / 1000),
-            other: Object::new(),
-        };
-        let envelope = self.own_envelope(now, session, &like);
-        self.append(now, session, Arc::new(Event::new(envelope, update)), false, out);
     }
 
     pub(super) fn confirm(
@@ -202,10 +233,10 @@ impl Engine {
                 ReplyRefusal::UnknownToken
             });
         };
-        if ask.deadline_us <= now.monotonic_us {
+        if ask.time.deadline_us() <= now.monotonic_us {
             return Err(ReplyRefusal::TooLate);
         }
-        if !ask.told.contains(&listener) || !member.can_answer(ask.is_confirmation()) {
+        if !ask.told.contains(&listener) || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
         Ok(ask)
@@ -221,12 +252,12 @@ impl Engine {
         decided_by: DecidedBy,
         out: &mut Vec<Output>,
     ) {
-        let Some(ask) = self.asks.remove(token) else { return };
+        let Some(ask) = self.take_ask(token) else { return };
         self.use_up(token);
         if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
-            session.order.accept(Grant::for_any_tool());
+            session.order.accept(Grant::asked_by(&ask.event));
         }
         out.push(Output::Audit(Audit::Settled {
             reply_token: token.clone(),
@@ -253,9 +284,9 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let agent_id = &ask.event.envelope.producer.agent_id;
-        let others_wait = self.asks.values().any(|other| {
-            other.session == ask.session && other.event.envelope.producer.agent_id == *agent_id
-        });
+        let others_wait = self
+            .asks_in(ask.session)
+            .any(|other| other.event.envelope.producer.agent_id == *agent_id);
         let to = match resolution {
             _ if others_wait => state::AWAITING_INPUT,
             Resolution::Accept => state::CALLING_TOOL,
@@ -266,7 +297,9 @@ impl Engine {
             session.speak_for(agent_id, to);
         }
         let summary = cut(format!("{}: {}", how(resolution, &decided_by), about(&ask.event)));
-        let envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
+        let mut envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
+        // Only what is critical may pass a filter and a rate (§5.3.1.1, §5.5.4).
+        envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
         let mut event = Event::new(envelope, change);
         let notice = resolution_notice(token, resolution, decided_by);
@@ -295,6 +328,8 @@ impl Engine {
     ) {
         if self.asks.get(token).is_some_and(|ask| ask.agent == agent) {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        } else {
+            out.push(Output::NoSuchAsk { agent, reply_token: token.clone() });
         }
     }
 
@@ -306,16 +341,12 @@ impl Engine {
         agent_id: Option<&str>,
         out: &mut Vec<Output>,
     ) {
-        let is_meant = |ask: &Ask| {
-            ask.session == session
-                && agent_id.is_none_or(|agent| ask.event.envelope.producer.agent_id == agent)
+        let is_by = |token: &ReplyToken, agent: &str| {
+            self.asks.get(token).is_some_and(|it| it.event.envelope.producer.agent_id == agent)
         };
-        let tokens: Vec<ReplyToken> = self
-            .asks
-            .iter()
-            .filter(|(_, ask)| is_meant(ask))
-            .map(|(token, _)| token.clone())
-            .collect();
+        let is_meant = |token: &&ReplyToken| agent_id.is_none_or(|agent| is_by(token, agent));
+        let tokens = self.asks_of.get(&session).into_iter().flatten();
+        let tokens: Vec<ReplyToken> = tokens.filter(is_meant).cloned().collect();
         for token in tokens {
             self.settle(now, &token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         }
@@ -345,13 +376,17 @@ impl Engine {
 }
 
 impl Member {
-    /// Whether the person behind this listener can answer such a question.
-    pub(super) fn can_answer(&self, is_confirmation: bool) -> bool {
-        let terms = &self.wish.terms;
-        let is_able =
-            if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
-        is_able && self.may_reply
+    /// Whether the person behind this listener can answer a question.
+    pub(super) fn can_answer(&self, ask: &Ask) -> bool {
+        self.may_reply
+            && can_answer(&self.wish.terms, &self.wish.hears, ask.is_confirmation(), ask.agent)
     }
+}
+
+fn can_answer(terms: &Terms, hears: &Hears, is_confirmation: bool, agent: AgentKey) -> bool {
+    let is_able =
+        if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
+    is_able && hears.includes(agent)
 }
 
 fn resolution_notice(

@@ -61,12 +61,7 @@ impl Engine {
     /// Tells a listener everything that it may be told now, and notes when to go on.
     pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         self.tell_gap(listener);
-        if let Some(due_us) = self.tell_summaries(now, listener, out) {
-            // Urgent things do not wait for summaries.
-            self.proceed_now(now, listener, out);
-            self.sort_in(listener, Some(due_us));
-            return;
-        }
+        self.tell_summaries(now, listener, out);
         let due_us = self.proceed_now(now, listener, out);
         self.sort_in(listener, due_us);
     }
@@ -160,7 +155,14 @@ fn proceed(
     let Member { cursor, limits, .. } = member;
     let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
-    let mut telling = Telling { audience, limits, now_us: now.monotonic_us, primary, send };
+    let now_us = now.monotonic_us;
+    let mut telling = Telling { audience, limits, now_us, primary, send };
+    if cursor.owes_summaries() {
+        // Urgent things do not wait for summaries; everything else comes after them.
+        cursor.tell_urgent(&mut telling);
+        let next_us = telling.limits.map_or(now_us, |limits| limits.next_us(now_us));
+        return Some(next_us.max(now_us + 1));
+    }
     match cursor.proceed(&mut telling) {
         Progressed::CaughtUp => None,
         Progressed::Until(at) => Some(at),

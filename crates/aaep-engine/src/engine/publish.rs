@@ -1,13 +1,14 @@
 //! Taking events in: order first, then history, then everyone who listens (§4.5).
 
+mod extension;
+
 use std::sync::Arc;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
-use aaep::extension::Delivery;
-use aaep::{CoreType, Envelope, Event, Object, Payload, SessionId, Timestamp, Urgency};
+use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
-use super::{Engine, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
+use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
 use crate::ask::question;
 use crate::audience::{Entry, SessionKey};
 use crate::clock::Now;
@@ -53,7 +54,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let event_id = event.envelope.event_id.clone();
-        match self.admit(agent, &event) {
+        match self.admit(now, agent, &event) {
             Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
             Ok((session, admitted)) => {
                 out.push(Output::Published { agent, event_id });
@@ -76,13 +77,17 @@ impl Engine {
     }
 
     /// Whether the event may come now. On `Err` nothing has changed.
-    fn admit(&mut self, agent: AgentKey, event: &Event) -> Result<(SessionKey, Admitted), Refusal> {
-        if self.event_ids.contains(&event.envelope.event_id) {
+    fn admit(
+        &mut self,
+        now: Now,
+        agent: AgentKey,
+        event: &Event,
+    ) -> Result<(SessionKey, Admitted), Refusal> {
+        if self.event_ids.contains_key(&event.envelope.event_id) {
             return Err(Refusal::Repeated);
         }
-        if Delivery::of(event).is_some() {
-            return Err(Refusal::SpeaksForTheHub);
-        }
+        self.check_clock(now, event)?;
+        extension::check(event)?;
         if let Some((token, _)) = question(&event.payload) {
             if self.used_tokens.contains(token) {
                 return Err(Refusal::TokenUsed);
@@ -104,6 +109,14 @@ impl Engine {
             };
             if session.agent != agent {
                 return Err(Refusal::NotYourSession);
+            }
+            // Listeners hear a change of state from where they believe the agent to be.
+            let agent_id = &event.envelope.producer.agent_id;
+            if let Payload::StateChanged(change) = &event.payload
+                && let Some(known) = session.spoken.get(agent_id)
+            {
+                let left = session.order.check_leaving(agent_id, known, &change.to_state);
+                left.map_err(Refusal::Order)?;
             }
             let admitted = session.order.admit(event).map_err(Refusal::Order)?;
             return Ok((key, admitted));
@@ -132,13 +145,25 @@ impl Engine {
         Ok((key, admitted))
     }
 
+    /// Whether the agent's clock is about right. A session that runs may go on from where it is, even
+    /// if it is our own clock that jumped.
+    fn check_clock(&self, now: Now, event: &Event) -> Result<(), Refusal> {
+        let at_us = event.envelope.timestamp.unix_us();
+        let session = self.session_keys.get(&event.envelope.session_id);
+        let last_us = session.and_then(|key| self.sessions.get(key)).map(|session| session.last_us);
+        let ahead_us = at_us.saturating_sub(now.unix_us);
+        let is_ahead = ahead_us > MAX_CLOCK_DIFFERENCE_US && last_us.is_none_or(|it| at_us > it);
+        let is_behind = ahead_us < -MAX_CLOCK_DIFFERENCE_US && last_us.is_none();
+        if is_ahead || is_behind { Err(Refusal::ClockDiffers { ahead_us }) } else { Ok(()) }
+    }
+
     /// Whether the same action of the same session waits for an answer already (§6.1).
     fn is_being_asked(&self, event: &Event) -> bool {
         let Payload::AwaitingConfirmation(new) = &event.payload else { return false };
-        self.asks.values().any(|ask| {
-            ask.event.envelope.session_id == event.envelope.session_id
-                && matches!(&ask.event.payload,
-                    Payload::AwaitingConfirmation(open) if open.action == new.action)
+        let Some(session) = self.session_keys.get(&event.envelope.session_id) else { return false };
+        self.asks_in(*session).any(|ask| {
+            matches!(&ask.event.payload,
+                Payload::AwaitingConfirmation(open) if open.action == new.action)
         })
     }
 
@@ -173,7 +198,7 @@ impl Engine {
             self.withdraw_all(now, session, None, out);
             self.close_left_open(now, session, &event.envelope, &admitted.left_open, out);
         }
-        let asked = question(&event.payload).map(|(token, timeout)| (token.clone(), timeout));
+        let asked = question(&event.payload).map(|(token, _)| token.clone());
         if asked.is_some() {
             self.announce_waiting(now, session, &event.envelope, out);
         }
@@ -187,7 +212,7 @@ impl Engine {
         let is_urgent = event.is_critical();
         let event = Arc::new(event);
         match asked {
-            Some((token, timeout)) => self.ask(now, session, &event, (token, timeout), out),
+            Some(token) => self.ask(now, session, &event, &token, out),
             None => self.append(now, session, event, is_urgent, out),
         }
     }
@@ -206,13 +231,14 @@ impl Engine {
         let entry = Entry {
             order: self.next_order,
             session: key,
+            agent: session.agent,
             event: Arc::clone(&event),
             sequence_number: session.next_number,
             is_urgent,
         };
         self.next_order += 1;
         session.next_number += 1;
-        self.event_ids.insert(event.envelope.event_id.clone());
+        self.event_ids.insert(event.envelope.event_id.clone(), key);
         session.history.push_back(entry.clone());
         if session.history.len() > MAX_SESSION_EVENTS
             && let Some(old) = session.history.pop_front()
@@ -221,17 +247,32 @@ impl Engine {
         }
         out.push(Output::Record { event });
         self.deliver(now, &entry, out);
+        if matches!(entry.event.payload, Payload::SessionStarted(_)) {
+            self.tell_owed_gaps(now, key, out);
+        }
     }
 
     /// An envelope for an event that the engine makes itself.
     pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
+        let id = self.ids.event();
+        self.envelope_with(id, now, key, like)
+    }
+
+    /// An envelope with this id for an event that the engine makes itself.
+    pub(super) fn envelope_with(
+        &self,
+        id: EventId,
+        now: Now,
+        key: SessionKey,
+        like: &Envelope,
+    ) -> Envelope {
         let session = self.sessions.get(&key);
         let (last_us, ahead_us) =
             session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
         // By the agent's clock, so that time does not go back with its next event.
         let by_agent = Now { unix_us: now.unix_us.saturating_add(ahead_us), ..now };
         Envelope {
-            event_id: self.ids.event(),
+            event_id: id,
             timestamp: stamp(by_agent, last_us),
             sequence_number: None,
             correlation_id: None,

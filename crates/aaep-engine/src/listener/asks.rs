@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{DecidedBy, Delivery, Outcome};
 use aaep::{Event, EventId, ReplyToken, SessionId};
 
 use super::{CannotReply, Change};
@@ -42,8 +42,11 @@ pub struct OpenAsk {
     pub session_id: SessionId,
     /// The event with the question.
     pub event: Arc<Event>,
-    /// When the producer's default applies, in microseconds on our own monotonic clock.
+    /// When the producer's default applies, in microseconds on our own monotonic clock. Where the
+    /// time may wait for presentation, it is the producer's maximum until it says when it ends.
     pub deadline_us: u64,
+    /// Whether the time stands still (`docs/extension.md`).
+    pub is_paused: bool,
     /// Whether the terms let this listener answer.
     pub can_reply: bool,
     size: usize,
@@ -171,10 +174,13 @@ impl Asks {
         &mut self,
         now: Now,
         (event, size): (&Event, usize),
-        can_reply: bool,
+        (can_reply, may_wait): (bool, bool),
         changes: &mut Vec<Change>,
     ) -> Option<Coming> {
         let (token, timeout_seconds) = question(&event.payload)?;
+        let said = event.extensions.as_ref().filter(|_| may_wait).and_then(|_| Delivery::of(event));
+        let most_seconds = said.and_then(|said| said.max_timeout_seconds).unwrap_or(0);
+        let timeout_seconds = timeout_seconds.max(most_seconds);
         if let Some(coming) = self.known(token, event) {
             if coming == Coming::TokenReused && self.open.contains_key(token) {
                 let why = WhyWithdrawn::TokenReused;
@@ -192,6 +198,7 @@ impl Asks {
             session_id: event.envelope.session_id.clone(),
             event: Arc::new(event.clone()),
             deadline_us: now.monotonic_us.saturating_add(timeout_us),
+            is_paused: false,
             can_reply,
             size,
             opened: self.opened,
@@ -199,6 +206,26 @@ impl Asks {
         self.open.insert(token.clone(), ask);
         changes.push(Change::AskOpened { reply_token: token.clone() });
         Some(Coming::Opened)
+    }
+
+    /// The producer says until when a question can be answered; nothing changes if it is not its
+    /// session's to say, or no longer open.
+    pub(super) fn change_time(
+        &mut self,
+        now: Now,
+        event: &Event,
+        deadline: &aaep::extension::Deadline,
+        changes: &mut Vec<Change>,
+    ) {
+        let (token, session) = (&deadline.reply_token, &event.envelope.session_id);
+        let Some(ask) = self.open.get_mut(token).filter(|ask| ask.session_id == *session) else {
+            return;
+        };
+        // Counted from when it was told: the two clocks need not agree.
+        let left = deadline.at.unix_us().saturating_sub(event.envelope.timestamp.unix_us());
+        ask.deadline_us = now.monotonic_us.saturating_add(u64::try_from(left).unwrap_or(0));
+        ask.is_paused = deadline.paused;
+        changes.push(Change::AskTimeChanged { reply_token: token.clone() });
     }
 
     /// The producer says how a question was settled. False if that is not its session's to say.

@@ -54,6 +54,11 @@ pub enum Change {
         /// What decided it.
         decided_by: DecidedBy,
     },
+    /// There is more or less time to answer than before, or it is paused or goes on.
+    AskTimeChanged {
+        /// Its token.
+        reply_token: ReplyToken,
+    },
     /// Nobody answered in time; the producer's default applies.
     AskExpired {
         /// Its token.

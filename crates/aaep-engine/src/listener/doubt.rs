@@ -69,10 +69,20 @@ impl Doubts {
             OrderViolation::ToolNotInvoked { .. } | OrderViolation::ToolNameDiffers { .. } => {
                 is_sure(Matter::Tools)
             }
+            // A change that is critical may overtake the end of a tool, and so may a hub's own.
+            OrderViolation::ToolLeftRunning { .. } => {
+                is_sure(Matter::Tools)
+                    && is_sure(Matter::States)
+                    && !is_made(event)
+                    && !event.is_critical()
+            }
             OrderViolation::ToolStillOpen { .. } => is_sure(Matter::Tools) && !is_held_back,
             OrderViolation::PositionDoesNotFollow { .. } => is_sure(Matter::Outputs),
             OrderViolation::OutputNotComplete { .. } => is_sure(Matter::Outputs) && !is_held_back,
-            OrderViolation::IrreversibleWithoutAccept { .. } => is_sure(Matter::Accepts),
+            OrderViolation::IrreversibleWithoutAccept { .. }
+            | OrderViolation::OtherToolAccepted { .. }
+            | OrderViolation::ActionDiffers { .. }
+            | OrderViolation::ActionDigestMissing { .. } => is_sure(Matter::Accepts),
             _ => true,
         }
     }

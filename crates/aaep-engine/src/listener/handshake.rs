@@ -169,33 +169,3 @@ fn terms(
 fn pick<T: Clone>(is_fine: bool, honored: Option<&T>, asked: Option<&T>) -> Option<T> {
     honored.filter(|_| is_fine).or(asked).cloned()
 }
-
-/// All that was asked for, with the fields that a change names in place of the old ones (§5.7.1).
-pub(super) fn overlaid(before: &Capabilities, change: &Capabilities) -> Capabilities {
-    let (before, change) = (before.clone(), change.clone());
-    let mut other = before.other;
-    other.extend(change.other);
-    Capabilities {
-        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
-        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
-        languages: change.languages.or(before.languages),
-        supports_confirmation_reply: change
-            .supports_confirmation_reply
-            .or(before.supports_confirmation_reply),
-        supports_clarification_reply: change
-            .supports_clarification_reply
-            .or(before.supports_clarification_reply),
-        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
-        event_filters: change.event_filters.or(before.event_filters),
-        supported_conformance_levels: change
-            .supported_conformance_levels
-            .or(before.supported_conformance_levels),
-        supported_extensions: change.supported_extensions.or(before.supported_extensions),
-        cognitive_load: change.cognitive_load.or(before.cognitive_load),
-        pace_wpm: change.pace_wpm.or(before.pace_wpm),
-        accept_signed_manifests_only: change
-            .accept_signed_manifests_only
-            .or(before.accept_signed_manifests_only),
-        other,
-    }
-}

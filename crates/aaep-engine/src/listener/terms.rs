@@ -8,7 +8,7 @@ use aaep::handshake::{
 use aaep::{Capabilities, Code, Message, Object, ReasonName, Severity, SubscriptionId, Violation};
 
 use super::asks::WhyWithdrawn;
-use super::handshake::{Held, HowEnded, IN_FLIGHT_US, Standing, Wanted, grant, overlaid};
+use super::handshake::{Held, HowEnded, IN_FLIGHT_US, Standing, Wanted, grant};
 use super::{Change, Heard, Listener, ListenerViolation, Received, can_answer};
 use crate::clock::Now;
 
@@ -69,7 +69,7 @@ impl Listener {
         if held.changing.is_some() {
             return Err(CannotAsk::AlreadyAsked);
         }
-        let wanted = overlaid(&granted.wanted.capabilities, &change);
+        let wanted = granted.wanted.capabilities.overlaid_with(&change);
         let message = SubscriptionRenegotiate {
             subscription_id: id.clone(),
             capabilities: change,

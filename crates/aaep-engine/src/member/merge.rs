@@ -280,6 +280,7 @@ fn tell_merged(
         };
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
-    let frame = encode(&event, false, None, &audience.terms, primary);
+    let number = last.sequence_number();
+    let frame = encode(&event, false, number, &audience.terms, primary);
     Told { frame, payload }
 }

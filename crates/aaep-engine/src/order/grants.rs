@@ -5,8 +5,11 @@
 
 use std::collections::VecDeque;
 
-use aaep::ToolName;
 use aaep::event::action::ToolInvoked;
+use aaep::extension::{Delivery, stated_digest};
+use aaep::{Event, ToolName};
+
+use super::violation::OrderViolation;
 
 /// The most accepted actions of a session that wait to be done.
 pub const MAX_GRANTS: usize = 64;
@@ -19,7 +22,8 @@ const BYTES_EACH: usize = 320;
 pub struct Grant {
     /// The tool that may be invoked; any where the question named none.
     pub tool: Option<ToolName>,
-    /// What exactly was accepted, for the caller: given back when the grant is used.
+    /// What exactly was accepted, where the question said so: then the invocation has to state the
+    /// same digest.
     pub digest: Option<[u8; 32]>,
 }
 
@@ -32,6 +36,15 @@ impl Grant {
     /// One invocation of any tool, where the question named none.
     pub fn for_any_tool() -> Self {
         Grant::default()
+    }
+
+    /// What a question asks for: exactly one action, one tool, or what the specification has.
+    pub fn asked_by(event: &Event) -> Self {
+        let said = event.extensions.as_ref().and_then(|_| Delivery::of(event));
+        let Some(Delivery { tool: Some(tool), action_digest, .. }) = said else {
+            return Grant::for_any_tool();
+        };
+        Grant { tool: Some(tool), digest: action_digest.map(|digest| digest.bytes()) }
     }
 }
 
@@ -48,26 +61,64 @@ impl Grants {
         displaced
     }
 
-    /// Whether the invocation is covered.
-    pub(super) fn cover(&self, invoked: &ToolInvoked) -> bool {
-        self.find(invoked).is_some()
+    /// Whether an irreversible invocation is covered, and if not, what was accepted instead.
+    pub(super) fn check(&self, event: &Event, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
+        let digest = self.stated(event);
+        if self.find(invoked, digest).is_some() {
+            return Ok(());
+        }
+        let tool = invoked.tool.clone();
+        if self.is_bound(&tool) {
+            return Err(match digest {
+                Some(_) => OrderViolation::ActionDiffers { tool },
+                None => OrderViolation::ActionDigestMissing { tool },
+            });
+        }
+        let other = self.0.iter().find(|grant| grant.digest.is_some());
+        Err(match other.and_then(|grant| grant.tool.clone()) {
+            Some(accepted) => OrderViolation::OtherToolAccepted { tool, accepted },
+            None => OrderViolation::IrreversibleWithoutAccept { tool },
+        })
     }
 
     /// Uses the grant that covers the invocation, if there is one.
-    pub(super) fn spend(&mut self, invoked: &ToolInvoked) -> Option<Grant> {
-        self.0.remove(self.find(invoked)?)
+    pub(super) fn spend(&mut self, event: &Event, invoked: &ToolInvoked) -> Option<Grant> {
+        let digest = self.stated(event);
+        self.0.remove(self.find(invoked, digest)?)
     }
 
-    /// The grant that an invocation uses: the oldest for its tool, else the oldest for any.
+    /// The digest that an invocation states. Nobody looks for it where no grant has one.
+    fn stated(&self, event: &Event) -> Option<[u8; 32]> {
+        let matters = self.0.iter().any(|grant| grant.digest.is_some());
+        if matters { stated_digest(event).map(|digest| digest.bytes()) } else { None }
+    }
+
+    /// Whether a grant for exactly one action of this tool is unused.
+    fn is_bound(&self, tool: &ToolName) -> bool {
+        self.0.iter().any(|grant| grant.digest.is_some() && grant.tool.as_ref() == Some(tool))
+    }
+
+    /// The grant that an invocation uses: the one for exactly this action, else the oldest for its
+    /// tool, else the oldest for any. While a grant for exactly one action of the tool is unused, no
+    /// other covers an irreversible one: what was accepted may have been changed.
     ///
     /// A grant for this tool is used even by an invocation that calls itself reversible, because
     /// that was the accepted action (§4.5.3): left over, it would cover a second one that nobody
     /// accepted. A grant for any tool waits for the irreversible one, because which of the harmless
     /// ones between was meant cannot be known.
-    fn find(&self, invoked: &ToolInvoked) -> Option<usize> {
-        let named = self.0.iter().position(|grant| grant.tool.as_ref() == Some(&invoked.tool));
-        let any = || self.0.iter().position(|grant| grant.tool.is_none());
-        named.or_else(|| if is_irreversible(invoked) { any() } else { None })
+    fn find(&self, invoked: &ToolInvoked, digest: Option<[u8; 32]>) -> Option<usize> {
+        let tool = Some(&invoked.tool);
+        let is_exact =
+            |it: &Grant| it.digest.is_some() && it.digest == digest && it.tool.as_ref() == tool;
+        let exact = self.0.iter().position(is_exact);
+        let is_irreversible = is_irreversible(invoked);
+        if exact.is_some() || (is_irreversible && self.is_bound(&invoked.tool)) {
+            return exact;
+        }
+        let is_loose = |it: &Grant| it.digest.is_none() && it.tool.as_ref() == tool;
+        let named = self.0.iter().position(is_loose);
+        let any = || self.0.iter().position(|it| it.digest.is_none() && it.tool.is_none());
+        named.or_else(|| if is_irreversible { any() } else { None })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

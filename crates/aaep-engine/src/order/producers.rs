@@ -70,6 +70,11 @@ impl Producers {
         self.known.get(agent_id).map_or(IDLE, Producer::state)
     }
 
+    /// Whether someone else told the state of this producer since it last spoke of it itself.
+    pub(super) fn is_told(&self, agent_id: &str) -> bool {
+        self.known.get(agent_id).is_some_and(|producer| producer.told.is_some())
+    }
+
     /// Whether there is room for what must be remembered of this producer.
     pub(super) fn check_room(&self, agent_id: &str) -> Result<(), OrderViolation> {
         let is_known = self.known.contains_key(agent_id);

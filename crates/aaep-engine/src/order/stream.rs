@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use aaep::extension::Delivery;
 use aaep::{Event, Message, Payload, ReplyToken, SessionId};
 
-use super::{Grant, OrderViolation, Phase, SessionOrder};
+use super::{OrderViolation, Phase, SessionOrder};
 use asks::Asks;
 
 /// Follows the sessions of a recorded stream and says which events break their order.
@@ -48,9 +48,9 @@ impl StreamOrder {
             Message::ConfirmationReply(reply) => {
                 let session = self.asked_in.get(&reply.reply_token);
                 if let Some(followed) = session.and_then(|id| self.sessions.get_mut(id))
-                    && followed.asks.reply(reply)
+                    && let Some(grant) = followed.asks.reply(reply)
                 {
-                    followed.order.accept(Grant::for_any_tool());
+                    followed.order.accept(grant);
                 }
             }
             _ => {}
@@ -134,26 +134,32 @@ impl Followed {
             Ok(()) => {}
         }
         let now_us = event.envelope.timestamp.unix_us();
-        for _ in 0..self.asks.expire(now_us) {
-            self.order.accept(Grant::for_any_tool());
+        for grant in self.asks.expire(now_us) {
+            self.order.accept(grant);
         }
         violations.extend(self.order.check_time(&event.envelope).err());
         violations.extend(self.order.check_sequence(event).err());
         if !is_hubs_own(event, delivery) {
             violations.extend(self.order.check_payload(event).err());
         }
-        self.take(event, delivery, now_us);
+        self.take(event, delivery);
         violations
     }
 
-    fn take(&mut self, event: &Event, delivery: Option<&Delivery>, now_us: i64) {
+    fn take(&mut self, event: &Event, delivery: Option<&Delivery>) {
         self.order.take(event);
         if let Payload::AwaitingConfirmation(asked) = &event.payload {
-            self.asks.ask(asked, now_us);
+            let most_seconds = delivery.and_then(|it| it.max_timeout_seconds).unwrap_or(0);
+            self.asks.ask(event, asked, most_seconds);
+        }
+        if let (Payload::StateChanged(changed), true) =
+            (&event.payload, is_hubs_own(event, delivery))
+        {
+            self.order.tell(&event.envelope.producer.agent_id, &changed.to_state);
         }
         let Some(delivery) = delivery else { return };
-        if delivery.resolution.as_ref().is_some_and(|resolution| self.asks.resolve(resolution)) {
-            self.order.accept(Grant::for_any_tool());
+        if let Some(grant) = delivery.resolution.as_ref().and_then(|it| self.asks.resolve(it)) {
+            self.order.accept(grant);
         }
         // One event that stands for several may stand for tools that began or ended (ruling 10).
         if delivery.merged.is_some() && !matches!(event.payload, Payload::OutputStreaming(_)) {

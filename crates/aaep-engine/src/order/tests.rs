@@ -1,6 +1,7 @@
 //! What every test of the order shares: events in a line each, and how to expect a refusal.
 
 mod bounds;
+mod leaving;
 mod rules;
 mod stream;
 mod walk;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use aaep::event::action::{ToolCompleted, ToolInvoked};
+use aaep::event::reasoning::state::{AWAITING_INPUT, CALLING_TOOL};
 use aaep::{ToolCallId, ToolName};
 
 use super::seen::{MAX_SEEN, Seen};
@@ -74,6 +75,24 @@ impl Tools {
                 tool_call_id: completed.tool_call_id.clone(),
             }),
         }
+    }
+
+    /// Who says that it left `calling_tool` has completed what it invoked (§4.3.2). Which other state
+    /// follows a tool cannot be seen, and waiting for a person may well happen while it runs.
+    pub(super) fn check_left(
+        &self,
+        agent_id: &str,
+        from: &str,
+        to: &str,
+    ) -> Result<(), OrderViolation> {
+        let leaves = from == CALLING_TOOL && ![CALLING_TOOL, AWAITING_INPUT].contains(&to);
+        let running = self.open.iter().find(|open| leaves && *open.agent_id == *agent_id);
+        running.map_or(Ok(()), |open| {
+            Err(OrderViolation::ToolLeftRunning {
+                tool: open.tool.clone(),
+                tool_call_id: open.tool_call_id.clone(),
+            })
+        })
     }
 
     /// A session that completed left nothing behind.

@@ -73,6 +73,15 @@ pub enum OrderViolation {
         /// Its call, where it was named.
         tool_call_id: Option<ToolCallId>,
     },
+    /// A producer said that it left `calling_tool` while a tool that it invoked was running. Complete
+    /// the tool first, with the status timeout if it was given up; waiting for a person in between
+    /// is no leaving.
+    ToolLeftRunning {
+        /// The tool that runs longest.
+        tool: ToolName,
+        /// Its call, where it was named.
+        tool_call_id: Option<ToolCallId>,
+    },
     /// A chunk does not begin where the one before it ended. Count the code points (Unicode
     /// characters, not bytes) of all chunks of this output before it.
     PositionDoesNotFollow {
@@ -93,6 +102,26 @@ pub enum OrderViolation {
     /// A tool that cannot be undone was invoked and no accepted question covers it. Ask with
     /// `agent.awaiting.confirmation`, wait for accept, then invoke it once.
     IrreversibleWithoutAccept {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that cannot be undone was invoked, and what was accepted is another tool. Ask for this
+    /// one, or invoke the one that was accepted.
+    OtherToolAccepted {
+        /// The tool.
+        tool: ToolName,
+        /// The tool that was accepted.
+        accepted: ToolName,
+    },
+    /// A tool that cannot be undone was invoked with another `action_digest` than the one that was
+    /// accepted: its arguments have changed since. Ask again for what is to be done now.
+    ActionDiffers {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that cannot be undone was accepted for exact arguments, and the invocation does not
+    /// say which it has. State the same `action_digest` as the question.
+    ActionDigestMissing {
         /// The tool.
         tool: ToolName,
     },
@@ -143,10 +172,14 @@ impl OrderViolation {
             Self::ToolCallIdReused { .. } => ("tool_call_id_reused", "4.3.1", "Give each call of the session an id of its own."),
             Self::ToolNameDiffers { .. } => ("tool_name_differs", "4.3.2", "Repeat the name that the tool was invoked with."),
             Self::ToolStillOpen { .. } => ("tool_still_open", "4.3.2", "Complete the tool first, with the status \"timeout\" if it was given up."),
+            Self::ToolLeftRunning { .. } => ("tool_left_running", "4.3.2", "Send agent.tool.completed before the state that follows the tool."),
             Self::PositionDoesNotFollow { .. } => ("position_does_not_follow", "4.3.3", "Count the code points of all chunks of this output before it."),
             Self::OutputAlreadyComplete { .. } => ("output_already_complete", "4.5.4", "Use a new output_id for a new output."),
             Self::OutputNotComplete { .. } => ("output_not_complete", "4.5.4", "Send a last chunk with complete set to true first; it may be empty."),
             Self::IrreversibleWithoutAccept { .. } => ("irreversible_without_accept", "4.3.1", "Ask with agent.awaiting.confirmation, wait for accept, then invoke the tool once."),
+            Self::OtherToolAccepted { .. } => ("other_tool_accepted", "4.3.1", "Ask for this tool, or invoke the one that was accepted."),
+            Self::ActionDiffers { .. } => ("action_differs", "4.3.1", "Ask again for what is to be done now, with its own action_digest."),
+            Self::ActionDigestMissing { .. } => ("action_digest_missing", "4.3.1", "State the action_digest of the question in extensions.agentvoice."),
             Self::TooManyOpenTools => ("too_many_open_tools", "3.7", "Complete some of the running tools first."),
             Self::TooManyTools => ("too_many_tools", "3.7", "Start a new session, or leave tool_call_id out."),
             Self::TooManyOpenOutputs => ("too_many_open_outputs", "3.7", "Finish some of the outputs first."),
@@ -195,6 +228,10 @@ impl fmt::Display for OrderViolation {
             Self::ToolStillOpen { tool, tool_call_id } => {
                 write!(f, "{} is still running.", call(tool, tool_call_id.as_ref()))
             }
+            Self::ToolLeftRunning { tool, tool_call_id } => {
+                let call = call(tool, tool_call_id.as_ref());
+                write!(f, "{call} is still running, and \"calling_tool\" is left.")
+            }
             Self::PositionDoesNotFollow { expected } => {
                 write!(f, "The chunk should begin at position {expected}.")
             }
@@ -206,6 +243,18 @@ impl fmt::Display for OrderViolation {
             }
             Self::IrreversibleWithoutAccept { tool } => {
                 write!(f, "The tool {tool} cannot be undone and no accepted question covers it.")
+            }
+            Self::OtherToolAccepted { tool, accepted } => {
+                write!(f, "The tool {accepted} was accepted, and not the tool {tool}.")
+            }
+            Self::ActionDiffers { tool } => {
+                write!(f, "The tool {tool} was accepted with other arguments than these.")
+            }
+            Self::ActionDigestMissing { tool } => {
+                write!(
+                    f,
+                    "The tool {tool} was accepted for exact arguments, and these are not stated."
+                )
             }
             bound => write!(f, "{}", bound.limit()),
         }

@@ -7,12 +7,21 @@ use std::sync::Arc;
 
 use super::Terms;
 use super::comparison::Reach;
+use crate::io::Hears;
 
 /// Equal for all terms under which every event looks the same. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AudienceKey(Arc<str>);
 
 impl AudienceKey {
+    /// The key of those among them who hear the same agents.
+    pub(crate) fn of_those_who_hear(self, hears: &Hears) -> Self {
+        match hears {
+            Hears::All => self,
+            Hears::Agents(agents) => AudienceKey(format!("{} hears {agents:?}", self.0).into()),
+        }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,6 +42,9 @@ impl Terms {
             self.boundaries.iter().map(aaep::event::action::CoalesceBoundary::as_str).collect();
         let mut extensions: Vec<&str> = self.extensions.iter().map(aaep::Uri::as_str).collect();
         extensions.sort_unstable();
+        // How someone answers changes nothing about what is told.
+        let other: Vec<_> =
+            self.other.iter().filter(|(prefix, _)| *prefix != aaep::extension::PREFIX).collect();
         // JSON, because it quotes: no pattern or tag can be mistaken for two.
         let key = serde_json::json!([
             self.version.as_str(),
@@ -45,7 +57,7 @@ impl Terms {
             self.levels.iter().max(),
             extensions,
             self.cognitive_load.as_str(),
-            self.other,
+            other,
         ]);
         AudienceKey(key.to_string().into())
     }

@@ -5,6 +5,7 @@
 //! narrowed and why. What cannot change by waiting is refused before what can, so that nobody tries
 //! again in vain. Nothing here counts subscriptions, makes ids or remembers anything.
 
+use aaep::extension::{AskCapabilities, PREFIX};
 use aaep::handshake::{
     SubscriptionAccepted, SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
 };
@@ -213,6 +214,7 @@ impl<'a> Settlement<'a, '_> {
         keep(&mut terms.cognitive_load, change.cognitive_load.clone());
         terms.pace_wpm = change.pace_wpm.or(terms.pace_wpm);
         self.extension_capabilities(&mut terms.other);
+        self.own_capabilities(&mut terms);
         Ok(terms)
     }
 
@@ -298,6 +300,27 @@ impl<'a> Settlement<'a, '_> {
     }
 }
 
+impl Settlement<'_, '_> {
+    /// Of our own extension only what is understood is granted, and only where it is spoken.
+    fn own_capabilities(&mut self, terms: &mut Terms) {
+        let Some(asked) = terms.other.remove(PREFIX) else { return };
+        if !terms.understands_our_extension() {
+            if self.change.other.contains_key(PREFIX) {
+                let note =
+                    format!("{PREFIX} is granted with its URI in supported_extensions only.");
+                self.notes.push(note);
+            }
+            return;
+        }
+        let granted = AskCapabilities::understand(&asked);
+        let data = serde_json::to_value(&granted).unwrap_or_default();
+        if data != asked && self.change.other.contains_key(PREFIX) {
+            self.notes.push(format!("Not all that was asked of {PREFIX} is known here."));
+        }
+        terms.other.insert(PREFIX.to_owned(), data);
+    }
+}
+
 fn knows_prefix(offer: &Offer, key: &str) -> bool {
     offer.extensions.iter().any(|(_, prefix)| prefix.as_str() == key)
 }
@@ -323,33 +346,9 @@ fn note_lost_filters(current: &Terms, change: &EventFilters, notes: &mut Vec<Str
 /// All that was asked for, with the fields that a change names in place of the old ones. Of the
 /// capabilities of extensions only those that were granted are kept.
 fn merged(terms: &Terms, before: &Capabilities, change: &Capabilities) -> Capabilities {
-    let (before, change) = (before.clone(), change.clone());
-    let mut other = before.other;
-    other.extend(change.other);
-    other.retain(|key, _| terms.other.contains_key(key));
-    Capabilities {
-        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
-        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
-        languages: change.languages.or(before.languages),
-        supports_confirmation_reply: change
-            .supports_confirmation_reply
-            .or(before.supports_confirmation_reply),
-        supports_clarification_reply: change
-            .supports_clarification_reply
-            .or(before.supports_clarification_reply),
-        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
-        event_filters: change.event_filters.or(before.event_filters),
-        supported_conformance_levels: change
-            .supported_conformance_levels
-            .or(before.supported_conformance_levels),
-        supported_extensions: change.supported_extensions.or(before.supported_extensions),
-        cognitive_load: change.cognitive_load.or(before.cognitive_load),
-        pace_wpm: change.pace_wpm.or(before.pace_wpm),
-        accept_signed_manifests_only: change
-            .accept_signed_manifests_only
-            .or(before.accept_signed_manifests_only),
-        other,
-    }
+    let mut asked = before.overlaid_with(change);
+    asked.other.retain(|key, _| terms.other.contains_key(key));
+    asked
 }
 
 /// The acceptance. It repeats what was asked beside what we add, so it can outgrow a message even

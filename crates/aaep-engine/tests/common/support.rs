@@ -17,7 +17,7 @@ use aaep::{
     SubscriptionId, Uri, Version,
 };
 use aaep_engine::terms::{Door, Offer};
-use aaep_engine::{Config, Engine, Input, ListenerKey, Now, Output};
+use aaep_engine::{Config, Engine, Hears, Input, ListenerKey, Now, Output, Resume};
 use serde_json::{Value as Json, json};
 
 pub(crate) use telling::*;
@@ -322,6 +322,38 @@ impl World {
         wishes: Json,
         resume_from: Option<EventId>,
     ) -> Vec<Output> {
+        let resume =
+            resume_from.map(|last| Resume { subscription_id: None, last_event_id: Some(last) });
+        self.subscribe_with((principal, may_reply, Hears::All), wishes, resume)
+    }
+
+    /// A new subscription in the place of an earlier one.
+    pub(crate) fn take_over(
+        &mut self,
+        principal: u64,
+        wishes: Json,
+        resume: Resume,
+    ) -> Vec<Output> {
+        self.subscribe_with((principal, true, Hears::All), wishes, Some(resume))
+    }
+
+    /// A subscription of someone who may hear only some.
+    pub(crate) fn subscribe(
+        &mut self,
+        principal: u64,
+        hears: Hears,
+        wishes: Json,
+        resume: Option<Resume>,
+    ) -> Vec<Output> {
+        self.subscribe_with((principal, true, hears), wishes, resume)
+    }
+
+    fn subscribe_with(
+        &mut self,
+        (principal, may_reply, hears): (u64, bool, Hears),
+        wishes: Json,
+        resume: Option<Resume>,
+    ) -> Vec<Output> {
         let mut document = json!({
             "type": "subscription.request",
             "aaep_version": "1.0.0",
@@ -330,7 +362,7 @@ impl World {
         document["capabilities"] = wishes;
         let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
         let door = Door::Open;
-        self.handle(Input::Subscribe { principal, door, may_reply, request, resume_from })
+        self.handle(Input::Subscribe { principal, door, may_reply, hears, request, resume })
     }
 
     pub(crate) fn listen(&mut self, principal: u64, wishes: Json) -> Listener {

@@ -18,7 +18,7 @@ pub(super) enum Act {
     State(&'static str),
     Progress,
     Tool,
-    Irreversible { call: u64 },
+    Irreversible { call: u64, digest: Option<String> },
     Finish { call: u64 },
     Output,
     Chunk { output: Option<String>, position: usize, chunk: String, complete: bool },

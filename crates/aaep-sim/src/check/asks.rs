@@ -1,6 +1,7 @@
 //! Questions: one outcome each, nobody's yes but a person's or an allowed default, and no hanging.
 
 mod open;
+mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,7 @@ use crate::hub::GRACE_US;
 use crate::truth::{Presence, Subscription, Truth};
 pub use open::token_of as token_in;
 use open::{Question, token_of};
+pub use time::{Maximum, MoreTime};
 
 /// Every question is settled once, and its agent hears it.
 #[derive(Default)]
@@ -107,7 +109,8 @@ impl Invariant for Consent {
         for output in step.outputs {
             match output {
                 Output::Record { event } => {
-                    if let Some(question) = Question::of(event, now_us) {
+                    self.open.values_mut().for_each(|it| it.follow(event, now_us));
+                    if let Some(question) = Question::of(event, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -123,8 +126,7 @@ impl Invariant for Consent {
                     let (token, is_valid) = self.judge(truth, step.input, now_us);
                     // Who resumes has the question from before; the hub need not count on it.
                     let is_open = self.may_know(truth, step.input);
-                    let is_known = is_valid && crate::known::may_refuse_valid();
-                    if *is_accepted != is_valid && !is_open && !is_known {
+                    if *is_accepted != is_valid && !is_open {
                         let was = if is_valid { "valid" } else { "not valid" };
                         let did = if *is_accepted { "counted" } else { "did not count" };
                         return Err(format!("A reply to {token} {did} and was {was}."));
@@ -219,7 +221,8 @@ impl Invariant for Patience {
         for output in step.outputs {
             match output {
                 Output::Record { event } => {
-                    if let Some(question) = Question::of(event, now_us) {
+                    self.open.values_mut().for_each(|it| it.follow(event, now_us));
+                    if let Some(question) = Question::of(event, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -295,7 +298,7 @@ impl Invariant for Addressed {
         for output in step.outputs {
             match output {
                 Output::Record { event } => {
-                    if let Some(question) = Question::of(event, 0) {
+                    if let Some(question) = Question::of(event, truth, 0) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }

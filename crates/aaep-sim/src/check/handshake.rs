@@ -60,6 +60,9 @@ fn wider(honored: &Capabilities, asked: &Capabilities) -> Option<&'static str> {
     if (has.confirms && !wants.confirms) || (has.clarifies && !wants.clarifies) {
         return Some("the ability to answer");
     }
+    if (has.presented && !wants.presented) || (has.extends && !wants.extends) {
+        return Some("agentvoice");
+    }
     if has.extension && !wants.extension {
         return Some("supported_extensions");
     }

@@ -54,7 +54,7 @@ impl Invariant for Rate {
         }
         for it in step.delivered {
             let Some(rate) = it.terms.rate else { continue };
-            if it.event.is_critical() || known::is_let_pass_by_rate(&it.event) {
+            if it.event.is_critical() {
                 continue;
             }
             let sent = self.sent.entry(it.subscription).or_default();
@@ -84,14 +84,13 @@ impl Invariant for Filter {
     }
 
     fn meaning(&self) -> &'static str {
-        "Only critical events and how a question was settled pass a filter that excludes them."
+        "Only critical events pass a filter that excludes them, and what sums up a session."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for it in step.delivered {
             let passes = it.event.is_critical()
-                || is_notice(&it.event)
                 || it.terms.wants(&it.event.event_type())
                 || known::is_let_pass_by_filter(&it.event);
             if !passes {

@@ -1,23 +1,56 @@
 //! No listener's stall is visible to another: told by a twin hub in which nobody ever stalls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use aaep_engine::{Engine, Input, Output};
+use aaep::extension::Delivery;
+use aaep::{Message, Mode};
+use aaep_engine::{Engine, Frame, Input, ListenerKey, Output};
 
-use super::{Invariant, Moment};
+use super::{Invariant, Moment, Step};
 use crate::truth::{Presence, Subscription, Truth};
 
 /// Runs the twin beside the hub and compares what everyone else gets, byte by byte.
 pub struct Stall {
     twin: Engine,
+    /// The subscriptions as the twin numbers them.
+    twins: BTreeMap<ListenerKey, usize>,
     stalled: BTreeSet<usize>,
 }
 
 impl Stall {
     /// With an engine that has seen nothing yet.
     pub fn new(twin: Engine) -> Self {
-        Stall { twin, stalled: BTreeSet::new() }
+        Stall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new() }
     }
+
+    /// Who goes on with a subscription that stalled has stalled. Who was told that something is
+    /// missing is not compared: how far back the log of an audience reaches depends on when it was
+    /// made, and so on who else is there.
+    fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
+        for (at, is_new) in step.accepted {
+            let key = truth.subscriptions[*at].key;
+            let had_key = |it: &&usize| truth.subscriptions[**it].key == key;
+            if *is_new
+                && truth.subscriptions[*at].took_over
+                && self.stalled.iter().any(|it| had_key(&it))
+            {
+                self.stalled.insert(*at);
+            }
+        }
+        self.stalled.extend(step.gaps());
+    }
+}
+
+/// Whether an event says that something is missing.
+fn has_gap(frame: &Frame) -> bool {
+    if !frame.json.windows(6).any(|it| it == b"\"gap\":") {
+        return false;
+    }
+    let Some(Message::Event(event)) = aaep::read(&frame.json, Mode::Tolerant).message else {
+        return false;
+    };
+    Delivery::of(&event).is_some_and(|delivery| delivery.gap.is_some())
 }
 
 impl Invariant for Stall {
@@ -39,34 +72,65 @@ impl Invariant for Stall {
             Input::Unblock { .. } => Input::Tick,
             other => other.clone(),
         };
+        let input = match input {
+            // A listener is known by the number that the twin gave it.
+            Input::Disconnect { listener } => {
+                let at = truth.of(listener).map(|(at, _)| at);
+                let is_it = |it: &(&ListenerKey, &usize)| Some(*it.1) == at;
+                let listener = self.twins.iter().find(is_it).map_or(listener, |(key, _)| *key);
+                Input::Disconnect { listener }
+            }
+            other => other,
+        };
         let twin = self.twin.handle(step.now, input);
+        let granted = twin.iter().filter_map(|it| match it {
+            Output::Accepted { listener, .. } => Some(*listener),
+            _ => None,
+        });
+        for (key, (at, _)) in granted.zip(step.accepted) {
+            self.twins.insert(key, *at);
+        }
+        self.follow(truth, step);
+        let lost = twin.iter().filter_map(|output| match output {
+            Output::Deliver { frame, to } if has_gap(frame) => Some(to),
+            _ => None,
+        });
+        let lost: Vec<usize> =
+            lost.flatten().filter_map(|key| self.twins.get(key)).copied().collect();
+        self.stalled.extend(lost);
         let is_over = matches!(step.input, Input::Unblock { .. });
         let is_stalled = |it: &Subscription| it.presence == Presence::Blocked;
         if !is_over && !truth.subscriptions.iter().any(is_stalled) {
             return Ok(());
         }
-        let mut expected = Vec::new();
-        for output in &twin {
-            let Output::Deliver { frame, to } = output else { continue };
-            expected.extend(to.iter().map(|key| (*key, frame)));
-        }
-        let is_other = |key: &u32| truth.of(*key).is_none_or(|(at, _)| !self.stalled.contains(&at));
-        expected.retain(|(key, _)| is_other(key));
-        let mut found = Vec::new();
-        for output in step.outputs {
-            let Output::Deliver { frame, to } = output else { continue };
-            found.extend(to.iter().filter(|key| is_other(key)).map(|key| (*key, frame)));
-        }
+        let is_other = |at: &usize| !self.stalled.contains(at);
+        let expected = sent(&twin, |key| self.twins.get(&key).copied().filter(is_other));
+        let found = sent(step.outputs, |key| truth.of(key).map(|(at, _)| at).filter(is_other));
         if found == expected {
             return Ok(());
         }
         let place = found.iter().zip(&expected).position(|(one, other)| one != other);
         let place = place.unwrap_or(found.len().min(expected.len()));
-        let name = |list: &[(u32, &std::sync::Arc<aaep_engine::Frame>)]| {
-            list.get(place).map_or("nothing".to_owned(), |(key, frame)| {
-                format!("{} to listener {key}", frame.event_id)
+        let name = |list: &[(usize, &Arc<Frame>)]| {
+            list.get(place).map_or("nothing".to_owned(), |(at, frame)| {
+                format!("{} to {}", frame.event_id, truth.subscriptions[*at].id)
             })
         };
         Err(format!("The hub sent {}; without stalls it is {}.", name(&found), name(&expected)))
     }
+}
+
+/// What was sent to each subscription, in order. The two hubs may number their listeners differently,
+/// because one that resumes may take the place of another.
+fn sent(
+    outputs: &[Output],
+    subscription: impl Fn(ListenerKey) -> Option<usize>,
+) -> Vec<(usize, &Arc<Frame>)> {
+    let mut sent = Vec::new();
+    for output in outputs {
+        let Output::Deliver { frame, to } = output else { continue };
+        sent.extend(to.iter().filter_map(|key| Some((subscription(*key)?, frame))));
+    }
+    sent.sort_by_key(|(at, _)| *at);
+    sent
 }

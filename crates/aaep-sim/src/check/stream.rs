@@ -163,7 +163,7 @@ impl Invariant for Numbers {
                 let session = sent.event.envelope.session_id.clone();
                 // A question that is asked late has its own number, after a summary with the newest.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_again && is_urgent(&sent.event) {
+                if is_again && (is_urgent(&sent.event) || is_sum_up(&sent.event)) {
                     return Ok(());
                 }
                 let last = last.insert(session, number);

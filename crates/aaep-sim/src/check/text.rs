@@ -106,6 +106,9 @@ impl Whole {
             let fresh = || Texts { strict_since: since, ..Texts::default() };
             let texts = before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
             self.texts.insert(at, texts);
+            if let Some(wanted) = before.and_then(|it| self.wants.get(&it)).copied() {
+                self.wants.insert(at, wanted);
+            }
         }
         let mut loose: Vec<usize> = step.gaps().collect();
         for (at, _) in step.accepted {

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use aaep::{Event, Message, Mode, Payload};
+use aaep::{Event, Message, Mode};
 use aaep_engine::{Frame, Input, ListenerKey, Output};
 
 use super::{Todo, Who, World, words};
 use crate::check::{Delivered, Moment, Step};
-use crate::known;
 use crate::listener::WIRE;
 use crate::truth::{Presence, Subscription, Terms};
 
@@ -34,6 +33,7 @@ impl World {
         let mut delivered = Vec::new();
         let mut accepted = Vec::new();
         let mut ended = Vec::new();
+        let mut lost = Vec::new();
         let mut readings = BTreeMap::new();
         for output in &outputs {
             match output {
@@ -47,6 +47,10 @@ impl World {
                 Output::Accepted { listener, .. } => {
                     accepted.extend(self.accept(who, input, *listener, output));
                 }
+                Output::Resumed { listener, is_complete } => {
+                    let at = self.resumed(input, *listener, *is_complete);
+                    lost.extend(at.filter(|_| !*is_complete));
+                }
                 Output::Rejected { listener: Some(listener), .. } | Output::Closed { listener } => {
                     ended.push(*listener);
                 }
@@ -59,28 +63,10 @@ impl World {
         for listener in ended {
             self.end(listener);
         }
-        for event in outputs.iter().filter_map(|it| match it {
-            Output::Record { event } => Some(event),
-            _ => None,
-        }) {
-            self.truth.words += 1;
-            if let Payload::OutputStreaming(chunk) = &event.payload {
-                self.truth.words += chunk.chunk.split(' ').count() as u64;
-            }
-        }
-        for at in 0..self.truth.subscriptions.len() {
-            let is_touched =
-                changed.is_some_and(|(it, _)| it == at) || accepted.iter().any(|(it, _)| *it == at);
-            let it = &mut self.truth.subscriptions[at];
-            it.is_excused |= known::falls_behind(self.truth.words, it);
-            if !is_touched {
-                continue;
-            }
-            let it = &self.truth.subscriptions[at];
-            let before =
-                it.resumes.is_some_and(|before| self.truth.subscriptions[before].is_excused);
-            let is_excused = it.is_excused || before || known::spoils(input);
-            self.truth.subscriptions[at].is_excused = is_excused;
+        for (at, _) in &accepted {
+            let before = self.truth.subscriptions[*at].resumes;
+            let was_excused = before.is_some_and(|it| self.truth.subscriptions[it].is_excused);
+            self.truth.subscriptions[*at].is_excused |= was_excused;
         }
         let deadline = self.hub.deadline();
         let step = Step {
@@ -91,6 +77,7 @@ impl World {
             changed,
             deadline,
             accepted: &accepted,
+            lost: &lost,
         };
         self.show(&Moment::Handled(&step));
         self.route(who, input, &outputs, delivered);
@@ -140,22 +127,27 @@ impl World {
         if let Input::Renegotiate { change, .. } = input {
             let (at, _) = self.truth.of(key)?;
             let subscription = &mut self.truth.subscriptions[at];
-            words::merge(&mut subscription.asked, &change.capabilities);
+            subscription.asked = subscription.asked.overlaid_with(&change.capabilities);
+            subscription.changed_terms |= subscription.terms != terms;
             subscription.terms = terms;
             return Some((at, false));
         }
-        let (Some(Who::Listener(listener)), Input::Subscribe { request, resume_from, .. }) =
+        let (Some(Who::Listener(listener)), Input::Subscribe { request, resume, .. }) =
             (who, input)
         else {
             return None;
         };
         let at = self.truth.subscriptions.len();
         let it = &mut self.listeners[listener];
-        let before = it.subscription.take().map(|(before, _)| before);
+        let before = it.before.replace(at);
         it.subscription = Some((at, message.subscription_id.clone()));
+        it.earlier = Some(message.subscription_id.clone());
         it.lose_connection();
         it.is_connected = true;
-        self.truth.by_key.insert(key, at);
+        let earlier = self.truth.by_key.insert(key, at);
+        if let Some(earlier) = earlier {
+            self.truth.subscriptions[earlier].presence = Presence::Gone;
+        }
         self.truth.subscriptions.push(Subscription {
             listener,
             key,
@@ -165,12 +157,30 @@ impl World {
             asked: request.capabilities.clone(),
             terms,
             presence: Presence::Here,
-            resumes: before.filter(|_| resume_from.is_some()),
-            since_words: self.truth.words,
+            resumes: before.filter(|_| resume.is_some()),
+            took_over: earlier.is_some(),
+            changed_terms: false,
             has_stalled: false,
             is_excused: false,
         });
         Some((at, true))
+    }
+
+    /// A listener goes on where it was, or where it can: which one.
+    fn resumed(&mut self, input: &Input, key: ListenerKey, is_complete: bool) -> Option<usize> {
+        let (at, it) = self.truth.of(key)?;
+        let Input::Subscribe { .. } = input else { return Some(at) };
+        let before = it.resumes.map(|before| &self.truth.subscriptions[before]);
+        // Without the earlier subscription, nobody knows that there were other terms.
+        let is_taken_over = it.took_over;
+        let had_other_terms = before.is_some_and(|before| before.had_other_terms(it));
+        let subscription = &mut self.truth.subscriptions[at];
+        subscription.is_excused |= !is_taken_over && had_other_terms;
+        subscription.changed_terms |= had_other_terms;
+        if !is_complete {
+            subscription.resumes = None;
+        }
+        Some(at)
     }
 
     /// A subscription is over.

@@ -6,6 +6,7 @@ use aaep_engine::Input;
 use aaep_engine::terms::Door;
 
 use super::{Todo, Who, World};
+use crate::agent::Agent;
 use crate::check::Moment;
 use crate::listener::{Temper, WIRE};
 use crate::truth::Presence;
@@ -22,6 +23,14 @@ impl World {
             Todo::Trouble => self.trouble(),
             Todo::Calm => self.calm(),
         }
+    }
+
+    /// One more session, when everything else is over.
+    pub(super) fn one_more_session(&mut self) {
+        self.has_closed = true;
+        let unix_us = self.now().unix_us;
+        let input = Agent::last(&mut self.rng).start(unix_us, &mut self.rng);
+        self.feed(Some(Who::Agent), &input);
     }
 
     fn agent_acts(&mut self, at: usize) {

@@ -1,6 +1,6 @@
-//! Inputs and outputs in plain words, for the story; and what a change of terms asks for in all.
+//! Inputs and outputs in plain words, for the story.
 
-use aaep::{Capabilities, Event, Payload};
+use aaep::{Event, Payload};
 use aaep_engine::{Input, ListenerKey, Output};
 
 use crate::listener::Listener;
@@ -16,9 +16,15 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
     match input {
         Input::Publish { agent, event } => format!("Agent {agent} publishes {}.", about(event)),
         Input::Withdraw { agent, reply_token } => format!("Agent {agent} withdraws {reply_token}."),
-        Input::Subscribe { principal, request, resume_from, .. } => {
+        Input::Subscribe { principal, request, resume, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
-            let after = resume_from.as_ref().map(|id| format!(" after {id}")).unwrap_or_default();
+            let after = resume.as_ref().map(|resume| {
+                let name = |id: Option<&str>| id.unwrap_or("nothing").to_owned();
+                let (id, last) = (resume.subscription_id.as_ref(), resume.last_event_id.as_ref());
+                let (id, last) = (id.map(|it| it.as_str()), last.map(|it| it.as_str()));
+                format!(" in place of {} after {}", name(id), name(last))
+            });
+            let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
         Input::Renegotiate { principal, change } => {
@@ -51,6 +57,19 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             reply.reply_token,
             reply.subscription_id
         ),
+        Input::Presented { principal, subscription_id, reply_token } => {
+            format!("The {} has presented {reply_token} as {subscription_id}.", person(principal))
+        }
+        Input::Extend { principal, subscription_id, reply_token, by_seconds } => format!(
+            "The {} wants {by_seconds} s more for {reply_token} as {subscription_id}.",
+            person(principal)
+        ),
+        Input::Pause { principal, subscription_id, reply_token } => {
+            format!("The {} pauses {reply_token} as {subscription_id}.", person(principal))
+        }
+        Input::Resume { principal, subscription_id, reply_token } => {
+            format!("The {} lets {reply_token} go on as {subscription_id}.", person(principal))
+        }
         Input::Tick => "Time passes.".to_owned(),
     }
 }
@@ -79,8 +98,21 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
             message.subscription_id
         ),
         Output::Rejected { message, .. } => format!("  Not granted: {}", message.reason_message),
+        Output::Resumed { listener, is_complete } => {
+            let how = if *is_complete { "where it was" } else { "with something missing" };
+            format!("  The {} goes on {how}.", name(*listener, truth, listeners))
+        }
         Output::Closed { listener } => {
             format!("  The subscription of {} is over.", name(*listener, truth, listeners))
+        }
+        Output::TimeReplied { is_accepted } => {
+            format!(
+                "  The wish for time {}.",
+                if *is_accepted { "counts" } else { "does not count" }
+            )
+        }
+        Output::NoSuchAsk { agent, reply_token } => {
+            format!("  Agent {agent} has no open question {reply_token}.")
         }
         Output::NoSuchSubscription => "  There is no such subscription.".to_owned(),
         Output::Replied { is_accepted } => {
@@ -127,25 +159,4 @@ fn about(event: &Event) -> String {
         event.envelope.session_id,
         event.event_type().as_str().trim_start_matches("aaep:agent.")
     )
-}
-
-/// What was asked for before, and what is asked for now, as §5.7 has it.
-pub(super) fn merge(asked: &mut Capabilities, change: &Capabilities) {
-    let change = change.clone();
-    let before = asked.clone();
-    *asked = Capabilities {
-        max_events_per_second: change.max_events_per_second.or(before.max_events_per_second),
-        preferred_verbosity: change.preferred_verbosity.or(before.preferred_verbosity),
-        languages: change.languages.or(before.languages),
-        supports_confirmation_reply: change
-            .supports_confirmation_reply
-            .or(before.supports_confirmation_reply),
-        supports_clarification_reply: change
-            .supports_clarification_reply
-            .or(before.supports_clarification_reply),
-        coalesce_boundaries: change.coalesce_boundaries.or(before.coalesce_boundaries),
-        event_filters: change.event_filters.or(before.event_filters),
-        pace_wpm: change.pace_wpm.or(before.pace_wpm),
-        ..before
-    };
 }

@@ -148,7 +148,12 @@ impl Judge {
         let by_name = match local {
             Some("producer.manifest") => "producer.manifest.schema.json".to_owned(),
             Some(local) => format!("core/{local}.schema.json"),
-            None => format!("handshake/{name}.schema.json"),
+            None => match name.split_once(':') {
+                Some((extension::PREFIX, local)) => {
+                    format!("{}/{local}.schema.json", extension::PREFIX)
+                }
+                _ => format!("handshake/{name}.schema.json"),
+            },
         };
         if self.validators.contains_key(&by_name) {
             by_name

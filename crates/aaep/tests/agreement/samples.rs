@@ -87,6 +87,7 @@ fn samples_for(form: &str) -> Samples {
         ("^[a-zA-Z][a-zA-Z0-9.+_-]*/", content_types),
         ("^[A-Z][a-z]{3}$", scripts),
         ("^[A-Za-z0-9_-]+\\.", signatures),
+        ("^sha-256:", digests),
     ];
     let (_, make) = FORMS
         .iter()
@@ -121,6 +122,26 @@ fn ids(prefix: &str) -> Samples {
             String::new(),
         ],
     }
+}
+
+fn digests() -> Samples {
+    let hex = "09afc3".repeat(11);
+    let (hex, short) = (&hex[..64], &hex[..63]);
+    let usual = vec![format!("sha-256:{hex}"), format!("sha-256:{}", "0".repeat(64))];
+    let tricky = vec![
+        format!("sha-256:{short}"),
+        format!("sha-256:{hex}0"),
+        format!("sha-256:{}", hex.to_uppercase()),
+        format!("sha-256:{short}g"),
+        format!("sha-256:{short} "),
+        format!("sha-256:{hex}\n"),
+        format!("sha-512:{hex}"),
+        format!("SHA-256:{hex}"),
+        format!(" sha-256:{hex}"),
+        hex.to_owned(),
+        String::new(),
+    ];
+    Samples { numbered: None, usual, tricky }
 }
 
 fn moments() -> Samples {

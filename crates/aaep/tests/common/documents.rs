@@ -371,11 +371,31 @@ pub(crate) fn delivery() -> Json {
                     },
                     "gap": { "after_event_id": "evt_Shelf0000", "missed": 2 },
                     "held_back": 1,
+                    "deadline": {
+                        "reply_token": "rpl_Blur214", "at": "2026-05-24T14:22:24.812Z",
+                        "paused": false,
+                    },
+                    "max_timeout_seconds": 600,
+                    "tool": "shelve",
+                    "action_digest": format!("sha-256:{}", "4f".repeat(32)),
                 },
             },
         }),
     );
     event
+}
+
+/// What a listener says about the time of a question, in our own extension.
+pub(crate) fn about_time(kind: &str) -> Json {
+    let mut message = json!({
+        "type": format!("agentvoice:ask.{kind}"),
+        "reply_token": "rpl_Blur214",
+        "subscription_id": "sub_Lamp77",
+    });
+    if kind == "extend" {
+        message["by_seconds"] = json!(120);
+    }
+    message
 }
 
 /// Every message in its fullest form.
@@ -390,6 +410,10 @@ pub(crate) fn all_full() -> Vec<Json> {
         clarification_reply(),
         manifest(),
         delivery(),
+        about_time("presented"),
+        about_time("extend"),
+        about_time("pause"),
+        about_time("resume"),
     ];
     EVENTS.iter().map(|name| full(name)).chain(others).collect()
 }

@@ -7,7 +7,8 @@ use aaep::Code;
 use serde_json::{Value as Json, json};
 
 use crate::documents::{
-    accepted, clarification_reply, close, confirmation_reply, delivery, manifest, renegotiate,
+    about_time, accepted, clarification_reply, close, confirmation_reply, delivery, manifest,
+    renegotiate,
 };
 use crate::support::{set, words};
 use crate::table::{
@@ -178,5 +179,52 @@ fn our_own_extension_keeps_to_its_constraints() {
             count(&below("gap/missed"), 0),
             count(&below("held_back"), 1),
         ],
+    );
+}
+
+#[test]
+fn what_our_own_extension_says_of_time_and_consent_keeps_to_its_constraints() {
+    let at = "/extensions/agentvoice";
+    let below = |field: &str| format!("{at}/{field}");
+    let hex = "4f".repeat(32);
+    check(
+        "agentvoice",
+        &delivery(),
+        [
+            required(&[&below("deadline/reply_token"), &below("deadline/at")]),
+            required(&[&below("deadline/paused")]),
+            optional(&[&below("deadline"), &below("max_timeout_seconds")]),
+            optional(&[&below("tool"), &below("action_digest")]),
+            closed(&below("deadline")),
+            id(&below("deadline/reply_token"), "rpl_"),
+            whole(&below("max_timeout_seconds"), 1, 86_400),
+            form(&below("tool"), &["shelve", "_x.y-z"], &["", "2fast", "a b"]),
+            form(
+                &below("action_digest"),
+                &[&format!("sha-256:{}", "0a".repeat(32))],
+                &[&hex, &format!("sha-256:{}", "4F".repeat(32)), &format!("sha-256:{hex}0")],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_listeners_say_of_time_keeps_to_its_constraints() {
+    for kind in ["presented", "extend", "pause", "resume"] {
+        check(
+            kind,
+            &about_time(kind),
+            [
+                required(&["/reply_token", "/subscription_id"]),
+                closed(""),
+                id("/reply_token", "rpl_"),
+                id("/subscription_id", "sub_"),
+            ],
+        );
+    }
+    check(
+        "extend",
+        &about_time("extend"),
+        [required(&["/by_seconds"]), whole("/by_seconds", 1, 86_400)],
     );
 }

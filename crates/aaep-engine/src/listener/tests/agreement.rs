@@ -55,9 +55,9 @@ impl World {
             is_connected: true,
         };
         let request = Box::new(world.listener.request(capabilities).expect("a request"));
-        let door = Door::Open;
+        let (door, hears) = (Door::Open, crate::Hears::All);
         let input =
-            Input::Subscribe { principal: 1, door, may_reply: true, request, resume_from: None };
+            Input::Subscribe { principal: 1, door, may_reply: true, hears, request, resume: None };
         world.handle(input);
         world
     }

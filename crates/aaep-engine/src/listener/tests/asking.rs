@@ -74,6 +74,33 @@ fn silence_makes_no_reply_and_the_question_expires_on_our_clock() {
 }
 
 #[test]
+fn more_time_a_pause_and_less_time_are_followed_on_our_clock() {
+    let told = |ms: u64, at_ms: i64, paused: bool| {
+        let deadline = json!({ "reply_token": "rpl_q", "at": moment(at_ms), "paused": paused });
+        let fields = json!({
+            "progress": { "percent": ms }, "timestamp": moment(at_ms - 90_000),
+            "extensions": { "agentvoice": { "deadline": deadline } },
+        });
+        event("progress.updated", fields)
+    };
+    let mut listener = listening();
+    listener.get(0, &confirmation("q", 10));
+    for (ms, paused) in [(9_000, false), (95_000, true)] {
+        let got = listener.get(ms, &told(ms / 1000, 500_000, paused));
+        assert_eq!(got.changes, [Change::AskTimeChanged { reply_token: token("q") }]);
+        assert_eq!(listener.deadline(), Some((ms + 90_000) * 1000));
+        assert_eq!(listener.open_asks().next().map(|ask| ask.is_paused), Some(paused));
+    }
+    // Another session has no say in it, and what is over stays over.
+    let foreign = with(told(3, 500_000, false), "session_id", "sess_2");
+    listener.get(96_000, &foreign);
+    assert_eq!(listener.deadline(), Some(185_000 * 1000));
+    assert_eq!(listener.tick(at(185_000)), [Change::AskExpired { reply_token: token("q") }]);
+    assert_eq!(listener.get(186_000, &told(4, 500_000, false)).changes, []);
+    assert_eq!(listener.accept(186_000, "q"), Err(CannotReply::Expired));
+}
+
+#[test]
 fn a_late_answer_is_refused_even_before_the_tick() {
     let mut listener = listening();
     listener.get(0, &confirmation("q", 1));

@@ -141,7 +141,7 @@ fn when_no_further_answer_can_be_remembered_none_is_made_until_one_is_old() {
         let mut event = event.clone();
         let Payload::AwaitingConfirmation(ask) = &mut event.payload else { panic!("no question") };
         ask.reply_token = token(&number.to_string());
-        listener.asks.ask(at(0), (&event, 1), true, &mut Vec::new());
+        listener.asks.ask(at(0), (&event, 1), (true, false), &mut Vec::new());
         listener.asks.answer(at(0), &token(&number.to_string()));
     }
     listener.get(1, &confirmation("last", 60));

@@ -5,13 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep::ReplyToken;
 use aaep::event::human::{AwaitingConfirmation, Decision};
 use aaep::extension::{Outcome, Resolution};
 use aaep::reply::ConfirmationReply;
+use aaep::{Event, ReplyToken};
 
-/// About how much memory one question takes, its token kept three times.
-const BYTES_EACH: usize = 512;
+use crate::order::Grant;
+
+/// About how much memory one question takes, its token kept three times and the name of a tool.
+const BYTES_EACH: usize = 832;
 
 /// A question. One that is decided stays, so that it is not counted twice.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ struct Ask {
     default_is_accept: bool,
     accept_is_allowed: bool,
     is_decided: bool,
+    /// What an accept allows.
+    grant: Grant,
 }
 
 /// The questions of a session.
@@ -33,12 +37,16 @@ pub(super) struct Asks {
 
 impl Asks {
     /// A question was asked. A token that comes a second time changes nothing (§6.2.2).
-    pub(super) fn ask(&mut self, asked: &AwaitingConfirmation, asked_us: i64) {
+    ///
+    /// A question that may be prolonged is not taken as over before its maximum: a hub tells when it
+    /// is.
+    pub(super) fn ask(&mut self, event: &Event, asked: &AwaitingConfirmation, most_seconds: u64) {
         let token = &asked.reply_token;
         if self.asks.contains_key(token) {
             return;
         }
-        let timeout_s = i64::try_from(asked.timeout_seconds).unwrap_or(i64::MAX);
+        let asked_us = event.envelope.timestamp.unix_us();
+        let timeout_s = i64::try_from(asked.timeout_seconds.max(most_seconds)).unwrap_or(i64::MAX);
         let expires_us = asked_us.saturating_add(timeout_s.saturating_mul(1_000_000));
         let allows = |replies: &Vec<String>| replies.iter().any(|it| it == "accept");
         let ask = Ask {
@@ -46,48 +54,53 @@ impl Asks {
             default_is_accept: asked.default_decision == Decision::Accept,
             accept_is_allowed: asked.allowed_replies.as_ref().is_none_or(allows),
             is_decided: false,
+            grant: Grant::asked_by(event),
         };
         self.pending.insert((expires_us, token.clone()));
         self.asks.insert(token.clone(), ask);
     }
 
-    /// Applies the default of each question whose time has run out; how many that accepts.
-    pub(super) fn expire(&mut self, now_us: i64) -> usize {
-        let mut accepted = 0;
+    /// Applies the default of each question whose time has run out; what that accepts.
+    pub(super) fn expire(&mut self, now_us: i64) -> Vec<Grant> {
+        let mut accepted = Vec::new();
         while let Some((expires_us, _)) = self.pending.first()
             && *expires_us <= now_us
             && let Some((_, token)) = self.pending.pop_first()
         {
             if let Some(ask) = self.asks.get_mut(&token) {
                 ask.is_decided = true;
-                accepted += usize::from(ask.default_is_accept);
+                if ask.default_is_accept {
+                    accepted.push(ask.grant.clone());
+                }
             }
         }
         accepted
     }
 
-    /// A person replied; whether that accepts.
+    /// A person replied; what that accepts.
     ///
     /// A reply that changes the action counts as it says: whether the producer can do that is not
     /// known here, and nobody is accused on a guess (ruling 15).
-    pub(super) fn reply(&mut self, reply: &ConfirmationReply) -> bool {
+    pub(super) fn reply(&mut self, reply: &ConfirmationReply) -> Option<Grant> {
         let accepts = reply.decision == Decision::Accept;
         let counts = |ask: &Ask| ask.accept_is_allowed || !accepts;
         let is_valid = self.asks.get(&reply.reply_token).is_some_and(counts);
-        is_valid && self.decide(&reply.reply_token) && accepts
+        let grant = if is_valid { self.decide(&reply.reply_token) } else { None };
+        grant.filter(|_| accepts)
     }
 
-    /// A hub says how a question was settled; whether that accepts. Its listener may not have been
+    /// A hub says how a question was settled; what that accepts. Its listener may not have been
     /// asked itself (ruling 1), so the question need not be known.
-    pub(super) fn resolve(&mut self, resolution: &Resolution) -> bool {
+    pub(super) fn resolve(&mut self, resolution: &Resolution) -> Option<Grant> {
         let unknown = Ask {
             expires_us: i64::MAX,
             default_is_accept: false,
             accept_is_allowed: true,
             is_decided: false,
+            grant: Grant::for_any_tool(),
         };
         self.asks.entry(resolution.reply_token.clone()).or_insert(unknown);
-        self.decide(&resolution.reply_token) && resolution.outcome == Outcome::Accept
+        self.decide(&resolution.reply_token).filter(|_| resolution.outcome == Outcome::Accept)
     }
 
     pub(super) fn tokens(&self) -> impl Iterator<Item = &ReplyToken> {
@@ -98,13 +111,11 @@ impl Asks {
         self.asks.len() * BYTES_EACH
     }
 
-    /// Decides a question; false if it was decided before or never asked.
-    fn decide(&mut self, token: &ReplyToken) -> bool {
-        let Some(ask) = self.asks.get_mut(token).filter(|ask| !ask.is_decided) else {
-            return false;
-        };
+    /// Decides a question; what an accept of it allows. None if it was decided before or never asked.
+    fn decide(&mut self, token: &ReplyToken) -> Option<Grant> {
+        let ask = self.asks.get_mut(token).filter(|ask| !ask.is_decided)?;
         ask.is_decided = true;
         self.pending.remove(&(ask.expires_us, token.clone()));
-        true
+        Some(ask.grant.clone())
     }
 }

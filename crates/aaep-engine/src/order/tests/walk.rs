@@ -17,7 +17,7 @@ const TEXTS: [&str; 4] = ["", "abc", "ọ̀sán", "👋🏾 x"];
 struct Writer {
     events: Vec<Event>,
     states: BTreeMap<&'static str, &'static str>,
-    running: Vec<(String, Option<String>)>,
+    running: Vec<(String, Option<String>, &'static str)>,
     outputs: BTreeMap<Option<String>, u64>,
     names: usize,
     is_session_output_over: bool,
@@ -46,18 +46,22 @@ impl Writer {
         let agent = AGENTS[detail % 2];
         let event = match kind {
             0 | 1 => {
-                let to = STATES[detail / 2 % STATES.len()];
-                let from = self.states.insert(agent, to).unwrap_or("idle");
+                let from = self.states.get(agent).copied().unwrap_or("idle");
+                // Who called a tool stays there until it is done (§4.3.2).
+                let is_busy = self.running.iter().any(|(_, _, by)| *by == agent);
+                let stays = is_busy && from == "calling_tool";
+                let to = if stays { from } else { STATES[detail / 2 % STATES.len()] };
+                self.states.insert(agent, to);
                 changed(from, to)
             }
             2 => {
                 let id = (!detail.is_multiple_of(3)).then(|| self.name("call_"));
                 let name = ["search", "fetch"][detail / 3 % 2].to_owned();
-                self.running.push((name.clone(), id.clone()));
+                self.running.push((name.clone(), id.clone(), agent));
                 invoked(&name, id.as_deref())
             }
             3 if !self.running.is_empty() => {
-                let (name, id) = self.running.remove(detail % self.running.len());
+                let (name, id, _) = self.running.remove(detail % self.running.len());
                 done(&name, id.as_deref())
             }
             4 | 5 => self.next_chunk(detail),
@@ -86,7 +90,7 @@ impl Writer {
     }
 
     fn finish(&mut self) {
-        for (name, id) in std::mem::take(&mut self.running) {
+        for (name, id, _) in std::mem::take(&mut self.running) {
             self.events.push(done(&name, id.as_deref()));
         }
         for (id, position) in std::mem::take(&mut self.outputs) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{Decision, ResponseKind, Reversibility};
-use aaep::extension::DecidedBy;
+use aaep::extension::{DecidedBy, Delivery};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
 use aaep_engine::{Input, Resolution};
 
-use super::is_default;
+use super::{can_answer, is_default};
+use crate::truth::{Presence, Truth};
 
 /// A question that is open.
 pub(super) struct Question {
@@ -18,6 +19,10 @@ pub(super) struct Question {
     pub(super) event: Arc<Event>,
     pub(super) is_confirmation: bool,
     pub(super) deadline_us: u64,
+    /// When its timeout is over, counted from when it was asked.
+    pub(super) asked_until_us: u64,
+    /// When it is over at the latest, as its event says.
+    pub(super) limit_us: u64,
     /// Who was sent it, by the world's number, and can still answer.
     pub(super) told: BTreeSet<usize>,
     /// Who has it from an earlier subscription.
@@ -34,23 +39,42 @@ pub fn token_of(payload: &Payload) -> Option<&ReplyToken> {
 }
 
 impl Question {
-    pub(super) fn of(event: &Arc<Event>, now_us: u64) -> Option<Self> {
+    pub(super) fn of(event: &Arc<Event>, truth: &Truth, now_us: u64) -> Option<Self> {
         let token = token_of(&event.payload)?.clone();
         let (is_confirmation, seconds) = match &event.payload {
             Payload::AwaitingConfirmation(it) => (true, it.timeout_seconds),
             Payload::AwaitingClarification(it) => (false, it.timeout_seconds),
             _ => return None,
         };
-        let deadline_us = now_us + seconds * 1_000_000;
+        let most = Delivery::of(event).and_then(|it| it.max_timeout_seconds).unwrap_or(0);
+        let asked_until_us = now_us + seconds * 1_000_000;
+        let limit_us = now_us + seconds.max(most) * 1_000_000;
+        // It waits for presentation if everyone who is here and can answer wants that.
+        let mut here = truth.by_key.values().map(|at| &truth.subscriptions[*at]).filter(|it| {
+            can_answer(it, is_confirmation) && !matches!(it.presence, Presence::Away(_))
+        });
+        let waits = here.clone().next().is_some() && here.all(|it| it.terms.presented);
+        let deadline_us = if waits { limit_us } else { asked_until_us };
         let (told, heard_of) = (BTreeSet::new(), BTreeSet::new());
         Some(Question {
             token,
             event: Arc::clone(event),
             is_confirmation,
             deadline_us,
+            asked_until_us,
+            limit_us,
             told,
             heard_of,
         })
+    }
+
+    /// Follows what the hub says about the time of this question.
+    pub(super) fn follow(&mut self, event: &Event, now_us: u64) {
+        let told = Delivery::of(event).and_then(|it| it.deadline);
+        if let Some(told) = told.filter(|it| it.reply_token == self.token) {
+            let left = told.at.unix_us() - event.envelope.timestamp.unix_us();
+            self.deadline_us = now_us + u64::try_from(left).unwrap_or(0);
+        }
     }
 
     /// Whether the answer is one that the question allows.

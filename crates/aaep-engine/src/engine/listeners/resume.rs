@@ -1,0 +1,374 @@
+//! Where a listener begins and goes on: with what is going on, or after the last event that it got
+//! (rulings 19 and 20).
+//!
+//! What cannot be told any more is never passed over in silence: the listener is told that something
+//! is missing, and what is going on now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aaep::event::reasoning::state;
+use aaep::extension::{Delivery, Gap};
+use aaep::{Event, EventId, Object, SubscriptionId};
+
+use super::super::publish::state_changed;
+use super::super::{Began, Engine, Presence, Session, Wish};
+use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
+use crate::clock::Now;
+use crate::frame::encode;
+use crate::io::{Output, Principal};
+use crate::member::{Cursor, Place};
+
+impl Engine {
+    /// A new listener begins with what is going on now, or, if it was here before, after the event
+    /// that it got last.
+    pub(super) fn begin(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        last: Option<Option<&EventId>>,
+        out: &mut Vec<Output>,
+    ) {
+        match last {
+            None => self.start_anew(listener, None),
+            Some(last) => {
+                let is_complete =
+                    last.is_some_and(|last| self.resume_without_memory(listener, last));
+                if !is_complete {
+                    self.lose(listener, last);
+                }
+                self.begin_here(listener);
+                out.push(Output::Resumed { listener, is_complete });
+            }
+        }
+        self.go_on(now, listener, out);
+    }
+
+    /// A new subscription takes the place of an earlier one, with other terms perhaps.
+    pub(super) fn take_over(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        wish: Arc<Wish>,
+        last: Option<&EventId>,
+        out: &mut Vec<Output>,
+    ) {
+        let was_known = self.go_back(listener, last);
+        let is_complete = self.move_to(listener, wish) && was_known;
+        if !is_complete {
+            self.lose(listener, last);
+        }
+        self.forget_unable(listener);
+        self.begin_here(listener);
+        out.push(Output::Resumed { listener, is_complete });
+        self.go_on(now, listener, out);
+    }
+
+    pub(in super::super) fn reconnect(
+        &mut self,
+        now: Now,
+        principal: Principal,
+        subscription: &SubscriptionId,
+        last: Option<&EventId>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(listener) = self.owned(principal, subscription) else {
+            out.push(Output::NoSuchSubscription);
+            return;
+        };
+        let is_complete = self.go_back(listener, last);
+        if !is_complete {
+            self.lose(listener, last);
+        }
+        out.push(Output::Resumed { listener, is_complete });
+        self.go_on(now, listener, out);
+    }
+
+    /// Tells a listener that is back what it may be told now.
+    fn go_on(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        self.tell_summaries(now, listener, out);
+        self.ask_late(now, listener, out);
+        self.catch_up(now, listener, out);
+    }
+
+    /// Takes a listener back to right after the event that it got last, or to where it began. Whether
+    /// that is known and everything since then can still be told.
+    fn go_back(&mut self, listener: ListenerKey, last: Option<&EventId>) -> bool {
+        self.leave_lists(listener);
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.presence = Presence::Here;
+        }
+        let Some(last) = last else { return self.go_back_to_the_beginning(listener) };
+        let Engine { audiences, members, sessions, asks, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return false };
+        // A listener with limits was told things out of order; only since it began that is known.
+        let known_from = match member.began {
+            Began::At(order) if member.limits.is_some() => order,
+            _ => 0,
+        };
+        let told_at = |key: &TextKey, order| told_at(sessions, key, order);
+        let Some(lost) = member.cursor.resume(last, audience, known_from, told_at) else {
+            return false;
+        };
+        for ask in asks.values_mut().filter(|it| lost.contains(&it.event.envelope.event_id)) {
+            ask.told.remove(&listener);
+        }
+        !member.cursor.fell_behind(audience)
+    }
+
+    /// Takes a listener that got nothing at all back to where its subscription began; whether that is
+    /// possible. What was going on then and still is gets summed up again, and asked again.
+    fn go_back_to_the_beginning(&mut self, listener: ListenerKey) -> bool {
+        let Engine { audiences, members, sessions, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return false };
+        let place = match &member.began {
+            Began::At(order) => {
+                let mut place = Place::at(*order);
+                let was_running = |session: &Session| {
+                    let first = session.history.front().map_or(0, |entry| entry.order);
+                    first < *order && session.is_running_for(&member.wish)
+                };
+                let running = sessions.iter().filter(|(_, session)| was_running(session));
+                place.owe_summaries(running.map(|(key, _)| *key));
+                place
+            }
+            Began::Where(place) => (**place).clone(),
+        };
+        let told_at = |key: &TextKey, order| told_at(sessions, key, order);
+        let Some(cursor) = Cursor::at_place(&place, audience, told_at) else { return false };
+        member.cursor = cursor;
+        self.forget_asked(listener);
+        true
+    }
+
+    /// Goes on after an event without an earlier subscription that knew what it had; whether that is
+    /// possible. With a rate or a pace it is not, because they let some things overtake others.
+    fn resume_without_memory(&mut self, listener: ListenerKey, last: &EventId) -> bool {
+        let Engine { audiences, members, sessions, event_ids, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return false };
+        if member.limits.is_some() {
+            return false;
+        }
+        let told_at = |key: &TextKey, order| told_at(sessions, key, order);
+        if member.cursor.resume(last, audience, 0, told_at).is_some() {
+            return !member.cursor.fell_behind(audience);
+        }
+        let session = event_ids.get(last).and_then(|key| sessions.get(key));
+        let entry = session.and_then(|session| {
+            session.history.iter().find(|entry| entry.event.envelope.event_id == *last)
+        });
+        let place = entry.map(|entry| Place::at(entry.order + 1));
+        let cursor = place.and_then(|place| Cursor::at_place(&place, audience, told_at));
+        cursor.map(|cursor| member.cursor = cursor).is_some()
+    }
+
+    /// Here begins a subscription that goes on with an earlier one.
+    fn begin_here(&mut self, listener: ListenerKey) {
+        let Engine { audiences, members, next_order, .. } = self;
+        if let Some(Some(member)) = members.get_mut(listener as usize)
+            && let Some(audience) = audiences.get(&member.wish.audience)
+        {
+            let place = member.cursor.place(audience, *next_order);
+            member.began = Began::Where(Box::new(place));
+        }
+    }
+
+    /// Only what comes from now on, and a summary of what is going on (ruling 19).
+    fn start_anew(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+        self.leave_lists(listener);
+        let Engine { audiences, members, sessions, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
+        let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
+        member.cursor = Cursor::at_end(audience);
+        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        member.missing_after = missing_after.cloned();
+    }
+
+    /// A listener starts anew because something cannot be told any more; the summaries say so
+    /// (ruling 20), or the first one of the next session if none is running.
+    pub(super) fn lose(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+        self.forget_asked(listener);
+        self.pass_over(listener, missing_after);
+    }
+
+    /// Whether a listener was asked is not known any more: it is asked again.
+    fn forget_asked(&mut self, listener: ListenerKey) {
+        for ask in self.asks.values_mut() {
+            ask.told.remove(&listener);
+        }
+    }
+
+    fn pass_over(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+        self.start_anew(listener, missing_after);
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.has_gap = true;
+            // What it was sent before is forgotten.
+            member.began = Began::At(self.next_order);
+        }
+        self.owe_gap(listener);
+    }
+
+    /// Something is missing, and that is still to be said: in a session that runs, or in the next.
+    fn owe_gap(&mut self, listener: ListenerKey) {
+        let Engine { members, sessions, owed_gaps, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        if !member.has_gap || member.cursor.owes_summaries() {
+            return;
+        }
+        let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
+        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        if !member.cursor.owes_summaries() {
+            owed_gaps.insert(listener);
+        }
+    }
+
+    /// The log may no longer reach back to where a listener is: then it starts anew.
+    pub(in super::super) fn tell_gap(&mut self, listener: ListenerKey) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        let Some(audience) = self.audiences.get(&member.wish.audience) else { return };
+        if member.slot.is_some() || !member.cursor.fell_behind(audience) {
+            return;
+        }
+        // Who is only slow was told everything urgent at once.
+        let is_urgent = |at| audience.unit(at).is_none_or(|unit| unit.is_urgent);
+        if (member.cursor.urgent_at..audience.end()).any(is_urgent) {
+            self.forget_asked(listener);
+        }
+        self.pass_over(listener, None);
+    }
+
+    /// A session began: there is something now in which to say that something is missing.
+    pub(in super::super) fn tell_owed_gaps(
+        &mut self,
+        now: Now,
+        key: SessionKey,
+        out: &mut Vec<Output>,
+    ) {
+        let Engine { owed_gaps, members, sessions, .. } = self;
+        let Some(session) = sessions.get(&key) else { return };
+        let hears = |listener: &ListenerKey| {
+            let member = members.get(*listener as usize).and_then(Option::as_ref);
+            member.is_some_and(|member| session.is_running_for(&member.wish))
+        };
+        let told: Vec<ListenerKey> = owed_gaps.iter().copied().filter(hears).collect();
+        for listener in told {
+            self.owed_gaps.remove(&listener);
+            self.leave_lists(listener);
+            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                member.cursor.owe_summaries(std::iter::once(key));
+            }
+            self.catch_up(now, listener, out);
+        }
+    }
+
+    /// Tells in one event per running session what is going on, as far as the limits allow.
+    pub(in super::super) fn tell_summaries(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
+        loop {
+            let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+            if member.presence != Presence::Here || !member.cursor.owes_summaries() {
+                return;
+            }
+            if let Some(limits) = &mut member.limits {
+                let next_us = limits.next_us(now.monotonic_us);
+                if next_us > now.monotonic_us {
+                    return;
+                }
+            }
+            let Some(key) = member.cursor.next_summary() else { return };
+            let Some(event) = self.summary(now, key, listener) else {
+                self.owe_gap(listener);
+                continue;
+            };
+            let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+            let Some(audience) = self.audiences.get(&member.wish.audience) else { return };
+            if let Some(limits) = &mut member.limits {
+                limits.spend(now.monotonic_us, &event.payload);
+            }
+            let terms = &member.wish.terms;
+            // Who counts hears with the summary how far the session is.
+            let number =
+                self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
+            let number = number.filter(|_| terms.keeps_every_event());
+            let frame = encode(&event, false, number, terms, &self.primary);
+            member.cursor.remember_summary(&frame.event_id, audience);
+            out.push(Output::Deliver { frame, to: vec![listener] });
+        }
+    }
+
+    /// What is going on in a session, in one event.
+    fn summary(&mut self, now: Now, key: SessionKey, listener: ListenerKey) -> Option<Event> {
+        let member = self.members.get(listener as usize)?.as_ref()?;
+        let audience = self.audiences.get(&member.wish.audience)?;
+        let awaits_end = || member.cursor.awaits_end_of(key, audience);
+        let session = self.sessions.get(&key)?;
+        if session.order.is_ended() && !awaits_end() {
+            return None;
+        }
+        let like = session.history.back()?.event.envelope.clone();
+        let known = session.announced.get(&like.producer.agent_id);
+        let known = known.map_or(state::IDLE, String::as_str).to_owned();
+        let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
+        let (has_gap, after_event_id) = (member.has_gap, member.missing_after.clone());
+        let mut summary = format!("{name} is at work: {}.", known.replace('_', " "));
+        if has_gap {
+            summary.push_str(" Some of what happened before is missing here.");
+        }
+        let id = self.ids.personal_event(&member.id, key, now.monotonic_us);
+        let envelope = self.envelope_with(id, now, key, &like);
+        let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
+        if has_gap {
+            let gap = Gap { after_event_id, missed: None, other: Object::new() };
+            Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
+        }
+        Some(event)
+    }
+
+    /// Every open question that the listener may answer and was not asked, with its own event
+    /// (ruling 19).
+    pub(super) fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Engine { audiences, members, asks, primary, .. } = self;
+        if let Some(Some(member)) = members.get_mut(listener as usize)
+            && member.presence == Presence::Here
+            && let Some(audience) = audiences.get(&member.wish.audience)
+        {
+            let mut late: Vec<_> = asks.values_mut().filter(|ask| member.can_answer(ask)).collect();
+            late.sort_by_key(|ask| ask.order);
+            for ask in late {
+                // What is still to come in the log is told with it.
+                let is_ahead = audience
+                    .position_of(&ask.event.envelope.event_id)
+                    .is_some_and(|at| at >= member.cursor.urgent_at && member.slot.is_none());
+                if ask.told.insert(listener) && !is_ahead {
+                    let terms = &member.wish.terms;
+                    let number = Some(ask.sequence_number).filter(|_| terms.keeps_every_event());
+                    let frame = encode(&ask.event, true, number, terms, primary);
+                    member.cursor.remember_question(&frame.event_id, audience);
+                    out.push(Output::Deliver { frame, to: vec![listener] });
+                }
+            }
+        }
+        self.look_at_asks(now, out);
+    }
+}
+
+/// Up to where an output went before a place among all events.
+pub(super) fn told_at(sessions: &BTreeMap<SessionKey, Session>, key: &TextKey, order: u64) -> u64 {
+    let history = sessions.get(&key.0).into_iter().flat_map(|session| session.history.iter().rev());
+    let mut before = history.filter(|entry| entry.order < order);
+    let end = before.find_map(|entry| match &entry.event.payload {
+        aaep::Payload::OutputStreaming(chunk) if text_key(key.0, chunk) == *key => {
+            Some(chunk.position + chunk.chunk.chars().count() as u64)
+        }
+        _ => None,
+    });
+    end.unwrap_or(0)
+}

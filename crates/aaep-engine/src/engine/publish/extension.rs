@@ -1,0 +1,47 @@
+//! What an agent may say in our own extension, and where (`docs/extension.md`).
+//!
+//! It states how long a question may stay open and for which action it asks. Everything else in the
+//! extension is the hub's to say. In doubt the event is refused; nothing is repaired.
+
+use aaep::extension::Delivery;
+use aaep::{Event, Payload};
+
+use crate::ask::question;
+use crate::io::Refusal;
+
+/// Whether an agent may say all that the event has of our extension.
+pub(super) fn check(event: &Event) -> Result<(), Refusal> {
+    if event.extensions.is_none() {
+        return Ok(());
+    }
+    if Delivery::is_for_the_hub_to_say(event) {
+        return Err(Refusal::SpeaksForTheHub);
+    }
+    let Some(said) = Delivery::of(event) else { return Ok(()) };
+    let misuse = |advice| Err(Refusal::MisusesExtension(advice));
+    if !said.other.is_empty() {
+        return misuse("Write the fields of agentvoice as its schema has them.");
+    }
+    let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
+    let is_tool = matches!(event.payload, Payload::ToolInvoked(_));
+    let timeout = question(&event.payload).map(|(_, timeout_seconds)| timeout_seconds);
+    match (said.max_timeout_seconds, timeout) {
+        (Some(_), None) => return misuse("State max_timeout_seconds on a question only."),
+        (Some(most), Some(timeout)) if most < timeout => {
+            return misuse("Make max_timeout_seconds no less than timeout_seconds.");
+        }
+        _ => {}
+    }
+    if said.tool.is_some() && !is_confirmation {
+        return misuse("State tool on agent.awaiting.confirmation only.");
+    }
+    match said.action_digest {
+        Some(_) if is_confirmation && said.tool.is_none() => {
+            misuse("State tool beside action_digest.")
+        }
+        Some(_) if !is_confirmation && !is_tool => misuse(
+            "State action_digest on agent.awaiting.confirmation and agent.tool.invoked only.",
+        ),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,86 @@
+//! The rate and the pace of one listener (§5.3.1.1, §5.3.1.11, ruling 6).
+
+use aaep::Payload;
+
+use crate::boundary::count_words;
+use crate::budget::Budget;
+use crate::clock::SECOND_US;
+
+/// How far announcing may be behind before more is held back and merged (§5.3.1.11): a listener
+/// never has more than this much left to announce when it gets something that can wait.
+pub const MAX_ANNOUNCING_US: u64 = 2 * SECOND_US;
+
+/// What a listener keeps a rate and a pace with.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    budget: Option<Budget>,
+    pace_wpm: Option<u64>,
+    /// When the listener has announced what it got, as far as can be guessed.
+    announcing_until_us: u64,
+}
+
+impl Limits {
+    /// None for a listener that takes everything as it comes.
+    pub(crate) fn of(
+        max_events_per_second: Option<u64>,
+        pace_wpm: Option<u64>,
+    ) -> Option<Box<Self>> {
+        if max_events_per_second.is_none() && pace_wpm.is_none() {
+            return None;
+        }
+        let budget = max_events_per_second.map(Budget::new);
+        Some(Box::new(Limits { budget, pace_wpm, announcing_until_us: 0 }))
+    }
+
+    /// Other limits from now on; what was spent stays spent.
+    pub(crate) fn change(&mut self, max_events_per_second: Option<u64>, pace_wpm: Option<u64>) {
+        self.pace_wpm = pace_wpm;
+        match (&mut self.budget, max_events_per_second) {
+            (Some(budget), Some(max)) => budget.set_max(max),
+            (budget, max) => *budget = max.map(Budget::new),
+        }
+    }
+
+    /// When the next event that can wait may be sent; now, if it may.
+    pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
+        let by_budget = self.budget.as_mut().map_or(now_us, |budget| budget.next_us(now_us));
+        by_budget.max(self.announcing_until_us.saturating_sub(MAX_ANNOUNCING_US)).max(now_us)
+    }
+
+    /// The listener gets an event that counts.
+    pub(crate) fn spend(&mut self, now_us: u64, payload: &Payload) {
+        if let Some(budget) = &mut self.budget {
+            budget.spend(now_us);
+        }
+        self.announce(now_us, payload);
+    }
+
+    /// The listener has something more to announce.
+    pub(super) fn announce(&mut self, now_us: u64, payload: &Payload) {
+        if let Some(pace) = self.pace_wpm {
+            let takes_us = words_of(payload) as u64 * 60 * SECOND_US / pace.max(1);
+            self.announcing_until_us = self.announcing_until_us.max(now_us) + takes_us;
+        }
+    }
+}
+
+/// Roughly how many words a listener announces for an event.
+fn words_of(payload: &Payload) -> usize {
+    let text = match payload {
+        Payload::OutputStreaming(it) => Some(&it.chunk),
+        Payload::SessionStarted(it) => Some(&it.summary_normal),
+        Payload::SessionCompleted(it) => Some(&it.summary_normal),
+        Payload::SessionErrored(it) => Some(&it.summary_normal),
+        Payload::SessionCancelled(it) => Some(&it.summary_normal),
+        Payload::StateChanged(it) => it.summary_normal.as_ref(),
+        Payload::ProgressUpdated(it) => it.summary_normal.as_ref(),
+        Payload::ToolInvoked(it) => Some(&it.summary_normal),
+        Payload::ToolCompleted(it) => it.summary_normal.as_ref(),
+        Payload::AwaitingConfirmation(it) => it.summary_normal.as_ref().or(Some(&it.action)),
+        Payload::AwaitingClarification(it) => Some(&it.question),
+        Payload::HandoffRequested(it) => Some(&it.reason),
+        Payload::Extension(_) => None,
+    };
+    // Something is said even where there are no words: the name of a state or a tool.
+    text.map_or(3, |text| count_words(text, None)).max(1)
+}

@@ -1,0 +1,226 @@
+//! What is remembered of a listener that did not just take everything in order, and coming back
+//! after a cut (ruling 20).
+//!
+//! Most listeners have nothing to remember: the id of the last event that arrived says where they
+//! are. Where it does not, because something was merged, overtook or was made for this listener
+//! alone, the place right after each event that was sent is kept, for the newest of them.
+
+use aaep::EventId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::Cursor;
+use super::place::Place;
+use crate::audience::{Audience, SessionKey, TextKey, Unit};
+
+/// How many of the events sent last are remembered, in case the connection lost them.
+const REMEMBERED: usize = 128;
+
+/// The first state left of those that were folded and not told yet, and how many they are.
+pub(super) type Folded = BTreeMap<(SessionKey, Box<str>), (Box<str>, u64)>;
+
+/// What has to be remembered.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Memory {
+    pub(super) rest: Rest,
+    /// What was sent last out of order, or made for this listener alone.
+    sent: VecDeque<Sent>,
+    /// Of events up to this place among all, it is no longer known which were told before which.
+    doubtful_before: u64,
+}
+
+/// What belongs to a place in the log beside the position.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Rest {
+    /// What was told already of what comes after, with earlier units, or is withdrawn.
+    pub(super) ahead: BTreeSet<u64>,
+    /// The states that were folded and not told yet, by session and agent.
+    pub(super) folded: Folded,
+    /// Up to where the text of an output was told already, under other terms.
+    pub(super) told_text: BTreeMap<TextKey, u64>,
+    /// The running sessions that it has not been told of yet (ruling 19).
+    pub(super) summaries: BTreeSet<SessionKey>,
+}
+
+impl Rest {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+            && self.folded.is_empty()
+            && self.told_text.is_empty()
+            && self.summaries.is_empty()
+    }
+}
+
+impl Memory {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty() && self.sent.is_empty()
+    }
+}
+
+/// Something that was sent, and where the listener was right after it.
+#[derive(Debug, Clone)]
+struct Sent {
+    id: EventId,
+    then: Then,
+    /// Whether it was a question that was asked late, which is not where it belongs in the log.
+    is_late_question: bool,
+}
+
+/// Where a listener was right after something was sent.
+#[derive(Debug, Clone)]
+enum Then {
+    /// In the log of its audience: what can wait, what is urgent, and the rest.
+    InLog(u64, u64, Rest),
+    /// Under other terms.
+    Before(Box<Place>),
+}
+
+impl Then {
+    fn place(&self, audience: &Audience, end: u64) -> Place {
+        match self {
+            Then::InLog(at, urgent_at, rest) => Place::of((*at, *urgent_at, rest), audience, end),
+            Then::Before(place) => (**place).clone(),
+        }
+    }
+}
+
+impl Cursor {
+    /// Remembers that an event was sent, for [`Cursor::resume`], unless its id says everything.
+    pub(super) fn remember(&mut self, id: &EventId, audience: &Audience) {
+        let is_level = self.at == self.urgent_at && self.is_plain();
+        let is_last = || self.at.checked_sub(1).is_some_and(|at| audience.stands_for(at, id));
+        if !(is_level && is_last()) {
+            self.keep(id, false, audience);
+        }
+    }
+
+    /// Remembers that a summary was sent.
+    pub(crate) fn remember_summary(&mut self, id: &EventId, audience: &Audience) {
+        self.keep(id, false, audience);
+    }
+
+    /// Remembers that a question was asked late.
+    pub(crate) fn remember_question(&mut self, id: &EventId, audience: &Audience) {
+        self.keep(id, true, audience);
+    }
+
+    fn keep(&mut self, id: &EventId, is_late_question: bool, audience: &Audience) {
+        let (at, urgent_at) = (self.at, self.urgent_at);
+        let memory = self.memory.get_or_insert_default();
+        if memory.sent.len() >= REMEMBERED
+            && let Some(old) = memory.sent.pop_front()
+            && let Then::InLog(at, urgent_at, _) = old.then
+        {
+            let order = audience.order_before(at.max(urgent_at));
+            memory.doubtful_before = memory.doubtful_before.max(order);
+        }
+        memory.sent.reserve_exact(1);
+        let then = Then::InLog(at, urgent_at, memory.rest.clone());
+        memory.sent.push_back(Sent { id: id.clone(), then, is_late_question });
+    }
+
+    /// Goes back to right after the event that the listener got last. Gives the questions that were
+    /// asked late since then, which may be lost; none at all if it is not known where that was. What it was sent before `known_from` among all events is not known.
+    pub(crate) fn resume(
+        &mut self,
+        last: &EventId,
+        audience: &Audience,
+        known_from: u64,
+        told_at: impl FnMut(&TextKey, u64) -> u64,
+    ) -> Option<Vec<EventId>> {
+        let sent = self.memory.as_ref().map(|memory| &memory.sent);
+        if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == *last)) {
+            let memory = self.memory.as_mut()?;
+            let lost = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_question);
+            let lost = lost.map(|sent| sent.id).collect();
+            let (at, urgent_at, rest) = match &memory.sent.back()?.then {
+                Then::InLog(at, urgent_at, rest) => (*at, *urgent_at, rest.clone()),
+                Then::Before(place) => place.in_log(audience, told_at)?,
+            };
+            memory.rest = rest;
+            (self.at, self.urgent_at) = (at, urgent_at);
+            return Some(lost);
+        }
+        // What was sent out of order before stays remembered: it may be the next to be named.
+        let at = audience.position_of(last)?;
+        let order = audience.unit(at)?.order;
+        if order < known_from || order < self.doubtful_before() {
+            return None;
+        }
+        (self.at, self.urgent_at) = (at + 1, at + 1);
+        if let Some(memory) = &mut self.memory {
+            memory.rest = Rest::default();
+        }
+        Some(Vec::new())
+    }
+
+    /// At a place, with nothing remembered; none if the log does not reach back to it.
+    pub(crate) fn at_place(
+        place: &Place,
+        audience: &Audience,
+        told_at: impl FnMut(&TextKey, u64) -> u64,
+    ) -> Option<Self> {
+        let (at, urgent_at, rest) = place.in_log(audience, told_at)?;
+        let memory = Memory { rest, ..Memory::default() };
+        let memory = (!memory.is_empty()).then(|| Box::new(memory));
+        Some(Cursor { at, urgent_at, keeps_order: false, memory })
+    }
+
+    /// Where the listener is; `end` is the place of the next event among all.
+    pub(crate) fn place(&self, audience: &Audience, end: u64) -> Place {
+        let none = Rest::default();
+        let rest = self.memory.as_ref().map_or(&none, |memory| &memory.rest);
+        Place::of((self.at, self.urgent_at, rest), audience, end)
+    }
+
+    /// Continues under other terms: where the listener was with one audience, it is with another.
+    /// Nothing is lost or repeated, not even a half-told sentence, and not even if it turns out later
+    /// that some of what was sent before did not arrive. None if the new log does not reach back.
+    pub(crate) fn carry_over(
+        &self,
+        (old, new): (&Audience, &Audience),
+        end: u64,
+        told_at: impl FnMut(&TextKey, u64) -> u64,
+    ) -> Option<Self> {
+        if self.fell_behind(old) {
+            return None;
+        }
+        let (at, urgent_at, rest) = self.place(old, end).in_log(new, told_at)?;
+        let before = |then: &Then| Then::Before(Box::new(then.place(old, end)));
+        // The ids of what was sent in order mean nothing to the new audience.
+        let mut sent = Vec::new();
+        for at in self.at.saturating_sub(REMEMBERED as u64 / 2)..self.at {
+            let known = |unit: &&Unit| unit.order >= self.doubtful_before();
+            let Some(unit) = old.unit(at).filter(known) else { continue };
+            let then = before(&Then::InLog(at + 1, at + 1, Rest::default()));
+            let is_new = |id: &EventId| !self.remembers(id);
+            for id in unit.ids(old.number).into_iter().filter(is_new) {
+                let it = Sent { id, then: then.clone(), is_late_question: false };
+                sent.push((at + 1, it));
+            }
+        }
+        for it in self.memory.iter().flat_map(|memory| &memory.sent) {
+            let at =
+                if let Then::InLog(at, urgent_at, _) = it.then { at.min(urgent_at) } else { 0 };
+            if at < old.first() && matches!(it.then, Then::InLog(..)) {
+                continue;
+            }
+            let (id, is_late_question) = (it.id.clone(), it.is_late_question);
+            sent.push((at, Sent { id, then: before(&it.then), is_late_question }));
+        }
+        // In the order in which they were sent.
+        sent.sort_by_key(|(at, _)| *at);
+        let skipped = sent.len().saturating_sub(REMEMBERED);
+        let sent = sent.into_iter().skip(skipped).map(|(_, it)| it).collect();
+        let memory = Memory { rest, sent, doubtful_before: end };
+        let keeps_order = self.keeps_order;
+        Some(Cursor { at, urgent_at, keeps_order, memory: Some(Box::new(memory)) })
+    }
+
+    fn remembers(&self, id: &EventId) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.sent.iter().any(|sent| sent.id == *id))
+    }
+
+    fn doubtful_before(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.doubtful_before)
+    }
+}

@@ -1,0 +1,93 @@
+//! Many questions at a time: each is due at its own moment, whatever becomes of the others (§6.4).
+
+#[path = "common/support.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+
+use aaep::extension::DecidedBy;
+use aaep_engine::{Input, Output, Refusal, Resolution};
+use serde_json::json;
+use support::*;
+
+/// A question of a session, about an action of its own.
+fn ask(world: &mut World, session: &str, token: &str, timeout_seconds: u64) -> Vec<Output> {
+    let more = json!({ "action": format!("Delete {token}."), "timeout_seconds": timeout_seconds });
+    world.offer_event(session, "awaiting.confirmation", confirmation(token, more))
+}
+
+#[test]
+fn each_question_is_due_at_its_own_moment_whatever_becomes_of_the_others() {
+    let mut world = World::new();
+    let person = world.listen(1, everything());
+    let mut due: BTreeMap<String, u64> = BTreeMap::new();
+    for number in 0..120_u64 {
+        let session = format!("sess_{}", number % 7);
+        if number < 7 {
+            world.start(&session);
+        }
+        let timeout_seconds = 5 + number * 37 % 50;
+        let token = format!("rpl_{number}");
+        assert_eq!(refusal(&ask(&mut world, &session, &token, timeout_seconds)), None);
+        due.insert(token, world.now.monotonic_us + timeout_seconds * SECOND);
+        assert_eq!(world.engine.deadline(), due.values().min().copied());
+        if number % 3 == 0 {
+            world.jump_us(SECOND / 7);
+            let token = format!("rpl_{}", number / 2);
+            let counted = replied(&world.confirm(&person, &token, "reject"));
+            assert_eq!(counted, due.remove(&token).is_some(), "{token}");
+            assert_eq!(world.engine.open_asks(), due.len());
+            assert_eq!(world.engine.deadline(), due.values().min().copied());
+        }
+    }
+    // One whole session ends: only its questions are withdrawn.
+    let outputs = world.fail("sess_3");
+    let withdrawn: Vec<&str> = resolved(&outputs).iter().map(|(token, ..)| *token).collect();
+    assert!(withdrawn.len() > 5, "{withdrawn:?}");
+    for token in withdrawn {
+        assert!(due.remove(token).is_some(), "{token} was not open");
+    }
+    assert_eq!(world.engine.deadline(), due.values().min().copied());
+    while let Some(at) = world.engine.deadline() {
+        assert_eq!(Some(at), due.values().min().copied());
+        world.jump_us(at - world.now.monotonic_us);
+        let outputs = world.handle(Input::Tick);
+        let over: Vec<_> = resolved(&outputs);
+        assert!(!over.is_empty());
+        for (token, resolution, by) in over {
+            assert_eq!(due.remove(token), Some(at), "{token}");
+            assert_eq!((resolution, by), (Resolution::Reject, DecidedBy::Timeout));
+        }
+    }
+    assert!(due.is_empty(), "{due:?}");
+}
+
+#[test]
+fn a_long_countdown_and_short_questions_do_not_hide_each_other() {
+    let mut world = World::started();
+    let person = world.listen(1, everything());
+    ask(&mut world, SESSION, "rpl_long", 100);
+    ask(&mut world, SESSION, "rpl_short", 20);
+    let asked_us = world.now.monotonic_us;
+    let mut moments = Vec::new();
+    while let Some(at) = world.engine.deadline() {
+        moments.push((at - asked_us) / SECOND);
+        world.jump_us(at - world.now.monotonic_us);
+        world.handle(Input::Tick);
+    }
+    assert_eq!(moments, [20, 50, 90, 100]);
+    let told = world.heard(&person).iter().filter(|it| it.kind() == "progress.updated").count();
+    assert_eq!(told, 2);
+}
+
+#[test]
+fn the_same_action_waits_once_in_a_session_and_may_wait_in_another() {
+    let mut world = World::started();
+    world.start("sess_2");
+    world.listen(1, everything());
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let again =
+        world.offer_event(SESSION, "awaiting.confirmation", confirmation("rpl_2", json!({})));
+    assert_eq!(refusal(&again), Some(&Refusal::AlreadyAsked));
+    world.say_in("sess_2", "awaiting.confirmation", confirmation("rpl_2", json!({})));
+}

@@ -1,0 +1,61 @@
+//! The hands of saboteurs that tamper with time and consent. Each does one thing wrong.
+
+use std::sync::Arc;
+
+use aaep::{Payload, Prefix};
+use aaep_engine::{Input, Now, Output};
+use serde_json::json;
+
+use super::Hand;
+
+fn ours() -> Prefix {
+    Prefix::parse(aaep::extension::PREFIX).expect("the form of a prefix")
+}
+
+/// Takes the maximum that an agent stated for four times as much.
+pub(super) struct WaitLonger;
+
+impl Hand for WaitLonger {
+    fn before(&mut self, _: Now, mut input: Input) -> Input {
+        if let Input::Publish { event, .. } = &mut input
+            && let Some(data) = event.extensions.as_mut().and_then(|it| it.0.get_mut(&ours()))
+            && let Some(most) = data.get("max_timeout_seconds").and_then(serde_json::Value::as_u64)
+        {
+            data.insert("max_timeout_seconds".to_owned(), json!(4 * most));
+        }
+        input
+    }
+
+    fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
+}
+
+/// Says yes to every wish for time.
+pub(super) struct TimeForAll;
+
+impl Hand for TimeForAll {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            if let Output::TimeReplied { is_accepted } = output {
+                *is_accepted = true;
+            }
+        }
+    }
+}
+
+/// Lets the agent state another digest than the accepted one.
+pub(super) struct OtherArguments;
+
+impl Hand for OtherArguments {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs {
+            let Output::Record { event } = output else { continue };
+            let Payload::ToolInvoked(_) = &event.payload else { continue };
+            let mut changed = (**event).clone();
+            if let Some(data) = changed.extensions.as_mut().and_then(|it| it.0.get_mut(&ours())) {
+                let other = format!("sha-256:{}", "0".repeat(64));
+                data.insert("action_digest".to_owned(), other.into());
+                *event = Arc::new(changed);
+            }
+        }
+    }
+}
