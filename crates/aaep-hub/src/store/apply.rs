@@ -10,7 +10,7 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 use crate::store::asks;
 use crate::store::change::{
     Change, MAX_IDEMPOTENCY_KEYS, MAX_NAMES, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
-    MAX_SUBSCRIPTIONS,
+    MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS,
 };
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
@@ -62,7 +62,7 @@ fn apply_one(
             asks::move_deadline(transaction, reply_token, *deadline_unix_us, *left_us)
         }
         Change::AskSettled { reply_token, unix_us, resolution } => {
-            asks::settle(transaction, counters, reply_token, *unix_us, resolution)
+            asks::settle(transaction, counters, reply_token, *unix_us, resolution, MAX_SETTLED_ASKS)
         }
         Change::Subscribed { subscription_id, principal, may_reply, json } => {
             let mut table = transaction.open_table(SUBSCRIPTIONS)?;
@@ -86,7 +86,7 @@ fn apply_one(
         }
         Change::Answered { agent, idempotency_key, unix_us, answer } => {
             let key = answer_key(*agent, idempotency_key);
-            keep_answer(transaction, counters, &key, *unix_us, answer)
+            keep_answer(transaction, counters, &key, *unix_us, answer, MAX_IDEMPOTENCY_KEYS)
         }
     }
 }
@@ -204,12 +204,14 @@ fn end_session(
     Ok(())
 }
 
-fn keep_answer(
+/// Keeps an answer under its key. Of all answers, the newest `max` are kept.
+pub(super) fn keep_answer(
     transaction: &WriteTransaction,
     counters: &mut Counters,
     key: &[u8],
     unix_us: i64,
     answer: &[u8],
+    max: u64,
 ) -> Result<(), Fault> {
     let mut answers = transaction.open_table(ANSWERS)?;
     let mut by_age = transaction.open_table(ANSWERS_BY_AGE)?;
@@ -221,7 +223,7 @@ fn keep_answer(
         by_age.remove(Row::new(&replaced, "answers").number()?)?;
     }
     by_age.insert(age, key)?;
-    while by_age.len()? > MAX_IDEMPOTENCY_KEYS {
+    while by_age.len()? > max {
         let oldest = by_age.pop_first()?.map(|(_, key)| key.value().to_vec());
         let Some(oldest) = oldest else { break };
         answers.remove(oldest.as_slice())?;

@@ -9,7 +9,7 @@ use aaep::{ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::store::apply::refuse_beyond;
-use crate::store::change::{MAX_OPEN_ASKS, MAX_SETTLED_ASKS};
+use crate::store::change::MAX_OPEN_ASKS;
 use crate::store::fault::Fault;
 use crate::store::session::StoredSession;
 use crate::store::table::{
@@ -101,12 +101,14 @@ pub(super) fn move_deadline(
     Ok(())
 }
 
+/// Settles a question. Of all that are settled, the newest `max` are remembered.
 pub(super) fn settle(
     transaction: &WriteTransaction,
     counters: &mut Counters,
     reply_token: &ReplyToken,
     unix_us: i64,
     resolution: &[u8],
+    max: u64,
 ) -> Result<(), Fault> {
     let token = reply_token.as_str();
     let found = transaction.open_table(ASKS)?.remove(token)?.map(|row| row.value().to_vec());
@@ -128,7 +130,7 @@ pub(super) fn settle(
     transaction.open_table(SETTLED_OF_SESSION)?.insert(pair(session, age), token)?;
     let mut by_age = transaction.open_table(SETTLED_BY_AGE)?;
     by_age.insert(age, token)?;
-    while by_age.len()? > MAX_SETTLED_ASKS {
+    while by_age.len()? > max {
         let oldest =
             by_age.pop_first()?.map(|(age, token)| (age.value(), token.value().to_owned()));
         let Some((age, token)) = oldest else { break };

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    CommitError, MAX_IDEMPOTENCY_KEYS, MAX_JSON_BYTES, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS,
-    MAX_SETTLED_ASKS, OpenAsk, StoredSubscription,
+    CommitError, MAX_JSON_BYTES, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, OpenAsk, StoredSubscription,
+    apply, asks, table,
 };
 use aaep::SubscriptionId;
 
@@ -141,27 +141,26 @@ fn subscriptions_names_and_answers_come_back() {
 
 #[test]
 fn the_oldest_answers_and_tokens_are_forgotten_first() {
+    // What a commit does, with a bound that is reached soon.
+    const MAX: u64 = 3;
     let mut store = Store::in_memory();
-    let answered = |number: u64| Change::Answered {
-        agent: 1,
-        idempotency_key: format!("k{number}"),
-        unix_us: 0,
-        answer: b"x".as_slice().into(),
-    };
-    let many: Vec<_> = (0..=MAX_IDEMPOTENCY_KEYS).map(answered).collect();
-    store.commit(&many).expect("stored");
-    assert_eq!(store.reader().answer(1, "k0").expect("read"), None);
-    assert!(store.reader().answer(1, "k1").expect("read").is_some());
-    let settled = |number: u64| Change::AskSettled {
-        reply_token: token(&number.to_string()),
-        unix_us: 0,
-        resolution: b"1".as_slice().into(),
-    };
-    let many: Vec<_> = (0..MAX_SETTLED_ASKS).map(settled).collect();
-    store.commit(&many).expect("stored");
-    store.commit(&[settled(MAX_SETTLED_ASKS)]).expect("stored");
-    assert_eq!(store.reader().settled(&token("0")).expect("read"), None);
-    assert!(store.reader().settled(&token("1")).expect("read").is_some());
+    for number in 0..=MAX {
+        let key = table::answer_key(1, &format!("k{number}"));
+        let answered = store.transact(&[], |transaction, counters| {
+            apply::keep_answer(transaction, counters, &key, 0, b"x", MAX)
+        });
+        answered.expect("stored");
+        let reply_token = token(&number.to_string());
+        let settled = store.transact(&[], |transaction, counters| {
+            asks::settle(transaction, counters, &reply_token, 0, b"1", MAX)
+        });
+        settled.expect("stored");
+    }
+    let reader = store.reader();
+    let answers = |number: u64| reader.answer(1, &format!("k{number}")).expect("read").is_some();
+    let settled = |number: u64| reader.settled(&token(&number.to_string())).expect("read");
+    assert_eq!([0, 1, 2, 3].map(answers), [false, true, true, true]);
+    assert_eq!([0, 1, 2, 3].map(|it| settled(it).is_some()), [false, true, true, true]);
 }
 
 #[test]
