@@ -229,7 +229,7 @@ impl Engine {
             Input::Withdraw { agent, reply_token } => self.withdraw(now, agent, &reply_token, out),
             Input::Subscribe { principal, door, may_reply, hears, request, resume } => {
                 let who = Newcomer { principal, may_reply, hears };
-                self.subscribe(now, who, door, *request, resume, out);
+                self.subscribe(now, &who, door, *request, resume.as_ref(), out);
             }
             Input::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);

@@ -298,12 +298,11 @@ impl Cursor {
         }
     }
 
-    /// Whether the end of a session is still to be told.
-    pub(crate) fn awaits_end_of(&self, session: SessionKey, audience: &Audience) -> bool {
-        (self.at..audience.end()).filter_map(|at| audience.unit(at)).any(|unit| {
-            let core = unit.event.event_type().core();
-            unit.session == session && !unit.is_urgent && core.is_some_and(CoreType::is_terminal)
-        })
+    /// Whether something of a session is still to be told.
+    pub(crate) fn awaits_more_of(&self, session: SessionKey, audience: &Audience) -> bool {
+        let is_held = |at: &u64| !self.is_ahead(*at);
+        let mut held = (self.at..audience.end()).filter(is_held).filter_map(|at| audience.unit(at));
+        held.any(|unit| unit.session == session && !unit.is_urgent)
     }
 
     /// The next session to sum up.

@@ -113,6 +113,7 @@ pub enum Presence {
 
 /// One subscription.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Subscription {
     /// Which of the world's listeners has it.
     pub listener: usize,

@@ -26,13 +26,13 @@ impl Engine {
     pub(super) fn subscribe(
         &mut self,
         now: Now,
-        who: Newcomer,
+        who: &Newcomer,
         door: Door,
         mut request: SubscriptionRequest,
-        resume: Option<Resume>,
+        resume: Option<&Resume>,
         out: &mut Vec<Output>,
     ) {
-        let earlier = resume.as_ref().and_then(|resume| resume.subscription_id.as_ref());
+        let earlier = resume.and_then(|resume| resume.subscription_id.as_ref());
         let earlier = earlier.and_then(|id| self.owned(who.principal, id));
         let id = self.ids.subscription();
         let active = self.subscriptions.len() - usize::from(earlier.is_some());
@@ -47,15 +47,15 @@ impl Engine {
                 let wish = Wish::new(request.capabilities, granted, who.hears.clone());
                 let wish = self.share(wish);
                 let message = Box::new(message);
-                let last = resume.as_ref().map(|resume| resume.last_event_id.as_ref());
+                let last = resume.and_then(|resume| resume.last_event_id.as_ref());
                 if let Some(listener) = earlier {
                     self.rename(listener, id, who.may_reply);
                     out.push(Output::Accepted { listener, message });
-                    self.take_over(now, listener, wish, last.flatten(), out);
+                    self.take_over(now, listener, wish, last, out);
                 } else {
-                    let listener = self.add(id, &who, wish);
+                    let listener = self.add(id, who, wish);
                     out.push(Output::Accepted { listener, message });
-                    self.begin(now, listener, last, out);
+                    self.begin(now, listener, resume, out);
                 }
             }
         }

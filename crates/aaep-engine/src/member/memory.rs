@@ -130,15 +130,15 @@ impl Cursor {
         let sent = self.memory.as_ref().map(|memory| &memory.sent);
         if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == *last)) {
             let memory = self.memory.as_mut()?;
-            let lost = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_question);
-            let lost = lost.map(|sent| sent.id).collect();
+            let again = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_question);
+            let again = again.map(|sent| sent.id).collect();
             let (at, urgent_at, rest) = match &memory.sent.back()?.then {
                 Then::InLog(at, urgent_at, rest) => (*at, *urgent_at, rest.clone()),
                 Then::Before(place) => place.in_log(audience, told_at)?,
             };
             memory.rest = rest;
             (self.at, self.urgent_at) = (at, urgent_at);
-            return Some(lost);
+            return Some(again);
         }
         // What was sent out of order before stays remembered: it may be the next to be named.
         let at = audience.position_of(last)?;

@@ -1,6 +1,6 @@
 //! Inputs and outputs in plain words, for the story.
 
-use aaep::{Event, Payload};
+use aaep::{Event, EventId, Payload, SubscriptionId};
 use aaep_engine::{Input, ListenerKey, Output};
 
 use crate::listener::Listener;
@@ -21,7 +21,7 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             let after = resume.as_ref().map(|resume| {
                 let name = |id: Option<&str>| id.unwrap_or("nothing").to_owned();
                 let (id, last) = (resume.subscription_id.as_ref(), resume.last_event_id.as_ref());
-                let (id, last) = (id.map(|it| it.as_str()), last.map(|it| it.as_str()));
+                let (id, last) = (id.map(SubscriptionId::as_str), last.map(EventId::as_str));
                 format!(" in place of {} after {}", name(id), name(last))
             });
             let after = after.unwrap_or_default();

@@ -16,7 +16,7 @@ use super::super::{Began, Engine, Presence, Session, Wish};
 use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::frame::encode;
-use crate::io::{Output, Principal};
+use crate::io::{Output, Principal, Resume};
 use crate::member::{Cursor, Place};
 
 impl Engine {
@@ -26,12 +26,13 @@ impl Engine {
         &mut self,
         now: Now,
         listener: ListenerKey,
-        last: Option<Option<&EventId>>,
+        resume: Option<&Resume>,
         out: &mut Vec<Output>,
     ) {
-        match last {
+        match resume {
             None => self.start_anew(listener, None),
-            Some(last) => {
+            Some(resume) => {
+                let last = resume.last_event_id.as_ref();
                 let is_complete =
                     last.is_some_and(|last| self.resume_without_memory(listener, last));
                 if !is_complete {
@@ -108,10 +109,10 @@ impl Engine {
             _ => 0,
         };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        let Some(lost) = member.cursor.resume(last, audience, known_from, told_at) else {
+        let Some(again) = member.cursor.resume(last, audience, known_from, told_at) else {
             return false;
         };
-        for ask in asks.values_mut().filter(|it| lost.contains(&it.event.envelope.event_id)) {
+        for ask in asks.values_mut().filter(|it| again.contains(&it.event.envelope.event_id)) {
             ask.told.remove(&listener);
         }
         !member.cursor.fell_behind(audience)
@@ -308,9 +309,9 @@ impl Engine {
     fn summary(&mut self, now: Now, key: SessionKey, listener: ListenerKey) -> Option<Event> {
         let member = self.members.get(listener as usize)?.as_ref()?;
         let audience = self.audiences.get(&member.wish.audience)?;
-        let awaits_end = || member.cursor.awaits_end_of(key, audience);
+        let awaits_more = || member.cursor.awaits_more_of(key, audience);
         let session = self.sessions.get(&key)?;
-        if session.order.is_ended() && !awaits_end() {
+        if session.order.is_ended() && !awaits_more() {
             return None;
         }
         let like = session.history.back()?.event.envelope.clone();
