@@ -10,6 +10,7 @@ mod problem;
 mod progress;
 mod schema;
 mod split;
+mod tokens;
 mod validate;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Schema(schema::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
+    /// Make, list and revoke the tokens by which programs prove who they are to a hub.
+    Tokens(tokens::Arguments),
     /// Show a manifest, or verify that of a producer.
     Manifest(manifest::Arguments),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
+        Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Manifest(arguments) => manifest::run(&arguments),
     };
     match result {

@@ -203,7 +203,7 @@ impl fmt::Display for TokensError {
             ),
             TokensError::WritableByOthers(path) => write!(
                 f,
-                "Other users can change {0}, so no token in it is accepted. Run: chmod 600 {0}",
+                "Other users can change {0}, so no token in it is accepted. Run: chmod 600 '{0}'",
                 shown(path)
             ),
             TokensError::TooLarge(path) => {

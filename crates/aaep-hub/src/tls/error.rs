@@ -122,7 +122,7 @@ impl fmt::Display for TlsWarning {
                 write!(f, "A certificate in {} expires in {days} days. Renew it.", shown(path))
             }
             TlsWarning::KeyReadableByOthers(path) => {
-                write!(f, "Other users can read the key. Run: chmod 600 {}", shown(path))
+                write!(f, "Other users can read the key. Run: chmod 600 '{}'", shown(path))
             }
         }
     }
