@@ -27,6 +27,11 @@ impl Failure {
         }
     }
 
+    /// What could not be done, without the next step.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// A file could not be used.
     pub(crate) fn of_file(verb: &str, path: &Path, error: &io::Error, next: &str) -> Self {
         Failure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
@@ -58,16 +63,24 @@ pub(crate) fn name_of(path: &Path) -> String {
     aaep::printable(&path.to_string_lossy()).into_owned()
 }
 
-/// JSON in ASCII, so that no character of someone else's text steers a terminal.
+/// JSON in ASCII over several lines, so that no character of someone else's text steers a terminal.
 pub(crate) fn ascii_json(value: &serde_json::Value) -> String {
+    ascii(&format!("{value:#}"))
+}
+
+/// The same on one line.
+pub(crate) fn ascii_json_line(value: &serde_json::Value) -> String {
+    ascii(&value.to_string())
+}
+
+/// Writes JSON with escapes for all that is not plain ASCII, which is within strings alone.
+fn ascii(json: &str) -> String {
     use std::fmt::Write as _;
-    let text = format!("{value:#}");
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
         if matches!(c, '\n' | ' '..='~') {
             out.push(c);
         } else {
-            // Outside strings JSON has none of these.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(out, "\\u{unit:04x}").expect("writing to a string cannot fail");
             }
@@ -142,5 +155,6 @@ mod tests {
         let text = ascii_json(&value);
         assert!(text.chars().all(|c| matches!(c, '\n' | ' '..='~')), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
+        assert!(!ascii_json_line(&value).contains('\n'));
     }
 }

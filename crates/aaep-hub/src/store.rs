@@ -102,6 +102,11 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
+    /// Whether a store is in this folder. Looking makes nothing.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(folder::DATABASE).is_file()
+    }
+
     /// Opens the store in a folder, or makes one. Nobody else can open it meanwhile.
     pub fn open(folder: &Path, retention: Retention) -> Result<(Store, Recovered), OpenError> {
         open::open(folder, OpenOptions { retention, begin_new_audit_log: false })

@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 /// The folder, locked for this process as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -32,10 +32,18 @@ impl Folder {
         let lock_path = path.join(LOCK);
         let lock = create_file(&lock_path).map_err(|error| io_error(path, &lock_path, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Folder { _lock: lock }),
+            Ok(()) => Ok(Folder { lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { folder: path.to_owned() }),
             Err(TryLockError::Error(error)) => Err(io_error(path, &lock_path, &error)),
         }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A program that this process is just starting has a copy of the file for a moment. The lock
+        // must not outlive the store with it.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -96,4 +104,22 @@ fn is_open_to_others(path: &Path) -> io::Result<bool> {
 #[cfg(not(unix))]
 fn is_open_to_others(_: &Path) -> io::Result<bool> {
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_ends_with_the_store_even_if_someone_has_a_copy_of_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Folder::open(folder.path()).expect("locked");
+        // What a program that is being started inherits for a moment.
+        let copy = first.lock.try_clone().expect("a copy");
+        let in_use = OpenError::InUse { folder: folder.path().to_owned() };
+        assert_eq!(Folder::open(folder.path()).err(), Some(in_use));
+        drop(first);
+        assert!(Folder::open(folder.path()).is_ok());
+        drop(copy);
+    }
 }
