@@ -19,6 +19,19 @@ impl Failure {
         Failure { what: what.into(), next: next.into() }
     }
 
+    /// What a library says in whole sentences, of which the last is the next step; or else this one.
+    pub(crate) fn of_sentences(text: &str, next: &str) -> Self {
+        match text.rsplit_once(". ") {
+            Some((what, last)) => Failure::new(what, last),
+            None => Failure::new(text.strip_suffix('.').unwrap_or(text), next),
+        }
+    }
+
+    /// What could not be done, without the next step.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// A file could not be used.
     pub(crate) fn of_file(verb: &str, path: &Path, error: &io::Error, next: &str) -> Self {
         Failure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
@@ -48,6 +61,32 @@ pub(crate) fn reason(error: &io::Error) -> String {
 /// The name of a file, fit for a terminal.
 pub(crate) fn name_of(path: &Path) -> String {
     aaep::printable(&path.to_string_lossy()).into_owned()
+}
+
+/// JSON in ASCII over several lines, so that no character of someone else's text steers a terminal.
+pub(crate) fn ascii_json(value: &serde_json::Value) -> String {
+    ascii(&format!("{value:#}"))
+}
+
+/// The same on one line.
+pub(crate) fn ascii_json_line(value: &serde_json::Value) -> String {
+    ascii(&value.to_string())
+}
+
+/// Writes JSON with escapes for all that is not plain ASCII, which is within strings alone.
+fn ascii(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if matches!(c, '\n' | ' '..='~') {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}").expect("writing to a string cannot fail");
+            }
+        }
+    }
+    out
 }
 
 /// Says on standard error what could not be done. If even that fails, the exit code still tells.
@@ -97,5 +136,25 @@ mod tests {
         assert_eq!(count(1, "message"), "1 message");
         assert_eq!(count(1_000_000, "message"), "1,000,000 messages");
         assert_eq!(number(999), "999");
+    }
+
+    #[test]
+    fn sentences_stay_as_they_are() {
+        let text = |said| Failure::of_sentences(said, "Help.").to_string();
+        assert_eq!(
+            text("It failed: no. 7. Run: chmod 600 x"),
+            "It failed: no. 7. Run: chmod 600 x"
+        );
+        assert_eq!(text("It failed. Try again."), "It failed. Try again.");
+        assert_eq!(text("It failed."), "It failed. Help.");
+    }
+
+    #[test]
+    fn json_is_ascii_and_means_the_same() {
+        let value = serde_json::json!({ "é\u{7f}": ["\u{1b}[2J", "\u{202e}", "🦀\n"] });
+        let text = ascii_json(&value);
+        assert!(text.chars().all(|c| matches!(c, '\n' | ' '..='~')), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
+        assert!(!ascii_json_line(&value).contains('\n'));
     }
 }

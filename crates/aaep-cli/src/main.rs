@@ -3,11 +3,17 @@
 //! Every command works without colour, redraw or terminal, and says what to do next when it fails.
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
+mod audit;
 mod console;
+mod keys;
+mod manifest;
 mod problem;
 mod progress;
 mod schema;
+mod sessions;
 mod split;
+mod store;
+mod tokens;
 mod validate;
 
 use std::process::ExitCode;
@@ -35,12 +41,27 @@ enum Command {
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
     Schema(schema::Arguments),
+    /// Make, list and retire the keys that manifests are signed with.
+    Keys(keys::Arguments),
+    /// Make, list and revoke the tokens by which programs prove who they are to a hub.
+    Tokens(tokens::Arguments),
+    /// List, show and delete the sessions that a hub has stored.
+    Sessions(sessions::Arguments),
+    /// Show, verify and export the log of what was asked and answered.
+    Audit(audit::Arguments),
+    /// Show a manifest, or verify that of a producer.
+    Manifest(manifest::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
+        Command::Tokens(arguments) => tokens::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
+        Command::Manifest(arguments) => manifest::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -1,0 +1,215 @@
+//! `aaep keys`: makes, lists and retires the keys that manifests are signed with (§10.4.3).
+//!
+//! No private key is ever printed.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use aaep::Timestamp;
+use aaep_hub::keys::{KeyRecord, KeyRing, KeyRingError, KeyState, SigningAlgorithm, Thumbprint};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use crate::console::{Failure, count, name_of};
+
+const EXIT_CODES: &str = "\
+Keys live in a folder that only you can read. Exit codes:
+  0  it is done
+  2  it could not be done: wrong usage, no such key, or a folder that cannot be used";
+
+/// What to do with the keys.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a new key that signs from now on.
+    ///
+    /// The key before it stays published for a while, so that what it signed can still be verified.
+    #[command(after_help = EXIT_CODES)]
+    New {
+        /// What the key signs with.
+        #[arg(long, value_enum, default_value_t = AlgorithmName::Es256)]
+        algorithm: AlgorithmName,
+        /// For how many days the key before it stays published.
+        #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
+        overlap_days: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the keys: which one signs, which are still published, which are retired.
+    #[command(after_help = EXIT_CODES)]
+    List {
+        /// Print a JSON array, for machines.
+        #[arg(long, conflicts_with = "jwks")]
+        json: bool,
+        /// Print the key set to publish: public keys only.
+        #[arg(long)]
+        jwks: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Retire a key that no longer signs: cease to publish it, and delete its private half.
+    #[command(after_help = EXIT_CODES)]
+    Retire {
+        /// The key, as `aaep keys list` names it.
+        kid: Thumbprint,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Where the keys are.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The folder of the keys; made with the first key. By default a folder of your own.
+    #[arg(long, value_name = "DIR", env = "AAEP_KEYS")]
+    folder: Option<PathBuf>,
+}
+
+impl Place {
+    /// Opens the ring there.
+    pub(crate) fn open(&self) -> Result<KeyRing, Failure> {
+        let folder = match &self.folder {
+            Some(folder) => folder.clone(),
+            None => own_folder("--folder")?.join("keys"),
+        };
+        KeyRing::open(&folder).map_err(|error| failure(&error))
+    }
+}
+
+/// The algorithms that keys are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AlgorithmName {
+    /// ECDSA on the curve P-256, which the specification recommends.
+    Es256,
+    /// Ed25519.
+    Eddsa,
+}
+
+/// Does it and says so.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Command::New { algorithm, overlap_days, place } => {
+            let algorithm = match algorithm {
+                AlgorithmName::Es256 => SigningAlgorithm::Es256,
+                AlgorithmName::Eddsa => SigningAlgorithm::EdDsa,
+            };
+            new(place.open()?, algorithm, *overlap_days)?;
+        }
+        Command::List { json, jwks, place } => list(&place.open()?, *json, *jwks)?,
+        Command::Retire { kid, place } => {
+            place.open()?.retire(kid, now_unix_ms()).map_err(|error| failure(&error))?;
+            tell(&format!(
+                "Key {kid} is retired. It is no longer published, and its private half is deleted. \
+                 Manifests that it signed are no longer believed."
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn new(mut ring: KeyRing, algorithm: SigningAlgorithm, overlap_days: u32) -> Result<(), Failure> {
+    let overlap = Duration::from_hours(24 * u64::from(overlap_days));
+    let kid = ring.new_key(algorithm, overlap, now_unix_ms()).map_err(|error| failure(&error))?;
+    tell(&format!("Made key {kid} in {}. It signs from now on.", name_of(ring.folder())))?;
+    if ring.records().len() > 1 {
+        let days = count(u64::from(overlap_days), "day");
+        tell(&format!("The key before it stays published for {days} and does not sign any more."))?;
+        tell(&format!(
+            "Listeners who know this producer by the key before must accept the new one: tell \
+             them its thumbprint, {kid}."
+        ))?;
+    }
+    Ok(())
+}
+
+fn list(ring: &KeyRing, as_json: bool, as_jwks: bool) -> Result<(), Failure> {
+    let now = now_unix_ms();
+    if as_jwks {
+        return tell(&format!("{:#}", ring.jwks(now)));
+    }
+    if as_json {
+        let keys: Vec<_> = ring
+            .records()
+            .iter()
+            .map(|record| {
+                json!({
+                    "kid": record.kid().as_str(),
+                    "algorithm": record.algorithm().name(),
+                    "state": state_name(record.state(now)),
+                    "created_at": moment(record.created_unix_ms),
+                    "retires_at": record.retires_unix_ms.map(moment),
+                })
+            })
+            .collect();
+        return tell(&format!("{:#}", json!(keys)));
+    }
+    if ring.records().is_empty() {
+        let folder = name_of(ring.folder());
+        return tell(&format!("There is no key in {folder}. Make one with: aaep keys new"));
+    }
+    tell(&format!("{} in {}.", count(ring.records().len() as u64, "key"), name_of(ring.folder())))?;
+    ring.records().iter().try_for_each(|record| tell(&sentence(record, now)))
+}
+
+fn sentence(record: &KeyRecord, now_unix_ms: i64) -> String {
+    let retires = record.retires_unix_ms.map(moment).unwrap_or_default();
+    let state = match record.state(now_unix_ms) {
+        KeyState::Active => "signs now".to_owned(),
+        KeyState::Published => format!("does not sign any more, published until {retires}"),
+        KeyState::Retired => format!("retired since {retires}"),
+    };
+    let made = moment(record.created_unix_ms);
+    format!("Key {}, {}, made {made}: {state}.", record.kid(), record.algorithm())
+}
+
+const fn state_name(state: KeyState) -> &'static str {
+    match state {
+        KeyState::Active => "active",
+        KeyState::Published => "published",
+        KeyState::Retired => "retired",
+    }
+}
+
+/// A failure of the ring, whose words bring their own next step.
+pub(crate) fn failure(error: &KeyRingError) -> Failure {
+    Failure::new(error.to_string(), "More: aaep keys --help")
+}
+
+/// The folder of this program among the user's own data. `option` is what to use where there is none.
+pub(crate) fn own_folder(option: &str) -> Result<PathBuf, Failure> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_DATA_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| home.join(".local/share")))
+        .or_else(|| set("LOCALAPPDATA"))
+        .map(|data| data.join("aaep"))
+        .ok_or_else(|| {
+            Failure::new("there is no home folder here", format!("Say where with {option}."))
+        })
+}
+
+/// The time by the clock of this computer.
+pub(crate) fn now_unix_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A moment for people and machines.
+pub(crate) fn moment(unix_ms: i64) -> String {
+    Timestamp::from_unix_ms(unix_ms)
+        .map_or_else(|| "a time that cannot be written".to_owned(), |at| at.as_str().to_owned())
+}
+
+/// Writes a line to standard output.
+pub(crate) fn tell(line: &str) -> Result<(), Failure> {
+    writeln!(io::stdout(), "{line}").map_err(|error| Failure::of_output(&error))
+}

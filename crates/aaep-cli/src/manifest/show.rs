@@ -1,0 +1,141 @@
+//! `aaep manifest show`: a manifest from options, printed as JSON.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use aaep::{LanguageTag, Manifest, TypePattern, Uri};
+use aaep_hub::fetch::Address;
+use aaep_hub::keys::KeyRing;
+use aaep_hub::manifest::{
+    self, Endpoint, JWKS_PATH, ManifestDescription, SigningReference, WELL_KNOWN_PATH,
+};
+
+use crate::console::Failure;
+use crate::keys::{Place, failure, now_unix_ms, tell};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the manifest is printed
+  2  it could not be done: wrong usage, values that make no valid manifest, or no key";
+
+/// What the manifest says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(super) struct Arguments {
+    /// The stable name of the agent, the same in all its versions.
+    #[arg(long, value_name = "ID")]
+    agent_id: String,
+    /// The agent's name as it is told to people.
+    #[arg(long, value_name = "NAME")]
+    agent_name: Option<String>,
+    /// The version of the agent.
+    #[arg(long, value_name = "VERSION")]
+    agent_version: Option<String>,
+    /// A transport, with its address if it has one, such as `sse=https://example.org/events`.
+    #[arg(long = "transport", value_name = "NAME[=URI]", value_parser = endpoint)]
+    transports: Vec<Endpoint>,
+    /// A language that the producer speaks, such as en-GB.
+    #[arg(long = "language", value_name = "TAG")]
+    languages: Vec<LanguageTag>,
+    /// A pattern of the types of events; all core events if there is none.
+    #[arg(long = "event-type", value_name = "PATTERN")]
+    event_types: Vec<TypePattern>,
+    /// A conformance level that the producer offers; all three if there is none.
+    #[arg(long = "level", value_name = "LEVEL")]
+    levels: Vec<u64>,
+    /// The context URI of an extension beyond our own.
+    #[arg(long = "extension", value_name = "URI")]
+    extensions: Vec<Uri>,
+    /// How many subscriptions are served at a time.
+    #[arg(long, value_name = "COUNT")]
+    max_subscriptions: Option<u64>,
+    /// How to reach the people behind the producer.
+    #[arg(long, value_name = "TEXT")]
+    contact: Option<String>,
+    /// Where it will be published, such as `https://example.org`.
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
+    /// Sign it with the key that `aaep keys list` says signs now.
+    #[arg(long, requires = "origin")]
+    sign: bool,
+    /// Print the compact JWS instead of JSON.
+    #[arg(long, requires = "sign")]
+    jws: bool,
+    /// For how many days the signature counts.
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    valid_days: u32,
+    #[command(flatten)]
+    place: Place,
+}
+
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let (transport, uri) = match text.split_once('=') {
+        None => (text, None),
+        Some((transport, uri)) => {
+            (transport, Some(Uri::parse(uri).map_err(|error| error.to_string())?))
+        }
+    };
+    Ok(Endpoint { transport: transport.to_owned(), uri, framing: None })
+}
+
+/// Prints the manifest.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if !arguments.sign {
+        print(&build(arguments, None)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let ring = arguments.place.open()?;
+    let key = ring.active().map_err(|error| failure(&error))?;
+    let manifest = build(arguments, Some(&ring))?;
+    let valid_for = Duration::from_hours(24 * u64::from(arguments.valid_days));
+    let signed = manifest::sign(&manifest, &key, now_unix_ms(), valid_for)
+        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest show --help"))?;
+    if arguments.jws {
+        tell(signed.jws.as_str())?;
+    } else {
+        print(&signed.document)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(manifest: &Manifest) -> Result<(), Failure> {
+    tell(&serde_json::to_string_pretty(manifest).unwrap_or_default())
+}
+
+fn build(arguments: &Arguments, ring: Option<&KeyRing>) -> Result<Manifest, Failure> {
+    let mut it = ManifestDescription::new(&arguments.agent_id);
+    it.agent_name.clone_from(&arguments.agent_name);
+    it.agent_version.clone_from(&arguments.agent_version);
+    it.endpoints.clone_from(&arguments.transports);
+    it.languages.clone_from(&arguments.languages);
+    it.extensions.clone_from(&arguments.extensions);
+    it.max_concurrent_subscriptions = arguments.max_subscriptions;
+    it.contact.clone_from(&arguments.contact);
+    if !arguments.event_types.is_empty() {
+        it.event_types.clone_from(&arguments.event_types);
+    }
+    if !arguments.levels.is_empty() {
+        it.conformance_levels.clone_from(&arguments.levels);
+    }
+    if let Some(origin) = &arguments.origin {
+        it.signing = Some(reference(origin, ring)?);
+    }
+    manifest::build(&it)
+        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest show --help"))
+}
+
+fn reference(origin: &str, ring: Option<&KeyRing>) -> Result<SigningReference, Failure> {
+    let next = "Write --origin like https://example.org.";
+    let origin =
+        Address::parse(origin).map_err(|error| Failure::new(error.to_string(), next))?.origin();
+    let at = |path: &str| {
+        Uri::parse(&format!("{origin}{path}"))
+            .map_err(|error| Failure::new(error.to_string(), next))
+    };
+    let published = ring.into_iter().flat_map(|ring| ring.published(now_unix_ms()));
+    Ok(SigningReference {
+        manifest_uri: at(WELL_KNOWN_PATH)?,
+        jwks_uri: at(JWKS_PATH)?,
+        kids: published.map(|record| record.kid().clone()).collect(),
+    })
+}

@@ -1,0 +1,226 @@
+//! `aaep manifest verify`: fetches a manifest and its keys, and says in sentences what it found.
+//!
+//! Keys are fetched from the origin of the manifest only, unless the user names another place. A
+//! pin is made or replaced only when the user says so.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use aaep_hub::fetch::{Address, Client};
+use aaep_hub::keys::{Jwks, Thumbprint};
+use aaep_hub::manifest::{
+    Expected, PinError, PinStore, Unverified, Verified, VerifyError, WELL_KNOWN_PATH,
+};
+use serde_json::json;
+
+use crate::console::{COULD_NOT, Failure};
+use crate::keys::{moment, now_unix_ms, own_folder, tell};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the manifest is valid: signed, unchanged, and by a pinned key if one is pinned
+  1  the manifest is not valid, or its key is not the pinned one
+  2  it could not be checked: wrong usage, nothing to be fetched, no keys";
+
+/// The JWS if the producer has it by itself, otherwise the JSON that may carry it.
+const WANTED: &str = "application/jose, application/json;q=0.9";
+
+/// What to verify and whom to trust.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(super) struct Arguments {
+    /// The address of the manifest, or of the producer alone, such as example.org.
+    url: String,
+    /// Take this key and no other.
+    // The keys of others may begin with a hyphen.
+    #[arg(long, value_name = "THUMBPRINT", allow_hyphen_values = true)]
+    pin: Option<Thumbprint>,
+    /// The file that says by which key each producer is known. By default one of your own.
+    #[arg(long, value_name = "FILE", env = "AAEP_PINS")]
+    pins: Option<PathBuf>,
+    /// Remember the key from now on; with --pin, in place of the one that is known.
+    #[arg(long)]
+    trust_first: bool,
+    /// Fetch the keys from here, wherever the manifest says they are.
+    #[arg(long, value_name = "URL")]
+    jwks: Option<String>,
+    /// Print one JSON object, for machines.
+    #[arg(long)]
+    json: bool,
+    /// Fetch over plain HTTP from other machines too, where anyone on the way can change everything.
+    #[arg(long)]
+    insecure_allow_plain_http: bool,
+}
+
+/// How checking ended.
+enum Outcome {
+    /// The manifest is valid; with what was done about pins.
+    Valid(Box<Verified>, Trust),
+    /// It is not.
+    Invalid(VerifyError),
+}
+
+/// What is known about the key of a valid manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// It was known beforehand.
+    Known,
+    /// It is known from now on.
+    Remembered,
+    /// Nobody has vouched for it.
+    Unknown,
+}
+
+/// Verifies and reports.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let outcome = match check(arguments) {
+        Ok(outcome) => outcome,
+        Err(failure) if arguments.json => {
+            let text = failure.to_string();
+            tell(&json!({ "valid": null, "code": "not_checked", "message": text }).to_string())?;
+            return Ok(ExitCode::from(COULD_NOT));
+        }
+        Err(failure) => return Err(failure),
+    };
+    match (&outcome, arguments.json) {
+        (Outcome::Valid(verified, trust), true) => tell(&valid_json(verified, *trust))?,
+        (Outcome::Valid(verified, trust), false) => tell_valid(arguments, verified, *trust)?,
+        (Outcome::Invalid(error), true) => {
+            let (code, text) = (error.code(), error.to_string());
+            tell(&json!({ "valid": false, "code": code, "message": text }).to_string())?;
+        }
+        (Outcome::Invalid(error), false) => tell(&format!("Not valid. {error}"))?,
+    }
+    Ok(match outcome {
+        Outcome::Valid(..) => ExitCode::SUCCESS,
+        Outcome::Invalid(_) => ExitCode::FAILURE,
+    })
+}
+
+fn check(arguments: &Arguments) -> Result<Outcome, Failure> {
+    let address = Address::parse_or_host(&arguments.url, WELL_KNOWN_PATH)
+        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest verify --help"))?;
+    let mut pins = open_pins(arguments)?;
+    let client = Client::new().insecure_allow_plain_http(arguments.insecure_allow_plain_http);
+    let bytes = fetch(&client, &address, "manifest", WANTED)?;
+    let unverified = match Unverified::parse(&bytes) {
+        Ok(unverified) => unverified,
+        Err(error) => return Ok(Outcome::Invalid(error)),
+    };
+    let keys_address = keys_address(arguments, &address, &unverified)?;
+    let keys = fetch(&client, &keys_address, "key set", "application/json")?;
+    let keys = Jwks::parse(&keys).map_err(|error| {
+        let what = format!("the keys at {keys_address} cannot be used. {error}");
+        Failure::new(what.trim_end_matches('.'), "Nothing was verified.")
+    })?;
+    let origin = address.origin();
+    let pinned: Vec<Thumbprint> = match &arguments.pin {
+        Some(pin) => vec![pin.clone()],
+        None => pins.get(&origin).map(|pin| pin.thumbprint.clone()).into_iter().collect(),
+    };
+    let expected = Expected { pins: &pinned, origin: Some(&origin), agent_id: None };
+    let now = now_unix_ms();
+    let verified = match unverified.verify(&keys, &expected, now) {
+        Ok(verified) => verified,
+        Err(error) => return Ok(Outcome::Invalid(error)),
+    };
+    let is_remembered = pins.get(&origin).is_some_and(|pin| pin.thumbprint == verified.thumbprint);
+    let trust = if arguments.trust_first && !is_remembered {
+        pins.pin(&origin, verified.thumbprint.clone(), now).map_err(|error| pin_failure(&error))?;
+        Trust::Remembered
+    } else if verified.pinned {
+        Trust::Known
+    } else {
+        Trust::Unknown
+    };
+    Ok(Outcome::Valid(Box::new(verified), trust))
+}
+
+fn open_pins(arguments: &Arguments) -> Result<PinStore, Failure> {
+    let path = match &arguments.pins {
+        Some(path) => path.clone(),
+        None => own_folder("--pins")?.join("pins.toml"),
+    };
+    PinStore::open(&path).map_err(|error| pin_failure(&error))
+}
+
+fn pin_failure(error: &PinError) -> Failure {
+    Failure::new(error.to_string(), "More: aaep manifest verify --help")
+}
+
+fn fetch(client: &Client, from: &Address, what: &str, wanted: &str) -> Result<Vec<u8>, Failure> {
+    client.get_blocking(from, wanted).map(Vec::from).map_err(|error| {
+        Failure::new(format!("cannot fetch the {what} at {from}"), format!("{error}."))
+    })
+}
+
+/// Where the keys are: where the user says, or where the manifest says if that is its own origin.
+fn keys_address(
+    arguments: &Arguments,
+    manifest: &Address,
+    unverified: &Unverified,
+) -> Result<Address, Failure> {
+    if let Some(text) = &arguments.jwks {
+        let next = "Write --jwks like https://example.org/keys.json.";
+        return Address::parse(text).map_err(|error| Failure::new(error.to_string(), next));
+    }
+    let Some(named) = unverified.jwks_uri() else {
+        let what = "the manifest does not say where its keys are";
+        return Err(Failure::new(what, "Say where with --jwks URL."));
+    };
+    match Address::parse(named) {
+        Ok(address) if address.origin() == manifest.origin() => Ok(address),
+        Ok(address) => Err(Failure::new(
+            format!("the manifest has its keys at another place, {address}"),
+            format!("If the people who run the producer say so too, add: --jwks {address}"),
+        )),
+        Err(error) => Err(Failure::new(
+            format!("the address of the keys cannot be used: {error}"),
+            "Say where they are with --jwks URL.",
+        )),
+    }
+}
+
+fn tell_valid(arguments: &Arguments, verified: &Verified, trust: Trust) -> Result<(), Failure> {
+    let manifest = &verified.manifest;
+    let name = manifest.agent_name.as_deref().unwrap_or(&manifest.agent_id);
+    let (algorithm, key) = (verified.algorithm, &verified.thumbprint);
+    tell(&format!("Valid. This is the manifest of {}.", short(name)))?;
+    tell(&format!("It is signed with {algorithm} by key {key}, and unchanged since."))?;
+    match verified.expires_unix_ms {
+        Some(at) => tell(&format!("The signature counts until {}.", moment(at)))?,
+        None => tell("The signature does not say how long it counts.")?,
+    }
+    match trust {
+        Trust::Known => tell("This is the key that the producer is known by."),
+        Trust::Remembered => {
+            tell("From now on the producer is known by this key, and any other will be refused.")
+        }
+        Trust::Unknown => tell(&format!(
+            "Nobody has vouched for this key yet: it shows who signed, not that it is the right \
+             one. Compare the key with what the people who run the producer tell you, then run: \
+             aaep manifest verify {} --pin {key} --trust-first",
+            aaep::printable(&arguments.url)
+        )),
+    }
+}
+
+/// A name that a stranger chose, fit to be said.
+fn short(name: &str) -> String {
+    let cut: String = name.chars().take(120).collect();
+    format!("\"{}\"", aaep::printable(&cut))
+}
+
+fn valid_json(verified: &Verified, trust: Trust) -> String {
+    json!({
+        "valid": true,
+        "code": "valid",
+        "agent_id": verified.manifest.agent_id,
+        "kid": verified.kid,
+        "thumbprint": verified.thumbprint.as_str(),
+        "algorithm": verified.algorithm.name(),
+        "pinned": trust != Trust::Unknown,
+        "expires_at": verified.expires_unix_ms.map(moment),
+    })
+    .to_string()
+}

@@ -1,0 +1,156 @@
+//! The doors of the hub: who may come in and what they may do (§8.2.7, §8.2.8, §10.2, rulings 12, 14
+//! and 28).
+//!
+//! A request goes through three doors. [`Access::check`] turns away what a foreign web page makes the
+//! person's browser send. [`Access::authenticate`] finds out who it is. [`Principal::allow`] says
+//! whether they may do what they ask. Ids and reply tokens of the protocol open none of them. Nothing
+//! here reads a clock or a socket; files are read for tokens and keys alone.
+
+mod authority;
+mod bind;
+mod certificate;
+mod config;
+mod credential;
+mod error;
+mod guard;
+mod jwks;
+mod jwt;
+mod limits;
+mod peer;
+mod principal;
+mod request;
+mod token;
+mod tokens;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aaep_engine::Now;
+use http::{HeaderMap, Uri};
+
+pub use authority::{Authority, Origin};
+pub use bind::{BindError, INSECURE_FLAG, may_bind};
+pub use certificate::{
+    CertificateError, CertificateName, CertificateRule, ClientCertificate, MAX_CERTIFICATE_NAMES,
+};
+pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
+pub use credential::MAX_CREDENTIAL_BYTES;
+pub use error::AccessError;
+pub use guard::{ConnectionPermit, Guard, MAX_PRINCIPALS, SubscriptionPermit};
+pub use jwks::{FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US};
+pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
+pub use limits::{LimitError, Limits};
+pub use peer::{Peer, PeerAddress, is_loopback};
+pub use principal::{Hears, MAX_HEARS, MAX_NAME_CHARS, Principal, Scope, Scopes};
+pub use request::{
+    MAX_CONFIGURED, Page, RequestError, check_host, check_origin, cors_headers, preflight,
+};
+pub use token::{TOKEN_PREFIX, Token, TokenSecret};
+pub use tokens::{MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens, TokensError};
+
+use jwt::Issuer;
+
+/// Decides who comes in. One for the whole hub; it can be shared.
+#[derive(Debug)]
+pub struct Access {
+    loopback_needs_credentials: bool,
+    token_in_query: bool,
+    allow_plain_http: bool,
+    host_names: Vec<Authority>,
+    allowed_origins: Vec<Origin>,
+    certificates: Vec<CertificateRule>,
+    issuer: Option<Issuer>,
+    tokens: Mutex<Tokens>,
+}
+
+impl Access {
+    /// Takes the configuration and the tokens. The keys of an issuer come from `jwks`, or else from
+    /// the file that the configuration names. `allow_plain_http` is the flag [`INSECURE_FLAG`].
+    pub fn new(
+        config: AccessConfig,
+        tokens: Tokens,
+        jwks: Option<Box<dyn JwksSource>>,
+        allow_plain_http: bool,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let host_names = config.parsed_host_names()?;
+        let allowed_origins = config.parsed_origins()?;
+        let issuer = match config.jwt {
+            Some(jwt) => {
+                let file = jwt.jwks_file.clone().map(|path| Box::new(FileJwks(path)) as _);
+                let source = jwks.or(file).ok_or(ConfigError::NoKeys)?;
+                Some(Issuer::new(jwt, source))
+            }
+            None => None,
+        };
+        Ok(Access {
+            loopback_needs_credentials: config.loopback_needs_credentials,
+            token_in_query: config.token_in_query,
+            allow_plain_http,
+            host_names,
+            allowed_origins,
+            certificates: config.certificates,
+            issuer,
+            tokens: Mutex::new(tokens),
+        })
+    }
+
+    /// Turns away what is not for this hub, and what a page of someone else sends. The first door.
+    pub fn check(&self, peer: &Peer, headers: &HeaderMap, uri: &Uri) -> Result<Page, RequestError> {
+        let host = check_host(headers, uri, &self.host_names)?;
+        check_origin(headers, &host, peer.is_tls, &self.allowed_origins)
+    }
+
+    /// Finds out who sent a request. A credential that came is decisive: a wrong one is refused even
+    /// where none is needed.
+    pub fn authenticate(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        uri: &Uri,
+        now: Now,
+    ) -> Result<Principal, AccessError> {
+        if !peer.is_local() && !peer.is_tls && !self.allow_plain_http {
+            return Err(AccessError::PlainRemote);
+        }
+        if let Some(credential) = credential::bearer(headers, uri, self.token_in_query)? {
+            return self.bearer(credential, now);
+        }
+        if let Some(certificate) = &peer.certificate {
+            let rule = self.certificates.iter().find(|rule| certificate.is(&rule.matches));
+            let known = rule.map(CertificateRule::principal);
+            return known.ok_or(AccessError::UnknownCertificate);
+        }
+        match peer.address {
+            PeerAddress::SameUser => Ok(Principal::local()),
+            PeerAddress::Ip(address)
+                if is_loopback(address) && !self.loopback_needs_credentials =>
+            {
+                if credential::is_forwarded(headers) {
+                    return Err(AccessError::Forwarded);
+                }
+                Ok(Principal::local())
+            }
+            PeerAddress::Ip(_) => Err(AccessError::CredentialsRequired),
+        }
+    }
+
+    /// Whether anyone could prove who they are: what [`may_bind`] asks.
+    pub fn has_credentials(&self) -> bool {
+        self.issuer.is_some() || !self.certificates.is_empty() || !self.tokens().list().is_empty()
+    }
+
+    fn bearer(&self, credential: &str, now: Now) -> Result<Principal, AccessError> {
+        if let Some(issuer) = &self.issuer
+            && !credential.starts_with(TOKEN_PREFIX)
+        {
+            return issuer.verify(credential, now).map_err(AccessError::Jwt);
+        }
+        let mut tokens = self.tokens();
+        tokens.refresh(now);
+        tokens.find(credential, now).map(Token::principal)
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

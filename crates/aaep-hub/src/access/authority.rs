@@ -1,0 +1,212 @@
+//! The host and port that a request names, and the origin of a page (RFC 9110, RFC 6454).
+//!
+//! Written so that one place can be compared in one way only: small letters, no trailing dot,
+//! addresses in their shortest form. What is not plainly a host is refused, never repaired.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::access::is_loopback;
+
+/// The longest name that DNS knows, in characters.
+const MAX_HOST_CHARS: usize = 253;
+
+/// A host, and a port if one was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// The name in small letters, or the address in its shortest form without brackets.
+    pub host: String,
+    /// The port, if one was written.
+    pub port: Option<u16>,
+}
+
+impl Authority {
+    /// Reads `host`, `host:port`, `[address]` or `[address]:port`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']')?;
+            let address: Ipv6Addr = address.parse().ok()?;
+            (IpAddr::V6(address).to_canonical().to_string(), rest)
+        } else {
+            let end = text.find(':').unwrap_or(text.len());
+            (name(&text[..end])?, &text[end..])
+        };
+        let port = match port.strip_prefix(':') {
+            Some(digits) => Some(port_number(digits)?),
+            None if port.is_empty() => None,
+            None => return None,
+        };
+        Some(Authority { host, port })
+    }
+
+    /// Whether it is this machine under a name that no DNS server decides about.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
+    }
+}
+
+/// Where a page comes from: scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    scheme: String,
+    authority: Authority,
+}
+
+impl Origin {
+    /// Reads `scheme://host` with a port if there is one, and nothing after it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        if scheme.is_empty() || !scheme.bytes().all(is_scheme) {
+            return None;
+        }
+        let authority = Authority::parse(authority)?;
+        Some(Origin::new(&scheme.to_ascii_lowercase(), authority))
+    }
+
+    /// The origin of what this hub itself serves under a host.
+    pub fn of_host(host: &Authority, is_tls: bool) -> Self {
+        Origin::new(if is_tls { "https" } else { "http" }, host.clone())
+    }
+
+    fn new(scheme: &str, mut authority: Authority) -> Self {
+        authority.port = authority.port.or(match scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        });
+        Origin { scheme: scheme.to_owned(), authority }
+    }
+}
+
+fn name(text: &str) -> Option<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.is_empty() || text.len() > MAX_HOST_CHARS {
+        return None;
+    }
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    if !text.split('.').all(is_label) {
+        return None;
+    }
+    match text.parse::<Ipv4Addr>() {
+        Ok(address) => Some(address.to_string()),
+        // Such as 127.1 or 2130706433, which some resolvers take for an address.
+        Err(_) if text.rsplit('.').next()?.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        Err(_) => Some(text.to_ascii_lowercase()),
+    }
+}
+
+fn port_number(digits: &str) -> Option<u16> {
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| is_plain && *port != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_host_is_written_in_one_way() {
+        for (text, host, port) in [
+            ("localhost", "localhost", None),
+            ("LocalHost:7000", "localhost", Some(7000)),
+            ("localhost.", "localhost", None),
+            ("localhost.:7000", "localhost", Some(7000)),
+            ("127.0.0.1:7000", "127.0.0.1", Some(7000)),
+            ("127.0.0.1.", "127.0.0.1", None),
+            ("[::1]", "::1", None),
+            ("[0:0:0:0:0:0:0:1]:7000", "::1", Some(7000)),
+            ("[::FFFF:127.0.0.1]", "127.0.0.1", None),
+            ("Hub.Example.org", "hub.example.org", None),
+        ] {
+            let expected = Authority { host: host.to_owned(), port };
+            assert_eq!(Authority::parse(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_plainly_a_host_is_refused() {
+        for wrong in [
+            "",
+            ".",
+            "..",
+            "localhost..",
+            "a..b",
+            "user@localhost",
+            "user:pass@localhost:1",
+            "::1",
+            "[::1",
+            "::1]",
+            "[::1]x",
+            "[::1]:",
+            "[fe80::1%25eth0]",
+            "[127.0.0.1]",
+            "localhost:",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:+1",
+            "localhost:1:2",
+            "localhost:1/",
+            "localhost/",
+            "local host",
+            " localhost",
+            "localhost\t",
+            "a,b",
+            "127.1",
+            "2130706433",
+            "0x7f000001.1",
+            "127.0.0.256",
+            "%6cocalhost",
+            "löcalhost",
+            "localhost#",
+            "a\\b",
+        ] {
+            assert_eq!(Authority::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(Authority::parse(&"a".repeat(254)), None);
+    }
+
+    #[test]
+    fn loopback_is_a_matter_of_the_name_alone() {
+        let is = |text: &str| Authority::parse(text).expect("a host").is_loopback();
+        assert!(is("localhost:1") && is("127.3.2.1") && is("[::1]") && is("[::ffff:127.0.0.1]"));
+        for other in ["localhost.example.org", "notlocalhost", "127.0.0.1.example.org", "0.0.0.0"] {
+            assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn origins_are_compared_with_their_default_ports() {
+        let origin = |text: &str| Origin::parse(text).expect("an origin");
+        assert_eq!(origin("http://localhost"), origin("HTTP://LOCALHOST:80"));
+        assert_eq!(origin("https://a.example"), origin("https://a.example.:443"));
+        assert_ne!(origin("http://localhost"), origin("https://localhost"));
+        assert_ne!(origin("http://localhost:1"), origin("http://localhost:2"));
+        assert_ne!(origin("http://localhost:443"), origin("https://localhost"));
+        assert_eq!(origin("chrome-extension://abcdef").authority.port, None);
+        for wrong in ["null", "", "localhost", "://localhost", "http://", "http://a/", "http://a b"]
+        {
+            assert_eq!(Origin::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_reads_the_same_again(text in "[\\[\\]:.0-9a-zA-Z@%-]{0,30}") {
+            if let Some(once) = Authority::parse(&text) {
+                let host = if once.host.contains(':') { format!("[{}]", once.host) } else { once.host.clone() };
+                let again = once.port.map_or(host.clone(), |port| format!("{host}:{port}"));
+                prop_assert_eq!(Authority::parse(&again), Some(once));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}") {
+            let _ = (Authority::parse(&text), Origin::parse(&text));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The part of the configuration that says who may come in.
+//!
+//! A setting that is not known, or that cannot mean anything, keeps the hub from starting: a door
+//! that was meant to be shut is never left open by a misspelt word.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::access::authority::{Authority, Origin};
+use crate::access::certificate::CertificateRule;
+use crate::access::jwt::JwtConfig;
+use crate::access::principal::is_name;
+use crate::access::request::MAX_CONFIGURED;
+
+/// How many rules for client certificates there may be.
+pub const MAX_CERTIFICATE_RULES: usize = 1024;
+
+/// The table `[access]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessConfig {
+    /// Whether programs on this machine need credentials too, as where several people use it.
+    pub loopback_needs_credentials: bool,
+    /// Whether a token may come as `access_token` in the address, for browsers that can send it in no
+    /// other way. Addresses end up in logs and histories.
+    pub token_in_query: bool,
+    /// The names under which others reach this hub; loopback names are always ours.
+    pub host_names: Vec<String>,
+    /// The origins whose pages may use this hub.
+    pub allowed_origins: Vec<String>,
+    /// Whose signed tokens are believed.
+    pub jwt: Option<JwtConfig>,
+    /// Whom client certificates stand for. The first rule that fits counts.
+    pub certificates: Vec<CertificateRule>,
+}
+
+impl AccessConfig {
+    pub(crate) fn parsed_host_names(&self) -> Result<Vec<Authority>, ConfigError> {
+        let parse = |text: &String| {
+            Authority::parse(text).ok_or_else(|| ConfigError::HostName(text.clone()))
+        };
+        self.host_names.iter().map(parse).collect()
+    }
+
+    pub(crate) fn parsed_origins(&self) -> Result<Vec<Origin>, ConfigError> {
+        let parse =
+            |text: &String| Origin::parse(text).ok_or_else(|| ConfigError::Origin(text.clone()));
+        self.allowed_origins.iter().map(parse).collect()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let too_many = |what, count: usize, most| {
+            if count > most { Err(ConfigError::TooMany(what, most)) } else { Ok(()) }
+        };
+        too_many("host_names", self.host_names.len(), MAX_CONFIGURED)?;
+        too_many("allowed_origins", self.allowed_origins.len(), MAX_CONFIGURED)?;
+        too_many("certificates", self.certificates.len(), MAX_CERTIFICATE_RULES)?;
+        if let Some(jwt) = &self.jwt
+            && (jwt.issuer.is_empty() || jwt.audience.is_empty() || jwt.algorithms.is_empty())
+        {
+            return Err(ConfigError::Issuer);
+        }
+        match self.certificates.iter().find(|it| !is_name(&it.name) || it.scopes.is_empty()) {
+            Some(rule) => Err(ConfigError::Certificate(rule.name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why the configuration of access cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A host name is none.
+    HostName(String),
+    /// An origin is none.
+    Origin(String),
+    /// A setting has more entries than this.
+    TooMany(&'static str, usize),
+    /// The issuer, the audience or the algorithms of signed tokens are empty.
+    Issuer,
+    /// There is an issuer of signed tokens, but nothing says where its keys are.
+    NoKeys,
+    /// A rule for certificates has no proper name, or allows nothing.
+    Certificate(String),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::HostName(text) => write!(
+                f,
+                "\"{}\" in host_names is no name of a host. Write a name or an address, and a port if it matters.",
+                aaep::printable(text)
+            ),
+            ConfigError::Origin(text) => write!(
+                f,
+                "\"{}\" in allowed_origins is no origin. Write such as https://reader.example, with nothing after it.",
+                aaep::printable(text)
+            ),
+            ConfigError::TooMany(setting, most) => {
+                write!(f, "The setting {setting} has more than {most} entries. Remove some.")
+            }
+            ConfigError::Issuer => f.write_str(
+                "The settings issuer, audience and algorithms in access.jwt must not be empty. Fill them in.",
+            ),
+            ConfigError::NoKeys => f.write_str(
+                "Nothing says where the keys of the issuer are. Set jwks_file in access.jwt.",
+            ),
+            ConfigError::Certificate(name) => write!(
+                f,
+                "The rule for the certificate of \"{}\" needs a name and at least one scope. Add what is missing.",
+                aaep::printable(name)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_configuration_is_read() {
+        let config: AccessConfig = toml::from_str(
+            "loopback_needs_credentials = true\nhost_names = [\"hub.example.org\"]\n\
+             allowed_origins = [\"https://reader.example\"]\n\
+             [jwt]\nissuer = \"https://id.example\"\naudience = \"aaep\"\nalgorithms = [\"ES256\"]\n\
+             [[certificates]]\nmatch = \"dns:laptop.example.org\"\nname = \"Ada\"\n\
+             scopes = [\"listen\", \"reply\"]\nhears = [\"builder\"]\n",
+        )
+        .expect("a configuration");
+        assert_eq!(config.check(), Ok(()));
+        assert!(config.parsed_host_names().is_ok() && config.parsed_origins().is_ok());
+        assert!(!config.certificates[0].hears.may_hear("other"));
+    }
+
+    #[test]
+    fn what_is_misspelt_or_senseless_is_refused() {
+        for wrong in [
+            "loopback_need_credentials = true",
+            "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = [\"HS256\"]",
+            "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = [\"none\"]",
+            "[jwt]\nissuer = \"i\"\naudience = \"a\"",
+            "[[certificates]]\nmatch = \"Ada\"\nname = \"Ada\"\nscopes = [\"listen\"]",
+        ] {
+            assert!(toml::from_str::<AccessConfig>(wrong).is_err(), "{wrong}");
+        }
+        for wrong in [
+            "[jwt]\nissuer = \"\"\naudience = \"a\"\nalgorithms = [\"ES256\"]",
+            "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = []",
+            "[[certificates]]\nmatch = \"cn:Ada\"\nname = \"Ada\"\nscopes = []",
+        ] {
+            let config: AccessConfig = toml::from_str(wrong).expect("TOML");
+            assert!(config.check().is_err(), "{wrong}");
+        }
+        let star =
+            AccessConfig { allowed_origins: vec!["*".to_owned()], ..AccessConfig::default() };
+        assert_eq!(star.parsed_origins(), Err(ConfigError::Origin("*".to_owned())));
+        let url =
+            AccessConfig { host_names: vec!["https://a".to_owned()], ..AccessConfig::default() };
+        assert!(url.parsed_host_names().is_err());
+    }
+}

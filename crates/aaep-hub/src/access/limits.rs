@@ -1,0 +1,121 @@
+//! How much anyone may take of the hub, as numbers with names (T4 in §10.2.2).
+//!
+//! The numbers only; [`Guard`](crate::access::Guard) counts them.
+
+use std::fmt;
+
+use aaep::handshake::ReasonCode;
+use serde::Deserialize;
+
+/// The limits of a hub. Every one can be configured.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// How large the body of a request may be. §8.3 wants at least 64 KiB and advises 1 MiB.
+    pub body_bytes: usize,
+    /// How large the head of a request may be.
+    pub header_bytes: usize,
+    /// How many connections there may be at once, of everyone together.
+    pub connections: usize,
+    /// How many of them one principal may have.
+    pub connections_per_principal: usize,
+    /// How many subscriptions one principal may have at once.
+    pub subscriptions_per_principal: usize,
+    /// How many events one principal may publish in a second, over time.
+    pub publishes_per_second: u32,
+    /// How many events it may publish at once, after it was quiet.
+    pub publish_burst: u32,
+    /// How long a connection may say nothing before it is closed.
+    pub idle_ms: u64,
+    /// How long TLS and the first request may take.
+    pub handshake_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            body_bytes: 1024 * 1024,
+            header_bytes: 16 * 1024,
+            connections: 1024,
+            connections_per_principal: 64,
+            subscriptions_per_principal: 64,
+            publishes_per_second: 200,
+            publish_burst: 1000,
+            idle_ms: 90_000,
+            handshake_ms: 10_000,
+        }
+    }
+}
+
+/// Which limit was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitError {
+    /// The hub has as many connections as it takes.
+    Connections,
+    /// The principal has as many connections as it may have.
+    ConnectionsOfPrincipal,
+    /// The principal has as many subscriptions as it may have.
+    SubscriptionsOfPrincipal,
+    /// The principal publishes too fast; the same is welcome after a while.
+    PublishRate {
+        /// After how many milliseconds.
+        retry_after_ms: u64,
+    },
+    /// More events came at once than will ever be taken at once.
+    TooManyAtOnce,
+    /// More different principals are here than the hub can keep apart.
+    Principals,
+}
+
+impl LimitError {
+    /// What the handshake says (§5.5.3).
+    pub fn reason_code(self) -> ReasonCode {
+        ReasonCode::RateLimit
+    }
+
+    /// The status of the HTTP answer.
+    pub fn status(self) -> u16 {
+        match self {
+            LimitError::Connections | LimitError::Principals => 503,
+            LimitError::TooManyAtOnce => 413,
+            _ => 429,
+        }
+    }
+
+    /// After how many seconds it is worth trying again, for `retry_after_seconds` and `Retry-After`.
+    pub fn retry_after_seconds(self) -> u64 {
+        match self {
+            LimitError::PublishRate { retry_after_ms } => retry_after_ms.div_ceil(1000).max(1),
+            _ => 5,
+        }
+    }
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::Connections => {
+                f.write_str("The hub has too many connections. Close some, or try again later.")
+            }
+            LimitError::ConnectionsOfPrincipal => {
+                f.write_str("You have too many connections. Close one that is not used.")
+            }
+            LimitError::SubscriptionsOfPrincipal => {
+                f.write_str("You have too many subscriptions. Close one that is not used.")
+            }
+            LimitError::PublishRate { .. } => write!(
+                f,
+                "Events come too fast. Send them again after {} seconds.",
+                self.retry_after_seconds()
+            ),
+            LimitError::TooManyAtOnce => {
+                f.write_str("Too many events came at once. Send them in smaller groups.")
+            }
+            LimitError::Principals => {
+                f.write_str("Too many different people and agents are here. Try again later.")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LimitError {}

@@ -1,0 +1,208 @@
+//! Requests that a web page elsewhere makes in the person's browser: rebinding, cross-site, CORS.
+//!
+//! The browser is on this machine, so its requests come from loopback. What tells them apart is the
+//! `Host` (a name that an attacker points at this machine is not ours) and the `Origin` (a page of
+//! someone else). Pure functions: they answer, the hub acts.
+
+use std::fmt;
+
+use http::header::{HOST, HeaderName, ORIGIN, VARY};
+use http::{HeaderMap, HeaderValue, Method, Uri, header};
+
+use crate::access::authority::{Authority, Origin};
+
+/// How many host names and origins may be configured.
+pub const MAX_CONFIGURED: usize = 64;
+
+const PRIVATE_NETWORK_ASKED: HeaderName =
+    HeaderName::from_static("access-control-request-private-network");
+const PRIVATE_NETWORK_ALLOWED: HeaderName =
+    HeaderName::from_static("access-control-allow-private-network");
+
+/// Which page made a request, as far as that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// None: a program, or a browser that goes to the hub itself.
+    None,
+    /// A page that the hub itself serves.
+    Ours,
+    /// A page of a configured origin, with its header as it came.
+    Allowed(HeaderValue),
+}
+
+/// The host that a request is for, if it is one of ours: a loopback name or a configured one.
+pub fn check_host(
+    headers: &HeaderMap,
+    uri: &Uri,
+    host_names: &[Authority],
+) -> Result<Authority, RequestError> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let header = hosts.next();
+    if hosts.next().is_some() {
+        return Err(RequestError::SeveralHosts);
+    }
+    let parse = |text: &str| Authority::parse(text).ok_or(RequestError::BadHost);
+    let in_header = match header {
+        Some(value) => Some(parse(value.to_str().map_err(|_| RequestError::BadHost)?)?),
+        None => None,
+    };
+    let in_uri = uri.authority().map(|it| parse(it.as_str())).transpose()?;
+    let host = match (in_header, in_uri) {
+        (Some(header), Some(uri)) if header != uri => return Err(RequestError::SeveralHosts),
+        (Some(host), _) | (None, Some(host)) => host,
+        (None, None) => return Err(RequestError::NoHost),
+    };
+    // A configured name without a port stands for all ports.
+    let is_same = |ours: &Authority| {
+        ours.host == host.host && ours.port.is_none_or(|port| host.port == Some(port))
+    };
+    if host.is_loopback() || host_names.iter().any(is_same) {
+        Ok(host)
+    } else {
+        Err(RequestError::ForeignHost(host.host))
+    }
+}
+
+/// Which page made the request, if it may: none, one of ours, or a configured one.
+pub fn check_origin(
+    headers: &HeaderMap,
+    host: &Authority,
+    is_tls: bool,
+    allowed: &[Origin],
+) -> Result<Page, RequestError> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let Some(header) = origins.next() else {
+        return if is_cross_site(headers) { Err(RequestError::CrossSite) } else { Ok(Page::None) };
+    };
+    if origins.next().is_some() {
+        return Err(RequestError::SeveralOrigins);
+    }
+    let text = header.to_str().map_err(|_| RequestError::BadOrigin)?;
+    if text.eq_ignore_ascii_case("null") {
+        return Err(RequestError::NullOrigin);
+    }
+    let origin = Origin::parse(text).ok_or(RequestError::BadOrigin)?;
+    if origin == Origin::of_host(host, is_tls) {
+        Ok(Page::Ours)
+    } else if allowed.contains(&origin) {
+        Ok(Page::Allowed(header.clone()))
+    } else {
+        Err(RequestError::ForeignOrigin(text.to_owned()))
+    }
+}
+
+/// The headers to add to an answer so that the page may read it. None for all but configured origins.
+pub fn cors_headers(page: &Page) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Page::Allowed(origin) = page {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+    }
+    headers
+}
+
+/// The answer to a browser that asks beforehand what a page may send, if this is such a request.
+/// It comes without credentials, so it is answered before they are asked for.
+pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<HeaderMap> {
+    let is_asking = method == Method::OPTIONS
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+        && matches!(page, Page::Allowed(_));
+    if !is_asking {
+        return None;
+    }
+    let mut answer = cors_headers(page);
+    for (name, value) in [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type, Last-Event-ID"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ] {
+        answer.insert(name, HeaderValue::from_static(value));
+    }
+    if headers.contains_key(PRIVATE_NETWORK_ASKED) {
+        answer.insert(PRIVATE_NETWORK_ALLOWED, HeaderValue::from_static("true"));
+    }
+    Some(answer)
+}
+
+/// Whether the browser says that a foreign page asked without an origin, as for an image. Going
+/// to the hub by a link is fine.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
+    (is("sec-fetch-site", "cross-site") || is("sec-fetch-site", "same-site"))
+        && !is("sec-fetch-mode", "navigate")
+}
+
+/// Why a request is refused before anyone asks who sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// The request does not say which host it is for.
+    NoHost,
+    /// The request names two hosts.
+    SeveralHosts,
+    /// The host cannot be read.
+    BadHost,
+    /// The request is for another host: perhaps a page makes a name of its own point here.
+    ForeignHost(String),
+    /// The request has two origins.
+    SeveralOrigins,
+    /// The origin cannot be read.
+    BadOrigin,
+    /// The page hides where it comes from.
+    NullOrigin,
+    /// A page of another origin made the request.
+    ForeignOrigin(String),
+    /// A page of another site made the request, without an origin.
+    CrossSite,
+}
+
+impl RequestError {
+    /// The status of the HTTP answer.
+    pub fn status(&self) -> u16 {
+        match self {
+            RequestError::NoHost
+            | RequestError::SeveralHosts
+            | RequestError::BadHost
+            | RequestError::SeveralOrigins
+            | RequestError::BadOrigin => 400,
+            RequestError::ForeignHost(_) => 421,
+            RequestError::NullOrigin | RequestError::ForeignOrigin(_) | RequestError::CrossSite => {
+                403
+            }
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::NoHost => f.write_str("The header Host is missing. Send it."),
+            RequestError::SeveralHosts => f.write_str("The request names two hosts. Send one."),
+            RequestError::BadHost => {
+                f.write_str("The header Host cannot be read. Send a name or address, and a port.")
+            }
+            RequestError::ForeignHost(host) => write!(
+                f,
+                "This hub does not go by the name {}. Use localhost, or add the name to host_names.",
+                aaep::printable(host)
+            ),
+            RequestError::SeveralOrigins => f.write_str("The request has two origins. Send one."),
+            RequestError::BadOrigin => f.write_str("The header Origin cannot be read. Leave it out."),
+            RequestError::NullOrigin => f.write_str(
+                "The page does not say where it comes from. Serve it from an origin and add that to allowed_origins.",
+            ),
+            RequestError::ForeignOrigin(origin) => write!(
+                f,
+                "Pages of {} may not use this hub. If they should, add it to allowed_origins.",
+                aaep::printable(origin)
+            ),
+            RequestError::CrossSite => f.write_str(
+                "A page of another site made the request. Use the hub from a page of its own.",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! The tokens of a hub: made, listed, revoked, found again (§8.2.7, §10.3.1).
+//!
+//! They live in `tokens.toml` in the configuration folder. The file is looked at again when it
+//! changes, at most once a second, so that a revocation acts without a restart. A file that cannot
+//! be read lets nobody in: a revocation must never be undone by a slip of the pen.
+
+mod file;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use aaep_engine::Now;
+use jiff::Timestamp;
+
+use crate::access::AccessError;
+use crate::access::principal::{Hears, Scopes, is_name};
+use crate::access::token::{Token, TokenHash, TokenSecret, hex, is_token};
+use file::Stamp;
+
+/// How many tokens a hub keeps.
+pub const MAX_TOKENS: usize = 1024;
+/// How large the file may be.
+pub const MAX_TOKENS_BYTES: u64 = 4 * 1024 * 1024;
+/// How often the file is looked at.
+const CHECK_EVERY_US: u64 = 1_000_000;
+
+/// The tokens, as the file had them when it was last read.
+#[derive(Debug)]
+pub struct Tokens {
+    path: PathBuf,
+    read: Result<Vec<Token>, TokensError>,
+    stamp: Stamp,
+    checked_us: Option<u64>,
+}
+
+/// What a new token shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// What the person calls it.
+    pub name: String,
+    /// What it allows.
+    pub scopes: Scopes,
+    /// Which agents its holder hears.
+    pub hears: Hears,
+    /// From when on it is refused.
+    pub expires: Option<Timestamp>,
+}
+
+impl Tokens {
+    /// Reads the file. Where there is none, there are no tokens yet.
+    pub fn load(path: &Path) -> Result<Self, TokensError> {
+        let stamp = Stamp::of(path);
+        let tokens = file::read(path)?;
+        Ok(Tokens { path: path.to_owned(), read: Ok(tokens), stamp, checked_us: None })
+    }
+
+    /// Makes a token and writes it to the file. The secret is shown here and never again.
+    pub fn create(&mut self, new: NewToken, now: Now) -> Result<(TokenSecret, Token), TokensError> {
+        if !is_name(&new.name) {
+            return Err(TokensError::BadName);
+        }
+        if new.scopes.is_empty() {
+            return Err(TokensError::NoScopes);
+        }
+        let created = Timestamp::from_microsecond(now.unix_us)
+            .and_then(|it| it.round(jiff::Unit::Second))
+            .map_err(|_| TokensError::BadClock)?;
+        if new.expires.is_some_and(|expires| expires.as_microsecond() <= now.unix_us) {
+            return Err(TokensError::AlreadyExpired);
+        }
+        let secret = TokenSecret::from_bytes(random()?);
+        let token = Token {
+            id: format!("tok_{}", hex(&random::<6>()?)),
+            name: new.name,
+            scopes: new.scopes,
+            hears: new.hears,
+            created,
+            expires: new.expires,
+            last_four: secret.reveal()[secret.reveal().len() - 4..].to_owned(),
+            hash: TokenHash::of(secret.reveal()),
+        };
+        let added = token.clone();
+        self.change(move |tokens| {
+            if tokens.len() >= MAX_TOKENS {
+                return Err(TokensError::TooMany);
+            }
+            tokens.push(added);
+            Ok(())
+        })?;
+        Ok((secret, token))
+    }
+
+    /// The tokens there are, in the order in which they were made.
+    pub fn list(&self) -> &[Token] {
+        self.read.as_deref().unwrap_or_default()
+    }
+
+    /// Takes a token out of the file. From then on it is unknown.
+    pub fn revoke(&mut self, id: &str) -> Result<(), TokensError> {
+        self.change(|tokens| {
+            let before = tokens.len();
+            tokens.retain(|token| token.id != id);
+            if tokens.len() == before { Err(TokensError::NoSuchToken) } else { Ok(()) }
+        })
+    }
+
+    /// Looks at the file again if a second has passed, and reads it if it has changed.
+    pub fn refresh(&mut self, now: Now) {
+        let is_early = |checked: u64| now.monotonic_us < checked.saturating_add(CHECK_EVERY_US);
+        if self.checked_us.is_some_and(is_early) {
+            return;
+        }
+        self.checked_us = Some(now.monotonic_us);
+        // The stamp is taken first: a change in between is seen the next time.
+        let stamp = Stamp::of(&self.path);
+        if stamp != self.stamp || self.read.is_err() {
+            self.read = file::read(&self.path);
+            self.stamp = stamp;
+        }
+    }
+
+    /// The token that has this secret and is still good.
+    pub(crate) fn find(&self, secret: &str, now: Now) -> Result<&Token, AccessError> {
+        let tokens = self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?;
+        if !is_token(secret) {
+            return Err(AccessError::UnknownToken);
+        }
+        let hash = TokenHash::of(secret);
+        // All are compared, so that the time does not tell which one it was.
+        let pick = |found, token| if Token::has(token, &hash) { Some(token) } else { found };
+        let found = tokens.iter().fold(None, pick);
+        let token = found.ok_or(AccessError::UnknownToken)?;
+        if token.is_expired(now.unix_us) { Err(AccessError::ExpiredToken) } else { Ok(token) }
+    }
+
+    /// Reads the file, changes what it says, and writes it, with nobody else in between.
+    fn change(
+        &mut self,
+        how: impl FnOnce(&mut Vec<Token>) -> Result<(), TokensError>,
+    ) -> Result<(), TokensError> {
+        let _lock = file::lock(&self.path)?;
+        let mut tokens = file::read(&self.path)?;
+        how(&mut tokens)?;
+        file::write(&self.path, &tokens)?;
+        self.stamp = Stamp::of(&self.path);
+        self.read = Ok(tokens);
+        Ok(())
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], TokensError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| TokensError::NoRandomness)?;
+    Ok(bytes)
+}
+
+/// Why tokens could not be read or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokensError {
+    /// The file or its folder cannot be read.
+    Unreadable(PathBuf, String),
+    /// The file or its folder cannot be written; what was there before is still there.
+    Unwritable(PathBuf, String),
+    /// The file does not say what it should, at this place.
+    Broken(PathBuf, String),
+    /// Other users can change the file, so they could let themselves in.
+    WritableByOthers(PathBuf),
+    /// The file is larger than any that a hub writes.
+    TooLarge(PathBuf),
+    /// There are as many tokens as there may be.
+    TooMany,
+    /// No token has this id.
+    NoSuchToken,
+    /// The name is empty, too long, or has control characters.
+    BadName,
+    /// A token that allows nothing is of no use.
+    NoScopes,
+    /// The expiry is not in the future.
+    AlreadyExpired,
+    /// The clock of the machine says a year that cannot be written.
+    BadClock,
+    /// The system gave no random bytes.
+    NoRandomness,
+}
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |path: &Path| aaep::printable(&path.to_string_lossy()).into_owned();
+        match self {
+            TokensError::Unreadable(path, why) => {
+                write!(f, "{} cannot be read: {why}. Check who may read it.", shown(path))
+            }
+            TokensError::Unwritable(path, why) => write!(
+                f,
+                "{} cannot be written: {why}. Nothing was changed. Check its folder and the free space.",
+                shown(path)
+            ),
+            TokensError::Broken(path, why) => write!(
+                f,
+                "{} is not a file of tokens: {}. Until it is repaired, no token is accepted.",
+                shown(path),
+                aaep::printable(why)
+            ),
+            TokensError::WritableByOthers(path) => write!(
+                f,
+                "Other users can change {0}, so no token in it is accepted. Run: chmod 600 '{0}'",
+                shown(path)
+            ),
+            TokensError::TooLarge(path) => {
+                write!(f, "{} is too large. Remove what is not a token.", shown(path))
+            }
+            TokensError::TooMany => {
+                write!(f, "There are {MAX_TOKENS} tokens already. Revoke one that is not used.")
+            }
+            TokensError::NoSuchToken => {
+                f.write_str("There is no token with this id. List the tokens to see their ids.")
+            }
+            TokensError::BadName => f.write_str(
+                "The name of a token has 1 to 256 characters, none of them control characters. Choose another.",
+            ),
+            TokensError::NoScopes => f.write_str(
+                "The token would allow nothing. Give it listen, reply, publish or admin.",
+            ),
+            TokensError::AlreadyExpired => {
+                f.write_str("The expiry is not in the future. Choose a later one.")
+            }
+            TokensError::BadClock => {
+                f.write_str("The clock of this machine is wrong. Set it and try again.")
+            }
+            TokensError::NoRandomness => f.write_str(
+                "The system gave no random bytes, so no token can be made. Try again later.",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+#[cfg(test)]
+mod tests;

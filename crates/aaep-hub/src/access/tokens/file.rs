@@ -1,0 +1,168 @@
+//! `tokens.toml`: read within bounds, written whole or not at all, for its owner alone.
+//!
+//! It knows nothing of who may come in.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_TOKENS, MAX_TOKENS_BYTES, TokensError};
+use crate::access::token::{Token, TokenText, hex};
+
+const HEADER: &str =
+    "# The tokens of this AAEP hub. Only hashes are kept: a lost token cannot be read back.\n\n";
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    token: Vec<TokenText>,
+}
+
+/// By what a change of the file is noticed. All nothing, if there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    pub(super) fn of(path: &Path) -> Self {
+        let Ok(metadata) = fs::metadata(path) else { return Stamp::default() };
+        Stamp { modified: metadata.modified().ok(), bytes: metadata.len(), inode: inode(&metadata) }
+    }
+}
+
+/// Reads all tokens; none, if there is no file.
+pub(super) fn read(path: &Path) -> Result<Vec<Token>, TokensError> {
+    let unreadable = |error: io::Error| TokensError::Unreadable(path.to_owned(), error.to_string());
+    let broken = |why: String| TokensError::Broken(path.to_owned(), why);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    if is_writable_by_others(&file.metadata().map_err(unreadable)?) {
+        return Err(TokensError::WritableByOthers(path.to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_TOKENS_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_TOKENS_BYTES {
+        return Err(TokensError::TooLarge(path.to_owned()));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| broken("it is not UTF-8".to_owned()))?;
+    // The message alone: the full error shows lines of the file, and they may hold what is private.
+    let document: Document = toml::from_str(&text).map_err(|error| broken(place(&text, &error)))?;
+    if document.token.len() > MAX_TOKENS {
+        return Err(TokensError::TooMany);
+    }
+    let mut tokens: Vec<Token> = Vec::with_capacity(document.token.len());
+    for (at, token) in document.token.into_iter().enumerate() {
+        let number = at + 1;
+        let token = Token::try_from(token)
+            .map_err(|field| broken(format!("the {field} of token {number} is wrong")))?;
+        if tokens.iter().any(|other| other.id == token.id) {
+            return Err(broken(format!("token {number} has the id of an earlier one")));
+        }
+        tokens.push(token);
+    }
+    Ok(tokens)
+}
+
+/// Writes all tokens into a file beside it and puts that in its place, so that nobody ever sees half.
+pub(super) fn write(path: &Path, tokens: &[Token]) -> Result<(), TokensError> {
+    let unwritable = |error: io::Error| TokensError::Unwritable(path.to_owned(), error.to_string());
+    let document = Document { token: tokens.iter().map(TokenText::from).collect() };
+    let body = toml::to_string(&document)
+        .map_err(|error| unwritable(io::Error::other(error.to_string())))?;
+    let beside = sibling(path, &format!(".{}.new", hex(&super::random::<8>()?)));
+    let written = write_new(&beside, format!("{HEADER}{body}").as_bytes())
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| sync_folder(path));
+    if written.is_err() {
+        // The attempt is over; what remains of it is of no use to anyone.
+        let _ = fs::remove_file(&beside);
+    }
+    written.map_err(unwritable)
+}
+
+/// Keeps other programs from changing the tokens until it is dropped.
+pub(super) fn lock(path: &Path) -> Result<File, TokensError> {
+    let beside = sibling(path, ".lock");
+    let unwritable = |error: io::Error| TokensError::Unwritable(beside.clone(), error.to_string());
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    for_the_owner(&mut options);
+    let file = options.open(&beside).map_err(unwritable)?;
+    file.lock().map_err(unwritable)?;
+    Ok(file)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    for_the_owner(&mut options);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The path with something added to the name of the file.
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn place(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text[..text.floor_char_boundary(at)].matches('\n').count() + 1;
+    format!("line {line}, {}", error.message())
+}
+
+#[cfg(unix)]
+fn for_the_owner(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.mode(0o600);
+}
+
+#[cfg(unix)]
+fn is_writable_by_others(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.mode() & 0o022 != 0
+}
+
+#[cfg(unix)]
+fn inode(metadata: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.ino()
+}
+
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+// Elsewhere the folder of the user's configuration is the user's own, and has no such modes.
+#[cfg(not(unix))]
+fn for_the_owner(_: &mut OpenOptions) {}
+
+#[cfg(not(unix))]
+fn is_writable_by_others(_: &fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn inode(_: &fs::Metadata) -> u64 {
+    0
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Verifying the chain of an audit log, line by line and in constant memory.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use aaep::printable;
+
+use crate::audit::file::LOG_BROKEN;
+use crate::audit::line::{Hash, Head, Line};
+
+/// The longest line that this program writes stays below this, line feed included.
+pub const MAX_LINE_BYTES: usize = 32 * 1024;
+
+/// How long the last member is: `,"hash":"`, sixty-four digits, `"}`.
+const HASH_MEMBER_BYTES: usize = 9 + 64 + 2;
+
+/// A log whose chain holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// How many entries it has.
+    pub entries: u64,
+    /// The number of the last entry; zero if there is none.
+    pub last_seq: u64,
+    /// The hash of the last entry; zeros if there is none.
+    pub last_hash: Hash,
+}
+
+/// The first line of a log that cannot be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// Which line of the file, counted from one.
+    pub line: u64,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// The file ends in the middle of the line.
+    Torn,
+    /// It is longer than any line of ours.
+    TooLong,
+    /// It is not an entry.
+    NotAnEntry,
+    /// Its hash is not the hash of its text: the line was changed.
+    Changed,
+    /// It does not follow the line before: one was left out, put in or moved.
+    NotNext,
+    /// The log begins in the middle: lines before this one are gone.
+    NotTheFirst,
+    /// Lines that were safely written are gone.
+    Gone,
+    /// It is not the line that the store wrote.
+    Foreign,
+    /// The file could not be read.
+    Unreadable(String),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.line;
+        match &self.why {
+            Why::Torn => write!(f, "The file ends in the middle of line {line}."),
+            Why::TooLong => write!(f, "Line {line} is longer than any entry."),
+            Why::NotAnEntry => write!(f, "Line {line} is not an entry."),
+            Why::Changed => write!(f, "Line {line} was changed: its hash does not match its text."),
+            Why::NotNext => write!(f, "Line {line} does not follow the line before it."),
+            Why::NotTheFirst => write!(f, "Line {line} is not the beginning of a log."),
+            Why::Gone => write!(f, "Line {line}, which was written, is gone."),
+            Why::Foreign => write!(f, "Line {line} is not the one that was written."),
+            Why::Unreadable(why) => write!(f, "Line {line} cannot be read: {}.", printable(why)),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// Verifies a whole log. A log that is being written to may end in the middle of a line.
+pub fn verify(path: &Path) -> Result<Verified, Broken> {
+    let file = File::open(path).map_err(|error| unreadable(1, &error))?;
+    let mut chain = Chain::from_the_first();
+    let mut lines = BufReader::new(file);
+    let mut text = Vec::new();
+    let mut entries = 0;
+    while read_line(&mut lines, &mut text).map_err(|error| unreadable(chain.line, &error))? {
+        chain.follow(&text)?;
+        entries += 1;
+    }
+    let head = chain.head.unwrap_or(Head { seq: 0, hash: Hash::ZERO });
+    Ok(Verified { entries, last_seq: head.seq, last_hash: head.hash })
+}
+
+pub(super) fn unreadable(line: u64, error: &io::Error) -> Broken {
+    Broken { line, why: Why::Unreadable(error.to_string()) }
+}
+
+/// Reads the next line with its line feed, never more than one byte beyond the longest; false at
+/// the end of the file.
+pub(super) fn read_line(lines: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<bool> {
+    text.clear();
+    let limit = MAX_LINE_BYTES as u64 + 1;
+    Ok(lines.by_ref().take(limit).read_until(b'\n', text)? > 0)
+}
+
+/// How far a chain was followed.
+pub(super) struct Chain {
+    /// The line before; none at the beginning.
+    pub(super) head: Option<Head>,
+    /// The number of the next line in its file.
+    pub(super) line: u64,
+    /// Whether the next line must be the beginning of a log.
+    must_be_first: bool,
+}
+
+impl Chain {
+    /// At the beginning of a file.
+    pub(super) fn from_the_first() -> Self {
+        Chain { head: None, line: 1, must_be_first: true }
+    }
+
+    /// In the middle of a file, where the line before was not looked at.
+    pub(super) fn from_the_middle(line: u64) -> Self {
+        Chain { head: None, line, must_be_first: false }
+    }
+
+    /// Checks the next line, given with its line feed, and moves on to it.
+    pub(super) fn follow(&mut self, text: &[u8]) -> Result<Line, Broken> {
+        let line = self.check(text).map_err(|why| Broken { line: self.line, why })?;
+        self.line += 1;
+        self.must_be_first = false;
+        Ok(line)
+    }
+
+    fn check(&mut self, text: &[u8]) -> Result<Line, Why> {
+        if text.len() > MAX_LINE_BYTES {
+            return Err(Why::TooLong);
+        }
+        let text = text.strip_suffix(b"\n").ok_or(Why::Torn)?;
+        let line: Line = serde_json::from_slice(text).map_err(|_| Why::NotAnEntry)?;
+        let (before, member) = text
+            .len()
+            .checked_sub(HASH_MEMBER_BYTES)
+            .and_then(|at| text.split_at_checked(at))
+            .ok_or(Why::NotAnEntry)?;
+        let hash = Hash::of(&[before, b"}"]);
+        if member != format!(",\"hash\":\"{hash}\"}}").as_bytes() {
+            return Err(Why::Changed);
+        }
+        self.check_place(&line)?;
+        self.head = Some(Head { seq: line.seq, hash });
+        Ok(line)
+    }
+
+    /// Whether the line is the one that comes next.
+    fn check_place(&self, line: &Line) -> Result<(), Why> {
+        let (expected, why) = match self.head {
+            Some(Head { seq, hash }) => (Head { seq: seq.saturating_add(1), hash }, Why::NotNext),
+            None if self.must_be_first && line.kind != LOG_BROKEN => {
+                (Head { seq: 1, hash: Hash::ZERO }, Why::NotTheFirst)
+            }
+            None => return Ok(()),
+        };
+        let is_next = line.seq == expected.seq && line.previous == expected.hash.to_string();
+        if is_next { Ok(()) } else { Err(why) }
+    }
+}

@@ -1,0 +1,239 @@
+//! Showing the audit log: every line, joined with the words that the store has for it.
+//!
+//! Holds one line at a time, and gives foreign text only as data or as ASCII JSON.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+
+use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
+use crate::audit::line::{Line, details_hash, member};
+use crate::store::{ReadError, Reader};
+
+/// How many lines are taken out of the store at once.
+const PAGE_LINES: usize = 4096;
+
+/// The words that belong to an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Details {
+    /// It never had any.
+    None,
+    /// These.
+    Words(String),
+    /// They were deleted, with their session or for their age.
+    Deleted,
+    /// They are not the words whose hash is in the line.
+    Changed,
+}
+
+/// An entry with its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The line.
+    pub line: Line,
+    /// The words.
+    pub details: Details,
+}
+
+/// Why an entry could not be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportError {
+    /// The chain does not hold. What follows is not shown.
+    Broken(Broken),
+    /// The store could not be read.
+    Read(ReadError),
+    /// It could not be written where it was to go.
+    Write(String),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExportError::Broken(broken) => write!(
+                f,
+                "The audit log cannot be trusted. {broken} Keep a copy and find out who changed it."
+            ),
+            ExportError::Read(error) => error.fmt(f),
+            ExportError::Write(why) => write!(
+                f,
+                "The audit log could not be written out: {}. Check where it goes, then try again.",
+                aaep::printable(why)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+impl From<ReadError> for ExportError {
+    fn from(error: ReadError) -> Self {
+        ExportError::Read(error)
+    }
+}
+
+/// All entries, oldest first, verified on the way. Ends at the first that cannot be trusted.
+pub fn show(reader: &Reader) -> Show {
+    Show {
+        reader: reader.clone(),
+        source: Source::Unopened,
+        next_seq: 1,
+        waiting: VecDeque::new(),
+        is_second_look: false,
+    }
+}
+
+/// The entries of a log.
+#[derive(Debug)]
+pub struct Show {
+    reader: Reader,
+    source: Source,
+    /// The number that the next entry must at least have.
+    next_seq: u64,
+    waiting: VecDeque<(u64, Vec<u8>)>,
+    is_second_look: bool,
+}
+
+enum Source {
+    Unopened,
+    File(BufReader<File>, Chain),
+    /// The lines that only the store has.
+    Store(Chain),
+    Ended,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Unopened => "Unopened",
+            Source::File(..) => "File",
+            Source::Store(_) => "Store",
+            Source::Ended => "Ended",
+        })
+    }
+}
+
+impl Iterator for Show {
+    type Item = Result<Shown, ExportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_line().transpose()?;
+        let shown = next.and_then(|line| {
+            self.next_seq = line.seq.saturating_add(1);
+            let details = details_of(&self.reader, &line)?;
+            Ok(Shown { line, details })
+        });
+        if shown.is_err() {
+            self.source = Source::Ended;
+        }
+        Some(shown)
+    }
+}
+
+impl Show {
+    fn next_line(&mut self) -> Result<Option<Line>, ExportError> {
+        loop {
+            match &mut self.source {
+                Source::Unopened => self.open()?,
+                Source::File(lines, chain) => {
+                    let mut text = Vec::new();
+                    let is_line = read_line(lines, &mut text)
+                        .map_err(|error| ExportError::Broken(unreadable(chain.line, &error)))?;
+                    if is_line && text.ends_with(b"\n") {
+                        return chain.follow(&text).map(Some).map_err(ExportError::Broken);
+                    }
+                    self.end_of_file(text.len())?;
+                }
+                Source::Store(chain) => {
+                    if self.waiting.is_empty() {
+                        self.waiting = self.reader.waiting_lines(self.next_seq, PAGE_LINES)?.into();
+                    }
+                    let Some((_, text)) = self.waiting.pop_front() else {
+                        self.source = Source::Ended;
+                        return Ok(None);
+                    };
+                    return chain.follow(&text).map(Some).map_err(ExportError::Broken);
+                }
+                Source::Ended => return Ok(None),
+            }
+        }
+    }
+
+    /// Goes on with the lines that only the store has, beginning with an incomplete last one, which
+    /// is being written. Lines that went from the store into the file meanwhile are read there.
+    fn end_of_file(&mut self, incomplete_bytes: usize) -> Result<(), ExportError> {
+        self.waiting = self.reader.waiting_lines(self.next_seq, PAGE_LINES)?.into();
+        let Source::File(lines, chain) = std::mem::replace(&mut self.source, Source::Ended) else {
+            return Ok(());
+        };
+        let is_gap = self.waiting.front().is_some_and(|(seq, _)| *seq != self.next_seq);
+        if !is_gap || self.is_second_look {
+            self.source = Source::Store(chain);
+            return Ok(());
+        }
+        self.is_second_look = true;
+        let mut lines = lines;
+        let back = i64::try_from(incomplete_bytes).unwrap_or(i64::MAX);
+        lines
+            .seek_relative(-back)
+            .map_err(|error| ExportError::Broken(unreadable(chain.line, &error)))?;
+        self.source = Source::File(lines, chain);
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), ExportError> {
+        self.source = match self.reader.audit_path() {
+            // A store in memory has forgotten its oldest lines; the chain begins where it begins.
+            None => Source::Store(Chain::from_the_middle(1)),
+            Some(path) => match File::open(path) {
+                Ok(file) => Source::File(BufReader::new(file), Chain::from_the_first()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(ExportError::Broken(Broken { line: 1, why: Why::Gone }));
+                }
+                Err(error) => return Err(ExportError::Broken(unreadable(1, &error))),
+            },
+        };
+        Ok(())
+    }
+}
+
+fn details_of(reader: &Reader, line: &Line) -> Result<Details, ExportError> {
+    let Some(hash) = &line.details_hash else { return Ok(Details::None) };
+    let Some((salt, words)) = reader.salted_words(line.seq)? else { return Ok(Details::Deleted) };
+    if details_hash(&salt, &words).to_string() == *hash {
+        Ok(Details::Words(words))
+    } else {
+        Ok(Details::Changed)
+    }
+}
+
+/// Writes every entry as a line of JSON in ASCII, with `details` and what became of them. Gives how
+/// many there were.
+pub fn export(reader: &Reader, to: &mut impl Write) -> Result<u64, ExportError> {
+    let mut entries = 0;
+    for shown in show(reader) {
+        let Shown { line, details } = shown?;
+        let mut text = format!("{{\"seq\":{}", line.seq);
+        member(&mut text, "time", Some(&line.time));
+        member(&mut text, "kind", Some(&line.kind));
+        member(&mut text, "session_id", line.session_id.as_deref());
+        member(&mut text, "reply_token_sha256", line.reply_token_sha256.as_deref());
+        member(&mut text, "who", line.who.as_deref());
+        member(&mut text, "outcome", Some(&line.outcome));
+        let (words, state) = match &details {
+            Details::None => (None, "none"),
+            Details::Words(words) => (Some(words.as_str()), "present"),
+            Details::Deleted => (None, "deleted"),
+            Details::Changed => (None, "changed"),
+        };
+        member(&mut text, "details", words);
+        member(&mut text, "details_state", Some(state));
+        member(&mut text, "hash", Some(&line.hash));
+        text.push_str("}\n");
+        let written = to.write_all(text.as_bytes());
+        written.map_err(|error| ExportError::Write(error.to_string()))?;
+        entries += 1;
+    }
+    to.flush().map_err(|error| ExportError::Write(error.to_string()))?;
+    Ok(entries)
+}

@@ -1,0 +1,10 @@
+//! A producer endpoint, embedded in a Rust program or run as a daemon.
+
+pub mod access;
+pub mod audit;
+pub mod fetch;
+pub mod keys;
+pub mod manifest;
+pub mod redact;
+pub mod store;
+pub mod tls;

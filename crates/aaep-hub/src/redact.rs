@@ -1,0 +1,245 @@
+//! Secrets in the words of agents are taken out before anyone hears or stores them (T5 in §10.2.2).
+//!
+//! One pass over the text finds out whether any pattern fits at all; ordinary text ends there. What
+//! fits is replaced by `[redacted]`, again and again until nothing fits, so that redacting twice
+//! changes nothing more. All matching takes time in proportion to the text.
+//!
+//! What it cannot do: find a secret that has no known form and no name beside it; and find a secret
+//! that is cut across two streamed chunks, of which each half looks like nothing.
+
+mod event;
+mod judge;
+mod pattern;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+pub use event::MAX_REDACT_DEPTH;
+
+/// What stands where a secret was.
+pub const REDACTED: &str = "[redacted]";
+/// How many patterns and how many exceptions may be configured.
+pub const MAX_PATTERNS: usize = 64;
+/// How long each of them may be.
+pub const MAX_PATTERN_BYTES: usize = 1024;
+/// How much memory the compiled patterns may take.
+const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
+/// How often a text is gone over. One that still changes then is redacted as a whole.
+const MAX_PASSES: usize = 8;
+
+/// The table `[redact]`: what to take out beyond what is built in, and what to leave.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RedactConfig {
+    /// Regular expressions for more secrets. With a group named `secret`, only that is replaced.
+    pub patterns: Vec<String>,
+    /// Regular expressions for what is no secret: whatever one fits in full is left as it is.
+    pub exceptions: Vec<String>,
+}
+
+/// Takes secrets out of words.
+#[derive(Debug)]
+pub struct Redactor {
+    /// All patterns at once, to find out which ones are worth trying.
+    set: RegexSet,
+    rules: Vec<Rule>,
+    exceptions: RegexSet,
+}
+
+#[derive(Debug)]
+struct Rule {
+    regex: Regex,
+    /// Says whether a match is a secret, where the pattern alone cannot.
+    judge: fn(&Captures<'_>) -> bool,
+    has_group: bool,
+}
+
+/// How a replacement fits into the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// The marker, whatever it takes.
+    Marker,
+    /// As many characters as before: positions in a streamed output count them (§4.3.3).
+    SameLength,
+}
+
+impl Redactor {
+    /// The patterns that are built in, and those of the configuration.
+    pub fn new(config: &RedactConfig) -> Result<Self, RedactError> {
+        if config.patterns.len() > MAX_PATTERNS || config.exceptions.len() > MAX_PATTERNS {
+            return Err(RedactError::TooMany);
+        }
+        let mut sources: Vec<&str> = pattern::BUILT_IN.iter().map(|it| it.regex).collect();
+        let mut judges: Vec<fn(&Captures<'_>) -> bool> =
+            pattern::BUILT_IN.iter().map(|it| it.judge).collect();
+        for source in &config.patterns {
+            check_pattern(source)?;
+            sources.push(source);
+            judges.push(|_| true);
+        }
+        let rule = |(source, judge): (&&str, fn(&Captures<'_>) -> bool)| {
+            let built = RegexBuilder::new(source).size_limit(MAX_COMPILED_BYTES).build();
+            let regex = built.map_err(|_| RedactError::Pattern((*source).to_owned()))?;
+            let has_group = regex.capture_names().flatten().any(|name| name == "secret");
+            Ok(Rule { regex, judge, has_group })
+        };
+        let rules = sources.iter().zip(judges).map(rule).collect::<Result<Vec<Rule>, _>>()?;
+        for exception in &config.exceptions {
+            // By itself first: what closes a bracket that it did not open would escape the anchors.
+            if exception.len() > MAX_PATTERN_BYTES || Regex::new(exception).is_err() {
+                return Err(RedactError::Pattern(exception.clone()));
+            }
+        }
+        let exceptions: Vec<String> =
+            config.exceptions.iter().map(|it| format!(r"\A(?:{it})\z")).collect();
+        Ok(Redactor { set: set(&sources)?, rules, exceptions: set(&exceptions)? })
+    }
+
+    /// The text without its secrets; the same text, if it has none.
+    pub fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redact(text, Fit::Marker)
+    }
+
+    fn redact<'t>(&self, text: &'t str, fit: Fit) -> Cow<'t, str> {
+        if !self.set.is_match(text) {
+            return Cow::Borrowed(text);
+        }
+        let mut current = Cow::Borrowed(text);
+        for _ in 0..MAX_PASSES {
+            let spans = self.spans(&current);
+            if spans.is_empty() {
+                return current;
+            }
+            current = Cow::Owned(replace(&current, &spans, fit));
+        }
+        if self.spans(&current).is_empty() {
+            return current;
+        }
+        let mut whole = String::new();
+        fit.push(&mut whole, text);
+        Cow::Owned(whole)
+    }
+
+    /// Where the secrets of a text are, in order and apart. What was redacted before is left alone,
+    /// and what lies on either side of it is looked at by itself.
+    fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut spans = Vec::new();
+        let mut from = 0;
+        let markers = text.match_indices(REDACTED).map(|(at, _)| at);
+        for end in markers.chain([text.len()]) {
+            self.spans_between(&text[from..end], from, &mut spans);
+            from = (end + REDACTED.len()).min(text.len());
+        }
+        spans.sort_by_key(|span| (span.start, span.end));
+        spans.dedup_by(|next, before| {
+            let is_joined = next.start <= before.end;
+            if is_joined {
+                before.end = before.end.max(next.end);
+            }
+            is_joined
+        });
+        spans
+    }
+
+    fn spans_between(&self, text: &str, offset: usize, spans: &mut Vec<Range<usize>>) {
+        for number in self.set.matches(text) {
+            let rule = &self.rules[number];
+            for captures in rule.regex.captures_iter(text) {
+                let group = if rule.has_group { captures.name("secret") } else { captures.get(0) };
+                let Some(found) = group else { continue };
+                let secret = found.as_str();
+                // What a same-length replacement leaves is not a secret.
+                let is_blank = secret.chars().all(|it| it == '*' || it.is_whitespace());
+                let is_secret = !is_blank && (rule.judge)(&captures);
+                if is_secret && !self.exceptions.is_match(secret) {
+                    spans.push(offset + found.start()..offset + found.end());
+                }
+            }
+        }
+    }
+}
+
+impl Fit {
+    fn push(self, to: &mut String, secret: &str) {
+        let chars = secret.chars().count();
+        match self {
+            Fit::Marker => to.push_str(REDACTED),
+            Fit::SameLength if chars < REDACTED.len() => to.extend(std::iter::repeat_n('*', chars)),
+            Fit::SameLength => {
+                to.push_str(REDACTED);
+                to.extend(std::iter::repeat_n(' ', chars - REDACTED.len()));
+            }
+        }
+    }
+}
+
+fn replace(text: &str, spans: &[Range<usize>], fit: Fit) -> String {
+    let mut replaced = String::with_capacity(text.len() + REDACTED.len());
+    let mut from = 0;
+    for span in spans {
+        replaced.push_str(&text[from..span.start]);
+        fit.push(&mut replaced, &text[span.clone()]);
+        from = span.end;
+    }
+    replaced.push_str(&text[from..]);
+    replaced
+}
+
+fn set<S: AsRef<str>>(sources: &[S]) -> Result<RegexSet, RedactError> {
+    let built = RegexSetBuilder::new(sources).size_limit(MAX_COMPILED_BYTES).build();
+    built.map_err(|_| RedactError::TooMany)
+}
+
+/// Whether a configured pattern can be used at all.
+fn check_pattern(source: &str) -> Result<(), RedactError> {
+    let wrong = || RedactError::Pattern(source.to_owned());
+    if source.len() > MAX_PATTERN_BYTES {
+        return Err(wrong());
+    }
+    let regex = RegexBuilder::new(source).size_limit(MAX_COMPILED_BYTES).build();
+    if regex.map_err(|_| wrong())?.is_match("") {
+        return Err(RedactError::MatchesNothing(source.to_owned()));
+    }
+    Ok(())
+}
+
+/// Why a configuration of redaction cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedactError {
+    /// A pattern or an exception is no regular expression, or too long or too large.
+    Pattern(String),
+    /// A pattern fits where there is nothing, so it would fit everywhere.
+    MatchesNothing(String),
+    /// There are more patterns or exceptions than can be kept.
+    TooMany,
+}
+
+impl fmt::Display for RedactError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RedactError::Pattern(source) => write!(
+                f,
+                "\"{}\" in the table redact is no regular expression, or too large a one. Correct it.",
+                aaep::printable(source)
+            ),
+            RedactError::MatchesNothing(source) => write!(
+                f,
+                "\"{}\" in the table redact fits even where there is nothing. Make it ask for something.",
+                aaep::printable(source)
+            ),
+            RedactError::TooMany => write!(
+                f,
+                "The table redact has more than {MAX_PATTERNS} patterns or exceptions, or too large ones. Remove some."
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RedactError {}
+
+#[cfg(test)]
+mod tests;

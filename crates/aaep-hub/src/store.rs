@@ -1,0 +1,250 @@
+//! The embedded store of the hub: what was committed survives `kill -9`.
+//!
+//! One writer commits groups of plain facts, each group whole or not at all, with one wait for the
+//! disk. Readers see one moment each and never wait for the writer. The audit log beside the
+//! database can be read without this code, see [`crate::audit`]. Why it is redb, and what was
+//! measured, is in `docs/decisions/store.md`.
+//!
+//! Blocking: to be used from a thread of its own. Knows nothing of what an event means. What is
+//! deleted is gone for every reader; the disk itself may keep traces until the room is used again.
+
+mod apply;
+mod asks;
+mod change;
+mod database;
+mod error;
+mod fault;
+pub(crate) mod folder;
+mod log;
+mod open;
+mod reader;
+mod recover;
+mod session;
+mod sweep;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aaep::SessionId;
+use redb::WriteTransaction;
+
+pub use asks::{OpenAsk, SettledAsk};
+pub use change::{
+    Change, MAX_CHANGES, MAX_IDEMPOTENCY_KEYS, MAX_JSON_BYTES, MAX_NAME_BYTES, MAX_NAMES,
+    MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS, MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS,
+    MAX_TERMS_BYTES,
+};
+pub use error::{CommitError, DeleteError, OpenError, ReadError};
+pub(crate) use fault::Fault;
+pub use open::OpenOptions;
+pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
+pub use recover::{
+    MAX_RECOVERED_ENDED_BYTES, MAX_RECOVERED_EVENTS, MAX_RECOVERED_SESSIONS,
+    MAX_RECOVERED_WORDS_BYTES, Recovered, StoredAnswer, StoredSubscription,
+};
+pub use session::{StoredEvent, StoredSession};
+pub use sweep::{Deleted, MAX_SWEPT_SESSIONS, Swept};
+pub(crate) use table::Safe;
+
+use crate::audit::{Entry, Hash};
+use database::Shared;
+use folder::Folder;
+use log::Log;
+use table::{Counters, META};
+
+/// How long ended sessions are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Ended sessions older than this are deleted.
+    pub max_age_seconds: u64,
+    /// Ended sessions are deleted, the oldest first, until all events have at most so many bytes.
+    /// The file is about twice as large, because pages are not full.
+    pub max_bytes: u64,
+}
+
+impl Default for Retention {
+    /// Thirty days, and a quarter of a gibibyte.
+    fn default() -> Self {
+        Retention { max_age_seconds: 30 * 24 * 60 * 60, max_bytes: 256 << 20 }
+    }
+}
+
+/// How far the audit log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditState {
+    /// The number of the last entry; zero if there is none.
+    pub last_seq: u64,
+    /// Its hash; zeros if there is none.
+    pub last_hash: Hash,
+    /// How many entries are safe in the store but not yet in the file. More than none means that the
+    /// file could not be written; it is tried again with every commit.
+    pub missing_in_file: u64,
+}
+
+/// The one writer of a store.
+pub struct Store {
+    shared: Arc<Shared>,
+    log: Log,
+    retention: Retention,
+    /// How many transactions the store has.
+    commits: u64,
+    audit_path: Option<Arc<PathBuf>>,
+    _lock: Option<Folder>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("retention", &self.retention).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Whether a store is in this folder. Looking makes nothing.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(folder::DATABASE).is_file()
+    }
+
+    /// Opens the store in a folder, or makes one. Nobody else can open it meanwhile.
+    pub fn open(folder: &Path, retention: Retention) -> Result<(Store, Recovered), OpenError> {
+        open::open(folder, OpenOptions { retention, begin_new_audit_log: false })
+    }
+
+    /// The same, with everything that can be chosen.
+    pub fn open_with(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
+        open::open(folder, options)
+    }
+
+    /// A store that is gone when it is dropped.
+    pub fn in_memory() -> Store {
+        open::in_memory()
+    }
+
+    /// Stores all changes, or none, and returns when they are on the disk. One wait for the disk,
+    /// and one more now and then for the audit file: give many changes at once.
+    pub fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        change::check(changes)?;
+        let entries: Vec<&Entry> = changes
+            .iter()
+            .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
+            .collect();
+        self.transact(&entries, |transaction, counters| {
+            apply::apply(transaction, counters, changes)
+        })
+    }
+
+    /// A way to read, from any thread, while this writes.
+    pub fn reader(&self) -> Reader {
+        Reader { shared: Arc::clone(&self.shared), audit_path: self.audit_path.clone() }
+    }
+
+    /// Deletes what is beyond the retention: whole ended sessions only, the oldest first. Does a
+    /// bounded piece of work; call again while [`Swept::is_done`] is false.
+    pub fn sweep(&mut self, now_unix_us: i64) -> Result<Swept, CommitError> {
+        sweep::sweep(self, now_unix_us)
+    }
+
+    /// Deletes a session that has ended: its events, what was answered in it, and the words in the
+    /// audit log. The log says that it was deleted and by whom, and its chain still holds.
+    pub fn delete_session(
+        &mut self,
+        session_id: &SessionId,
+        who: Option<&str>,
+        now_unix_us: i64,
+    ) -> Result<Deleted, DeleteError> {
+        sweep::delete(self, session_id, who, now_unix_us)
+    }
+
+    /// How far the audit log is.
+    pub fn audit(&self) -> AuditState {
+        self.log.state()
+    }
+
+    /// Waits until the audit file is on the disk, and lets go of the copies in the store.
+    pub fn sync_audit(&mut self) -> Result<AuditState, CommitError> {
+        self.log.catch_up(&self.reader());
+        self.log.sync();
+        if self.log.has_forgettable() {
+            self.transact(&[], |_, _| Ok(()))?;
+        }
+        Ok(self.log.state())
+    }
+
+    /// Does the work and writes the entries in one durable transaction, then appends to the file.
+    fn transact<T>(
+        &mut self,
+        entries: &[&Entry],
+        work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
+    ) -> Result<T, CommitError> {
+        let mut may_retry = true;
+        loop {
+            let lines = self.log.prepare(entries)?;
+            let expected = self.commits + 1;
+            let mut done = None;
+            let (generation, result) = self.shared.write(|transaction| {
+                let mut meta = transaction.open_table(META)?;
+                let mut counters = recover::counters(&meta)?;
+                done = Some(work(transaction, &mut counters)?);
+                self.log.write(transaction, &mut meta, &lines)?;
+                counters.commits = expected;
+                meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
+                Ok(())
+            });
+            match result {
+                Ok(()) => {}
+                Err(Fault::Refused(error)) => return Err(error),
+                // An earlier failure, seen before anything was done.
+                Err(Fault::Latched) if may_retry && done.is_none() => {
+                    may_retry = false;
+                    self.reopen(generation)?;
+                    continue;
+                }
+                Err(fault) => self.see_what_counts(generation, expected, done.is_some(), fault)?,
+            }
+            self.commits = expected;
+            self.log.appended(lines, &self.reader());
+            let why = "the work was not done".to_owned();
+            return done.ok_or(CommitError::InDoubt { why });
+        }
+    }
+
+    /// After a failure: opens the database again and looks whether the transaction counts after all.
+    fn see_what_counts(
+        &mut self,
+        generation: u64,
+        expected: u64,
+        was_done: bool,
+        fault: Fault,
+    ) -> Result<(), CommitError> {
+        let error = CommitError::from(fault);
+        match self.reopen(generation) {
+            Ok(()) if self.commits == expected => Ok(()),
+            Err(why) if was_done => Err(CommitError::InDoubt { why: why.to_string() }),
+            _ => Err(error),
+        }
+    }
+
+    /// Opens the database again after a failure, and sees how far it is.
+    fn reopen(&mut self, generation: u64) -> Result<(), CommitError> {
+        self.shared.reopen(generation)?;
+        let (counters, head) = self.shared.read(|transaction| {
+            let meta = transaction.open_table(META)?;
+            Ok((recover::counters(&meta)?, log::head(transaction)?))
+        })?;
+        self.commits = counters.commits;
+        self.log.reload(head);
+        Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Readers may live longer; the files must not stay open for them.
+        self.shared.close();
+    }
+}

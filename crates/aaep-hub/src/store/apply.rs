@@ -1,0 +1,254 @@
+//! Applying the changes of a commit inside its transaction.
+//!
+//! Events are gathered into one chunk for each session first; everything else follows in order.
+
+use std::collections::BTreeMap;
+
+use aaep::SessionId;
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
+
+use crate::store::asks;
+use crate::store::change::{
+    Change, MAX_IDEMPOTENCY_KEYS, MAX_NAMES, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
+    MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS,
+};
+use crate::store::error::CommitError;
+use crate::store::fault::Fault;
+use crate::store::reader::session_of;
+use crate::store::session::{Chunk, Facts, StoredSession};
+use crate::store::sweep::is_before;
+use crate::store::table::{
+    AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENTS, PRINCIPALS, RUNNING, Row, SESSIONS,
+    SUBSCRIPTIONS, answer_key, pair, sortable,
+};
+
+/// What a commit brings for one session.
+struct Gathered {
+    chunks: Vec<Chunk>,
+    agent: u64,
+    first_unix_us: i64,
+    last_unix_us: i64,
+}
+
+/// Applies all changes but the audit entries.
+pub(super) fn apply(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    changes: &[Change],
+) -> Result<(), Fault> {
+    apply_events(transaction, counters, changes)?;
+    changes.iter().try_for_each(|change| apply_one(transaction, counters, change))
+}
+
+/// A refusal for a table that is full.
+pub(super) fn refuse_beyond(count: u64, max: u64, what: &'static str) -> Result<(), Fault> {
+    if count > max { Err(Fault::Refused(CommitError::TooMany { what, max })) } else { Ok(()) }
+}
+
+fn apply_one(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    change: &Change,
+) -> Result<(), Fault> {
+    match change {
+        Change::Event { .. } | Change::Audit(_) => Ok(()),
+        Change::SessionEnded { session_id, unix_us } => {
+            end_session(transaction, session_id, *unix_us)
+        }
+        Change::AskOpened { reply_token, session_id, deadline_unix_us } => {
+            asks::open(transaction, reply_token, session_id, *deadline_unix_us)
+        }
+        Change::AskMoved { reply_token, deadline_unix_us, left_us } => {
+            asks::move_deadline(transaction, reply_token, *deadline_unix_us, *left_us)
+        }
+        Change::AskSettled { reply_token, unix_us, resolution } => {
+            asks::settle(transaction, counters, reply_token, *unix_us, resolution, MAX_SETTLED_ASKS)
+        }
+        Change::Subscribed { subscription_id, principal, may_reply, json } => {
+            let mut table = transaction.open_table(SUBSCRIPTIONS)?;
+            let row = [&principal.to_le_bytes()[..], &[u8::from(*may_reply)], json].concat();
+            table.insert(subscription_id.as_str(), row.as_slice())?;
+            refuse_beyond(table.len()?, MAX_SUBSCRIPTIONS, "subscriptions")
+        }
+        Change::Unsubscribed { subscription_id } => {
+            transaction.open_table(SUBSCRIPTIONS)?.remove(subscription_id.as_str())?;
+            Ok(())
+        }
+        Change::Agent { key, name } => {
+            let mut table = transaction.open_table(AGENTS)?;
+            table.insert(key, name.as_str())?;
+            refuse_beyond(table.len()?, MAX_NAMES, "agents")
+        }
+        Change::Principal { key, name } => {
+            let mut table = transaction.open_table(PRINCIPALS)?;
+            table.insert(key, name.as_str())?;
+            refuse_beyond(table.len()?, MAX_NAMES, "principals")
+        }
+        Change::Answered { agent, idempotency_key, unix_us, answer } => {
+            let key = answer_key(*agent, idempotency_key);
+            keep_answer(transaction, counters, &key, *unix_us, answer, MAX_IDEMPOTENCY_KEYS)
+        }
+    }
+}
+
+fn apply_events(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    changes: &[Change],
+) -> Result<(), Fault> {
+    // In the order of their sessions' ids, so that the same changes always make the same file.
+    let mut gathered: BTreeMap<&SessionId, Gathered> = BTreeMap::new();
+    for change in changes {
+        let Change::Event { order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json } =
+            change
+        else {
+            continue;
+        };
+        if *order < counters.next_order || *order == u64::MAX {
+            let next_order = counters.next_order;
+            return Err(Fault::Refused(CommitError::OutOfOrder { order: *order, next_order }));
+        }
+        counters.next_order = order + 1;
+        let session = gathered.entry(session_id).or_insert_with(|| Gathered {
+            chunks: Vec::new(),
+            agent: *agent,
+            first_unix_us: *unix_us,
+            last_unix_us: *unix_us,
+        });
+        session.last_unix_us = *unix_us;
+        let facts = Facts {
+            order: *order,
+            event_id,
+            agent: *agent,
+            by_hub: *by_hub,
+            is_urgent: *is_urgent,
+            unix_us: *unix_us,
+        };
+        match session.chunks.last_mut() {
+            Some(chunk) if chunk.has_room(json) => chunk.push(facts, json),
+            _ => session.chunks.push(Chunk::begin(facts, json)),
+        }
+    }
+    if gathered.is_empty() { Ok(()) } else { store_events(transaction, counters, gathered) }
+}
+
+fn store_events(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    gathered: BTreeMap<&SessionId, Gathered>,
+) -> Result<(), Fault> {
+    let mut sessions = transaction.open_table(SESSIONS)?;
+    let mut events = transaction.open_table(EVENTS)?;
+    for (session_id, Gathered { chunks, agent, first_unix_us, last_unix_us }) in gathered {
+        let mut session = match session_of(&sessions, session_id.as_str())? {
+            Some(session) => session,
+            None => start_session(transaction, counters, session_id, agent, first_unix_us)?,
+        };
+        session.last_unix_us = last_unix_us;
+        for chunk in chunks {
+            session.events += chunk.events;
+            session.bytes += chunk.len() as u64;
+            counters.event_bytes += chunk.len() as u64;
+            let key = pair(session.number, chunk.first_order);
+            events.insert(key, chunk.into_bytes().as_slice())?;
+        }
+        refuse_beyond(session.events, MAX_SESSION_EVENTS, "events in one session")?;
+        sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
+    }
+    Ok(())
+}
+
+fn start_session(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    session_id: &SessionId,
+    agent: u64,
+    unix_us: i64,
+) -> Result<StoredSession, Fault> {
+    // Numbers begin at one; zero means no session.
+    counters.next_session += 1;
+    let number = counters.next_session;
+    let mut running = transaction.open_table(RUNNING)?;
+    running.insert(number, session_id.as_str())?;
+    refuse_beyond(running.len()?, MAX_RUNNING_SESSIONS, "running sessions")?;
+    Ok(StoredSession {
+        session_id: session_id.clone(),
+        agent,
+        first_unix_us: unix_us,
+        last_unix_us: unix_us,
+        ended_unix_us: None,
+        events: 0,
+        bytes: 0,
+        number,
+    })
+}
+
+fn end_session(
+    transaction: &WriteTransaction,
+    session_id: &SessionId,
+    unix_us: i64,
+) -> Result<(), Fault> {
+    let mut sessions = transaction.open_table(SESSIONS)?;
+    let found = sessions.get(session_id.as_str())?.map(|row| row.value().to_vec());
+    let Some(row) = found else { return Ok(()) };
+    let mut session = StoredSession::parse(session_id.clone(), &row)?;
+    if session.ended_unix_us.is_some() {
+        return Ok(());
+    }
+    let unix_us = unix_us.max(i64::MIN + 1);
+    session.ended_unix_us = Some(unix_us);
+    sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
+    transaction.open_table(RUNNING)?.remove(session.number)?;
+    let key = pair(sortable(unix_us), session.number);
+    transaction.open_table(ENDED)?.insert(key, session_id.as_str())?;
+    Ok(())
+}
+
+/// Keeps an answer under its key. Of all answers, the newest `max` are kept.
+pub(super) fn keep_answer(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    key: &[u8],
+    unix_us: i64,
+    answer: &[u8],
+    max: u64,
+) -> Result<(), Fault> {
+    let mut answers = transaction.open_table(ANSWERS)?;
+    let mut by_age = transaction.open_table(ANSWERS_BY_AGE)?;
+    let age = counters.next_age;
+    counters.next_age += 1;
+    let row = [&age.to_le_bytes(), &unix_us.to_le_bytes(), answer].concat();
+    let replaced = answers.insert(key, row.as_slice())?.map(|row| row.value().to_vec());
+    if let Some(replaced) = replaced {
+        by_age.remove(Row::new(&replaced, "answers").number()?)?;
+    }
+    by_age.insert(age, key)?;
+    while by_age.len()? > max {
+        let oldest = by_age.pop_first()?.map(|(_, key)| key.value().to_vec());
+        let Some(oldest) = oldest else { break };
+        answers.remove(oldest.as_slice())?;
+    }
+    Ok(())
+}
+
+/// Forgets answers from before this moment, at most so many; gives how many.
+pub(super) fn forget_answers(
+    transaction: &WriteTransaction,
+    before_unix_us: i64,
+    max: usize,
+) -> Result<usize, Fault> {
+    let mut answers = transaction.open_table(ANSWERS)?;
+    let mut by_age = transaction.open_table(ANSWERS_BY_AGE)?;
+    for forgotten in 0..max {
+        let oldest = by_age.first()?.map(|(age, key)| (age.value(), key.value().to_vec()));
+        let Some((age, key)) = oldest else { return Ok(forgotten) };
+        if let Some(row) = answers.get(key.as_slice())?
+            && !is_before(row.value(), before_unix_us)?
+        {
+            return Ok(forgotten);
+        }
+        answers.remove(key.as_slice())?;
+        by_age.remove(age)?;
+    }
+    Ok(max)
+}

@@ -1,0 +1,205 @@
+//! Questions as they are stored: open ones with their deadline, settled ones with their resolution.
+//!
+//! A token that was settled stays used until there are too many; its resolution stays as long,
+//! unless its session is deleted.
+
+use std::sync::Arc;
+
+use aaep::{ReplyToken, SessionId};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
+
+use crate::store::apply::refuse_beyond;
+use crate::store::change::MAX_OPEN_ASKS;
+use crate::store::fault::Fault;
+use crate::store::session::StoredSession;
+use crate::store::table::{
+    ASKS, Counters, Row, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, pair, parse, second,
+};
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAsk {
+    /// Its token.
+    pub reply_token: ReplyToken,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Until when it waits; none while it is paused.
+    pub deadline_unix_us: Option<i64>,
+    /// How much time is left when a paused one goes on.
+    pub left_us: u64,
+}
+
+impl OpenAsk {
+    fn to_bytes(&self) -> Vec<u8> {
+        let deadline = self.deadline_unix_us.unwrap_or(i64::MIN).to_le_bytes();
+        let session_id = self.session_id.as_str().as_bytes();
+        [&deadline, &self.left_us.to_le_bytes(), session_id].concat()
+    }
+
+    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
+        let mut row = Row::new(bytes, "asks");
+        Ok(OpenAsk {
+            reply_token,
+            deadline_unix_us: row.optional_moment()?,
+            left_us: row.number()?,
+            session_id: row.parsed()?,
+        })
+    }
+}
+
+/// A question that is settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledAsk {
+    /// Its token, which stays used.
+    pub reply_token: ReplyToken,
+    /// When it was settled.
+    pub unix_us: i64,
+    /// How, as JSON; none if its session was deleted, or if it was left out to save memory.
+    pub resolution: Option<Arc<[u8]>>,
+}
+
+impl SettledAsk {
+    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
+        let mut row = Row::new(bytes, "settled");
+        let (_age, _session) = (row.number()?, row.number()?);
+        let unix_us = row.moment()?;
+        let is_kept = row.flag()?;
+        let resolution = is_kept.then(|| Arc::from(row.rest()));
+        Ok(SettledAsk { reply_token, unix_us, resolution })
+    }
+}
+
+pub(super) fn open(
+    transaction: &WriteTransaction,
+    reply_token: &ReplyToken,
+    session_id: &SessionId,
+    deadline_unix_us: i64,
+) -> Result<(), Fault> {
+    let ask = OpenAsk {
+        reply_token: reply_token.clone(),
+        session_id: session_id.clone(),
+        deadline_unix_us: Some(deadline_unix_us),
+        left_us: 0,
+    };
+    let mut asks = transaction.open_table(ASKS)?;
+    asks.insert(reply_token.as_str(), ask.to_bytes().as_slice())?;
+    refuse_beyond(asks.len()?, MAX_OPEN_ASKS, "open questions")
+}
+
+pub(super) fn move_deadline(
+    transaction: &WriteTransaction,
+    reply_token: &ReplyToken,
+    deadline_unix_us: Option<i64>,
+    left_us: u64,
+) -> Result<(), Fault> {
+    let mut asks = transaction.open_table(ASKS)?;
+    let found = asks.get(reply_token.as_str())?.map(|row| row.value().to_vec());
+    let Some(row) = found else { return Ok(()) };
+    let ask = OpenAsk::parse(reply_token.clone(), &row)?;
+    let moved = OpenAsk { deadline_unix_us, left_us, ..ask };
+    asks.insert(reply_token.as_str(), moved.to_bytes().as_slice())?;
+    Ok(())
+}
+
+/// Settles a question. Of all that are settled, the newest `max` are remembered.
+pub(super) fn settle(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    reply_token: &ReplyToken,
+    unix_us: i64,
+    resolution: &[u8],
+    max: u64,
+) -> Result<(), Fault> {
+    let token = reply_token.as_str();
+    let found = transaction.open_table(ASKS)?.remove(token)?.map(|row| row.value().to_vec());
+    let session = match found {
+        Some(row) => {
+            session_number(transaction, &OpenAsk::parse(reply_token.clone(), &row)?.session_id)?
+        }
+        None => 0,
+    };
+    let mut settled = transaction.open_table(SETTLED)?;
+    if settled.get(token)?.is_some() {
+        // Settled once is settled: the first resolution is the one that was told.
+        return Ok(());
+    }
+    let age = counters.next_age;
+    counters.next_age += 1;
+    let row = settled_row(age, session, unix_us, Some(resolution));
+    settled.insert(token, row.as_slice())?;
+    transaction.open_table(SETTLED_OF_SESSION)?.insert(pair(session, age), token)?;
+    let mut by_age = transaction.open_table(SETTLED_BY_AGE)?;
+    by_age.insert(age, token)?;
+    while by_age.len()? > max {
+        let oldest =
+            by_age.pop_first()?.map(|(age, token)| (age.value(), token.value().to_owned()));
+        let Some((age, token)) = oldest else { break };
+        let removed = settled.remove(token.as_str())?.map(|row| row.value().to_vec());
+        let Some(removed) = removed else { continue };
+        let mut row = Row::new(&removed, "settled");
+        row.number()?;
+        transaction.open_table(SETTLED_OF_SESSION)?.remove(pair(row.number()?, age))?;
+    }
+    Ok(())
+}
+
+/// Forgets what was answered in a session. The tokens stay used.
+pub(super) fn forget_resolutions(
+    transaction: &WriteTransaction,
+    session: u64,
+) -> Result<(), Fault> {
+    let mut of_session = transaction.open_table(SETTLED_OF_SESSION)?;
+    let mut settled = transaction.open_table(SETTLED)?;
+    let mut tokens = Vec::new();
+    for row in of_session.range(pair(session, 0)..=pair(session, u64::MAX))? {
+        let (key, token) = row?;
+        tokens.push((second(key.value()), token.value().to_owned()));
+    }
+    for (age, token) in tokens {
+        let found = settled.get(token.as_str())?.map(|row| row.value().to_vec());
+        if let Some(found) = found {
+            let mut row = Row::new(&found, "settled");
+            let (age, _session, unix_us) = (row.number()?, row.number()?, row.moment()?);
+            settled.insert(token.as_str(), settled_row(age, 0, unix_us, None).as_slice())?;
+            of_session.insert(pair(0, age), token.as_str())?;
+        }
+        of_session.remove(pair(session, age))?;
+    }
+    Ok(())
+}
+
+/// Whether a question of this session is open.
+pub(super) fn has_open(
+    transaction: &ReadTransaction,
+    session_id: &SessionId,
+) -> Result<bool, Fault> {
+    let asks = transaction.open_table(ASKS)?;
+    for row in asks.iter()? {
+        let (token, row) = row?;
+        let token = parse(Some(token.value()), "asks")?;
+        if OpenAsk::parse(token, row.value())?.session_id == *session_id {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The number of a session; zero if it is not stored.
+pub(super) fn session_number(
+    transaction: &WriteTransaction,
+    session_id: &SessionId,
+) -> Result<u64, Fault> {
+    let sessions = transaction.open_table(SESSIONS)?;
+    let found = sessions.get(session_id.as_str())?.map(|row| row.value().to_vec());
+    found.map_or(Ok(0), |row| Ok(StoredSession::parse(session_id.clone(), &row)?.number))
+}
+
+fn settled_row(age: u64, session: u64, unix_us: i64, resolution: Option<&[u8]>) -> Vec<u8> {
+    let mut row = Vec::with_capacity(25 + resolution.map_or(0, <[u8]>::len));
+    row.extend(age.to_le_bytes());
+    row.extend(session.to_le_bytes());
+    row.extend(unix_us.to_le_bytes());
+    row.push(u8::from(resolution.is_some()));
+    row.extend(resolution.unwrap_or_default());
+    row
+}

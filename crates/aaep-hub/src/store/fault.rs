@@ -1,0 +1,111 @@
+//! Everything that can go wrong below the store, before an operation says it in its own words.
+//!
+//! redb's own errors end here; nothing of redb is part of the public interface.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::store::{CommitError, ReadError};
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// No room.
+    Full,
+    /// Another process has the file.
+    InUse,
+    /// The disk failed.
+    Io(String),
+    /// redb took itself out of service after an earlier failure and must be opened again.
+    Latched,
+    /// What was read makes no sense.
+    Corrupt(String),
+    /// The caller asked for something that is refused.
+    Refused(CommitError),
+}
+
+impl Fault {
+    /// A row that cannot be understood.
+    pub(crate) fn row(table: &str) -> Self {
+        Fault::Corrupt(format!("a row of {table} cannot be understood"))
+    }
+}
+
+/// Runs what may meet a damaged page. redb trusts its pages and may panic on a damaged one; that
+/// must become an error here and never take the hub down.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a page cannot be understood");
+        Err(Fault::Corrupt(why.to_owned()))
+    })
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Fault::Full,
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                Fault::Corrupt(error.to_string())
+            }
+            _ => Fault::Io(error.to_string()),
+        }
+    }
+}
+
+impl From<redb::Error> for Fault {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Io(error) => error.into(),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => Fault::Latched,
+            redb::Error::DatabaseAlreadyOpen => Fault::InUse,
+            error => Fault::Corrupt(error.to_string()),
+        }
+    }
+}
+
+/// redb has one error type for each operation; all of them are parts of `redb::Error`.
+macro_rules! from_redb {
+    ($($name:ident),+) => {
+        $(impl From<redb::$name> for Fault {
+            fn from(error: redb::$name) -> Self {
+                redb::Error::from(error).into()
+            }
+        })+
+    };
+}
+
+from_redb!(StorageError, TableError, TransactionError, CommitError, DatabaseError);
+
+impl From<Fault> for CommitError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Full => CommitError::Full,
+            Fault::InUse => CommitError::Io { why: "another process took the file".to_owned() },
+            Fault::Io(why) => CommitError::Io { why },
+            Fault::Latched => CommitError::Io { why: "an earlier write failed".to_owned() },
+            Fault::Corrupt(why) => CommitError::Corrupt { why },
+            Fault::Refused(error) => error,
+        }
+    }
+}
+
+impl From<Fault> for ReadError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Corrupt(why) => ReadError::Corrupt { why },
+            other => match CommitError::from(other) {
+                CommitError::Full => {
+                    ReadError::Unavailable { why: "there is no room left on the disk".to_owned() }
+                }
+                CommitError::Io { why } => ReadError::Unavailable { why },
+                other => ReadError::Unavailable { why: other.to_string() },
+            },
+        }
+    }
+}

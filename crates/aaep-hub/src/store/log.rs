@@ -1,0 +1,222 @@
+//! The writer's side of the audit log: entries go into the store first, then into the file.
+//!
+//! The store has every entry until the file is known to be on the disk, so that the two can never
+//! disagree after a crash.
+
+use aaep::SessionId;
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
+
+use crate::audit::{AuditFile, Entry, Hash, Head, details_hash, new_salt};
+use crate::store::error::CommitError;
+use crate::store::fault::Fault;
+use crate::store::reader::Reader;
+use crate::store::table::{AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, Safe, pair};
+use crate::store::{AuditState, asks};
+
+/// How many entries wait in the store before the file is synced for them.
+const MAX_WAITING_ENTRIES: u64 = 256;
+
+/// How many entries a store in memory keeps.
+const MAX_ENTRIES_IN_MEMORY: u64 = 65_536;
+
+/// How many missing lines are appended to the file at once.
+const CATCH_UP_LINES: usize = 256;
+
+/// How far the log is, in the store and in the file.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// The last entry in the store.
+    head: Head,
+    /// The number of the last entry in the file.
+    seq_in_file: u64,
+    /// How far the file is on the disk, and the store knows it.
+    safe: Safe,
+    /// How far the file is on the disk, when the store does not know it yet.
+    newly_safe: Option<Safe>,
+    /// None for a store in memory.
+    file: Option<AuditFile>,
+}
+
+/// An entry on its way in.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    head: Head,
+    line: Vec<u8>,
+    session_id: Option<SessionId>,
+    unix_us: i64,
+    /// The salt and the words.
+    details: Option<([u8; 32], String)>,
+}
+
+impl Log {
+    /// A log whose file, if it has one, holds all that the store has.
+    pub(super) fn new(head: Head, safe: Safe, file: Option<AuditFile>) -> Self {
+        Log { head, seq_in_file: head.seq, safe, newly_safe: None, file }
+    }
+
+    /// A log that begins anew after this head: the store forgets what waited before it.
+    pub(super) fn beginning(head: Head, safe: Safe) -> Self {
+        Log { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file: None }
+    }
+
+    pub(super) fn state(&self) -> AuditState {
+        let missing = self.file.as_ref().map_or(0, |_| self.head.seq - self.seq_in_file);
+        AuditState { last_seq: self.head.seq, last_hash: self.head.hash, missing_in_file: missing }
+    }
+
+    /// Writes the lines of these entries, without counting them yet.
+    pub(super) fn prepare(&self, entries: &[&Entry]) -> Result<Vec<Prepared>, CommitError> {
+        let mut head = self.head;
+        let prepare = |entry: &&Entry| {
+            let details = match &entry.details {
+                None => None,
+                Some(words) => {
+                    let salt =
+                        new_salt().map_err(|error| CommitError::Io { why: error.to_string() })?;
+                    Some((salt, words.clone()))
+                }
+            };
+            let hash = details.as_ref().map(|(salt, words)| details_hash(salt, words));
+            let line = head.write(entry, hash);
+            let session_id = entry.session_id.clone();
+            Ok(Prepared { head, line, session_id, unix_us: entry.unix_us, details })
+        };
+        entries.iter().map(prepare).collect()
+    }
+
+    /// Writes the lines into the store, and forgets those that the file has safely.
+    pub(super) fn write(
+        &self,
+        transaction: &WriteTransaction,
+        meta: &mut Table<'_, &'static str, &'static [u8]>,
+        lines: &[Prepared],
+    ) -> Result<(), Fault> {
+        if let Some(safe) = self.newly_safe {
+            transaction.open_table(AUDIT_WAITING)?.retain_in(..=safe.seq, |_, _| false)?;
+            meta.insert(Safe::KEY, safe.to_bytes().as_slice())?;
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut waiting = transaction.open_table(AUDIT_WAITING)?;
+        for prepared in lines {
+            let seq = prepared.head.seq;
+            waiting.insert(seq, prepared.line.as_slice())?;
+            let Some((salt, words)) = &prepared.details else { continue };
+            let session = match &prepared.session_id {
+                Some(session_id) => asks::session_number(transaction, session_id)?,
+                None => 0,
+            };
+            let row = [
+                &session.to_le_bytes(),
+                &prepared.unix_us.to_le_bytes(),
+                &salt[..],
+                words.as_bytes(),
+            ]
+            .concat();
+            transaction.open_table(AUDIT_DETAILS)?.insert(seq, row.as_slice())?;
+            transaction.open_table(AUDIT_OF_SESSION)?.insert(pair(session, seq), ())?;
+        }
+        while self.file.is_none() && waiting.len()? > MAX_ENTRIES_IN_MEMORY {
+            waiting.pop_first()?;
+        }
+        Ok(())
+    }
+
+    /// The lines are in the store: appends them to the file. If that fails they wait in the store.
+    pub(super) fn appended(&mut self, lines: Vec<Prepared>, reader: &Reader) {
+        if let Some(safe) = self.newly_safe.take() {
+            self.safe = safe;
+        }
+        let Some(last) = lines.last() else { return };
+        let was_level = self.seq_in_file == self.head.seq;
+        self.head = last.head;
+        let Some(file) = &mut self.file else { return };
+        if was_level {
+            let all: Vec<u8> = lines.into_iter().flat_map(|prepared| prepared.line).collect();
+            if file.append(&all).is_ok() {
+                self.seq_in_file = self.head.seq;
+            }
+        } else {
+            self.catch_up(reader);
+        }
+        if self.head.seq - self.safe.seq >= MAX_WAITING_ENTRIES {
+            self.sync();
+        }
+    }
+
+    /// Appends what an earlier failure left out of the file.
+    pub(super) fn catch_up(&mut self, reader: &Reader) {
+        let Some(file) = &mut self.file else { return };
+        while self.seq_in_file < self.head.seq {
+            let from_seq = self.seq_in_file + 1;
+            let Ok(lines) = reader.waiting_lines(from_seq, CATCH_UP_LINES) else { return };
+            let Some((last_seq, _)) = lines.last() else { return };
+            let last_seq = *last_seq;
+            let all: Vec<u8> = lines.into_iter().flat_map(|(_, line)| line).collect();
+            if file.append(&all).is_err() {
+                return;
+            }
+            self.seq_in_file = last_seq;
+        }
+    }
+
+    /// Waits until the file is on the disk, if it has all that the store has.
+    pub(super) fn sync(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        if self.seq_in_file != self.head.seq || self.safe.seq == self.head.seq {
+            return;
+        }
+        if let Ok(bytes) = file.sync() {
+            let Head { seq, hash } = self.head;
+            self.newly_safe = Some(Safe { first_seq: self.safe.first_seq, seq, hash, bytes });
+        }
+    }
+
+    /// Whether the store still has lines that the file has safely.
+    pub(super) fn has_forgettable(&self) -> bool {
+        self.newly_safe.is_some()
+    }
+
+    /// The store was opened again and says how far it is.
+    pub(super) fn reload(&mut self, head: Head) {
+        self.head = head;
+    }
+}
+
+/// The last entry that the store knows.
+pub(super) fn head(transaction: &ReadTransaction) -> Result<Head, Fault> {
+    let waiting = transaction.open_table(AUDIT_WAITING)?;
+    if let Some((seq, line)) = waiting.last()? {
+        let hash = hash_of(line.value()).ok_or_else(|| Fault::row("audit waiting"))?;
+        return Ok(Head { seq: seq.value(), hash });
+    }
+    let Safe { seq, hash, .. } = safe(transaction)?;
+    Ok(Head { seq, hash })
+}
+
+/// How far the file was known to be on the disk.
+pub(super) fn safe(transaction: &ReadTransaction) -> Result<Safe, Fault> {
+    let meta = transaction.open_table(META)?;
+    let row = meta.get(Safe::KEY)?;
+    row.map_or(Ok(Safe::NOTHING), |row| Safe::parse(row.value()))
+}
+
+/// The hash that a line of ours ends with.
+fn hash_of(line: &[u8]) -> Option<Hash> {
+    let digits = line.strip_suffix(b"\"}\n")?.last_chunk::<64>()?;
+    let mut hash = [0; 32];
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(Hash(hash))
+}
+
+#[cfg(test)]
+impl Log {
+    /// From now on the file has no room.
+    pub(super) fn write_to_full_device(&mut self) {
+        let device = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        self.file = Some(AuditFile::on(device.expect("Linux has it")));
+    }
+}

@@ -1,0 +1,198 @@
+//! A session as it is stored, and its events in chunks.
+//!
+//! The events that one commit brings for a session are one row, or a few if they are large. That is what makes large groups
+//! cheap: one row of fifty kilobytes costs one run of pages, a hundred rows cost a hundred inserts.
+
+use std::sync::Arc;
+
+use aaep::{EventId, SessionId};
+use sha2::{Digest, Sha256};
+
+use crate::store::fault::Fault;
+use crate::store::table::Row;
+
+/// What is known of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its id.
+    pub session_id: SessionId,
+    /// Whose it is.
+    pub agent: u64,
+    /// When its first event was taken in.
+    pub first_unix_us: i64,
+    /// When its last event was taken in.
+    pub last_unix_us: i64,
+    /// When it ended; none while it runs.
+    pub ended_unix_us: Option<i64>,
+    /// How many events it has.
+    pub events: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+    pub(crate) number: u64,
+}
+
+impl StoredSession {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(56);
+        bytes.extend(self.number.to_le_bytes());
+        bytes.extend(self.agent.to_le_bytes());
+        bytes.extend(self.first_unix_us.to_le_bytes());
+        bytes.extend(self.last_unix_us.to_le_bytes());
+        bytes.extend(self.ended_unix_us.unwrap_or(i64::MIN).to_le_bytes());
+        bytes.extend(self.events.to_le_bytes());
+        bytes.extend(self.bytes.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(session_id: SessionId, bytes: &[u8]) -> Result<Self, Fault> {
+        let mut row = Row::new(bytes, "sessions");
+        Ok(StoredSession {
+            session_id,
+            number: row.number()?,
+            agent: row.number()?,
+            first_unix_us: row.moment()?,
+            last_unix_us: row.moment()?,
+            ended_unix_us: row.optional_moment()?,
+            events: row.number()?,
+            bytes: row.number()?,
+        })
+    }
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its place among all events of this store.
+    pub order: u64,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its id.
+    pub event_id: EventId,
+    /// Whose session it is.
+    pub agent: u64,
+    /// Whether the hub made it rather than the agent.
+    pub by_hub: bool,
+    /// Whether it goes past every queue.
+    pub is_urgent: bool,
+    /// When it was taken in.
+    pub unix_us: i64,
+    /// The event as it was taken in.
+    pub json: Arc<[u8]>,
+}
+
+/// The facts of an event beside its session and its JSON.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) order: u64,
+    pub(crate) event_id: &'a EventId,
+    pub(crate) agent: u64,
+    pub(crate) by_hub: bool,
+    pub(crate) is_urgent: bool,
+    pub(crate) unix_us: i64,
+}
+
+/// How many bytes at the beginning of a chunk say whether the rest is whole. redb checks its pages
+/// only after a crash; what people are told is checked whenever it is read.
+const CHECKSUM_BYTES: usize = 8;
+
+/// A chunk has at most so many bytes, unless it is a single event: readers hold little at once. With
+/// its key it just fits into sixty-four kilobytes, because redb rounds rows up to powers of two.
+const MAX_CHUNK_BYTES: usize = (64 << 10) - 256;
+
+/// The most bytes that an event takes beside its JSON.
+const MAX_FACTS_BYTES: usize = 128;
+
+/// Events that one commit brings for one session.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    bytes: Vec<u8>,
+    pub(crate) first_order: u64,
+    pub(crate) events: u64,
+}
+
+impl Chunk {
+    /// A chunk with its first event.
+    pub(crate) fn begin(facts: Facts<'_>, json: &[u8]) -> Self {
+        let bytes = vec![0; CHECKSUM_BYTES];
+        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0 };
+        chunk.push(facts, json);
+        chunk
+    }
+
+    /// Whether there is room for another event.
+    pub(crate) fn has_room(&self, json: &[u8]) -> bool {
+        self.bytes.len() + MAX_FACTS_BYTES + json.len() <= MAX_CHUNK_BYTES
+    }
+
+    pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {
+        let Facts { order, event_id, agent, by_hub, is_urgent, unix_us } = facts;
+        let event_id = event_id.as_str().as_bytes();
+        self.bytes.reserve(48 + event_id.len() + json.len());
+        self.bytes.extend(order.to_le_bytes());
+        self.bytes.extend(agent.to_le_bytes());
+        self.bytes.extend(unix_us.to_le_bytes());
+        self.bytes.extend([u8::from(by_hub), u8::from(is_urgent)]);
+        self.bytes.extend((event_id.len() as u64).to_le_bytes());
+        self.bytes.extend(event_id);
+        self.bytes.extend((json.len() as u64).to_le_bytes());
+        self.bytes.extend(json);
+        self.events += 1;
+    }
+
+    /// The row.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        let checksum = checksum(&self.bytes[CHECKSUM_BYTES..]);
+        self.bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum);
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// The events of a row, from this order on.
+pub(crate) fn events_of(
+    session_id: &SessionId,
+    bytes: &[u8],
+    from_order: u64,
+) -> Result<Vec<StoredEvent>, Fault> {
+    let mut row = Row::new(bytes, "events");
+    if row.array()? != checksum(bytes.get(CHECKSUM_BYTES..).unwrap_or_default()) {
+        return Err(Fault::row("events"));
+    }
+    let mut events = Vec::new();
+    while !row.is_empty() {
+        let order = row.number()?;
+        let agent = row.number()?;
+        let unix_us = row.moment()?;
+        let (by_hub, is_urgent) = (row.flag()?, row.flag()?);
+        let event_id = length_and_bytes(&mut row)?;
+        let json = length_and_bytes(&mut row)?;
+        if order < from_order {
+            continue;
+        }
+        events.push(StoredEvent {
+            order,
+            session_id: session_id.clone(),
+            event_id: Row::new(event_id, "events").parsed()?,
+            agent,
+            by_hub,
+            is_urgent,
+            unix_us,
+            json: json.into(),
+        });
+    }
+    Ok(events)
+}
+
+fn length_and_bytes<'a>(row: &mut Row<'a>) -> Result<&'a [u8], Fault> {
+    let length = usize::try_from(row.number()?).map_err(|_| Fault::row("events"))?;
+    row.bytes(length)
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut checksum = [0; CHECKSUM_BYTES];
+    checksum.copy_from_slice(&Sha256::digest(bytes)[..CHECKSUM_BYTES]);
+    checksum
+}

@@ -1,0 +1,220 @@
+//! Deleting: what is beyond the retention, and what people want gone.
+//!
+//! Only whole sessions that have ended. Never a running one, never an entry of the audit log: only
+//! the words behind it.
+
+use aaep::SessionId;
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::audit::Entry;
+use crate::store::error::{CommitError, DeleteError};
+use crate::store::fault::Fault;
+use crate::store::reader::session_of;
+use crate::store::session::StoredSession;
+use crate::store::table::{
+    ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, Counters, ENDED, EVENTS, META, Row,
+    SESSIONS, pair, second, sortable,
+};
+use crate::store::{Store, apply, asks, change, recover};
+
+/// How many sessions one sweep deletes at most.
+pub const MAX_SWEPT_SESSIONS: usize = 64;
+
+/// How many events one sweep deletes, give or take those of one session.
+const MAX_SWEPT_EVENTS: u64 = 16_384;
+
+/// How many answers and how many words without a session one sweep forgets.
+const MAX_SWEPT_ROWS: usize = 1024;
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many sessions were deleted.
+    pub sessions: u64,
+    /// How many events these had.
+    pub events: u64,
+    /// How many bytes these had.
+    pub bytes: u64,
+    /// Whether nothing more is beyond the retention.
+    pub is_done: bool,
+}
+
+/// What was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deleted {
+    /// How many events.
+    pub events: u64,
+    /// How many bytes these had.
+    pub bytes: u64,
+}
+
+/// Deletes what is beyond the retention.
+pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, CommitError> {
+    let age_us = i64::try_from(store.retention.max_age_seconds.saturating_mul(1_000_000));
+    let before_unix_us = now_unix_us.saturating_sub(age_us.unwrap_or(i64::MAX));
+    let (due, swept) = find_due(store, before_unix_us)?;
+    store.log.catch_up(&store.reader());
+    store.log.sync();
+    let entry = Entry {
+        unix_us: now_unix_us,
+        kind: "retention",
+        session_id: None,
+        reply_token: None,
+        who: None,
+        outcome: format!("sessions deleted: {}, events: {}", swept.sessions, swept.events),
+        details: None,
+    };
+    if due.is_empty() && !store.log.has_forgettable() && !has_old_rows(store, before_unix_us)? {
+        return Ok(swept);
+    }
+    let entries: &[&Entry] = if due.is_empty() { &[] } else { &[&entry] };
+    let is_done = store.transact(entries, |transaction, counters| {
+        for session in &due {
+            remove(transaction, counters, session)?;
+        }
+        let answers = apply::forget_answers(transaction, before_unix_us, MAX_SWEPT_ROWS)?;
+        let words = forget_old_words(transaction, before_unix_us)?;
+        Ok(answers < MAX_SWEPT_ROWS && words < MAX_SWEPT_ROWS)
+    })?;
+    Ok(Swept { is_done: swept.is_done && is_done, ..swept })
+}
+
+/// Whether there are answers, or words without a session, from before this moment.
+fn has_old_rows(store: &Store, before_unix_us: i64) -> Result<bool, CommitError> {
+    let found = store.shared.read(|transaction| {
+        let answers = transaction.open_table(ANSWERS)?;
+        if let Some((_, key)) = transaction.open_table(ANSWERS_BY_AGE)?.first()?
+            && let Some(row) = answers.get(key.value())?
+            && is_before(row.value(), before_unix_us)?
+        {
+            return Ok(true);
+        }
+        let details = transaction.open_table(AUDIT_DETAILS)?;
+        let of_session = transaction.open_table(AUDIT_OF_SESSION)?;
+        let Some(row) = of_session.range(pair(0, 0)..=pair(0, u64::MAX))?.next() else {
+            return Ok(false);
+        };
+        let row = details.get(second(row?.0.value()))?;
+        row.map_or(Ok(true), |row| is_before(row.value(), before_unix_us))
+    });
+    Ok(found?)
+}
+
+/// Whether a row whose moment is its second number is from before this one.
+pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, Fault> {
+    let mut row = Row::new(row, "rows with a moment");
+    row.number()?;
+    Ok(row.moment()? < before_unix_us)
+}
+
+/// The ended sessions that are too old or too much, oldest first, as many as one sweep takes.
+fn find_due(
+    store: &Store,
+    before_unix_us: i64,
+) -> Result<(Vec<StoredSession>, Swept), CommitError> {
+    let max_bytes = store.retention.max_bytes;
+    let found = store.shared.read(|transaction| {
+        let sessions = transaction.open_table(SESSIONS)?;
+        let mut left_bytes = recover::counters(&transaction.open_table(META)?)?.event_bytes;
+        let mut due = Vec::new();
+        let mut swept = Swept { is_done: true, ..Swept::default() };
+        for row in transaction.open_table(ENDED)?.iter()? {
+            let (_, session_id) = row?;
+            let session =
+                session_of(&sessions, session_id.value())?.ok_or_else(|| Fault::row("ended"))?;
+            let is_old = session.ended_unix_us.is_some_and(|ended| ended < before_unix_us);
+            if !is_old && left_bytes <= max_bytes {
+                break;
+            }
+            if due.len() == MAX_SWEPT_SESSIONS || swept.events >= MAX_SWEPT_EVENTS {
+                swept.is_done = false;
+                break;
+            }
+            left_bytes = left_bytes.saturating_sub(session.bytes);
+            swept.sessions += 1;
+            swept.events += session.events;
+            swept.bytes += session.bytes;
+            due.push(session);
+        }
+        Ok((due, swept))
+    });
+    Ok(found?)
+}
+
+/// Deletes one session that has ended.
+pub(super) fn delete(
+    store: &mut Store,
+    session_id: &SessionId,
+    who: Option<&str>,
+    now_unix_us: i64,
+) -> Result<Deleted, DeleteError> {
+    let found = store.shared.read(|transaction| {
+        let sessions = transaction.open_table(SESSIONS)?;
+        let session = session_of(&sessions, session_id.as_str())?;
+        Ok(session.map(|session| (session, asks::has_open(transaction, session_id))))
+    });
+    let (session, has_open) =
+        found.map_err(CommitError::from)?.ok_or(DeleteError::NoSuchSession)?;
+    if session.ended_unix_us.is_none() || has_open.map_err(CommitError::from)? {
+        return Err(DeleteError::StillRunning);
+    }
+    let entry = Entry {
+        unix_us: now_unix_us,
+        kind: "session_deleted",
+        session_id: Some(session_id.clone()),
+        reply_token: None,
+        who: who.map(str::to_owned),
+        outcome: format!("events deleted: {}", session.events),
+        details: None,
+    };
+    change::check_entry(&entry)?;
+    store.transact(&[&entry], |transaction, counters| remove(transaction, counters, &session))?;
+    Ok(Deleted { events: session.events, bytes: session.bytes })
+}
+
+fn remove(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    session: &StoredSession,
+) -> Result<(), Fault> {
+    let number = session.number;
+    let all = pair(number, 0)..=pair(number, u64::MAX);
+    transaction.open_table(EVENTS)?.retain_in(all, |_, _| false)?;
+    transaction.open_table(SESSIONS)?.remove(session.session_id.as_str())?;
+    let ended = session.ended_unix_us.unwrap_or(i64::MIN);
+    transaction.open_table(ENDED)?.remove(pair(sortable(ended), number))?;
+    counters.event_bytes = counters.event_bytes.saturating_sub(session.bytes);
+    asks::forget_resolutions(transaction, number)?;
+    let mut details = transaction.open_table(AUDIT_DETAILS)?;
+    let mut of_session = transaction.open_table(AUDIT_OF_SESSION)?;
+    let mut seqs = Vec::new();
+    for row in of_session.range(pair(number, 0)..=pair(number, u64::MAX))? {
+        seqs.push(second(row?.0.value()));
+    }
+    for seq in seqs {
+        details.remove(seq)?;
+        of_session.remove(pair(number, seq))?;
+    }
+    Ok(())
+}
+
+/// Forgets old words that belong to no stored session; gives how many.
+fn forget_old_words(transaction: &WriteTransaction, before_unix_us: i64) -> Result<usize, Fault> {
+    let mut details = transaction.open_table(AUDIT_DETAILS)?;
+    let mut of_session = transaction.open_table(AUDIT_OF_SESSION)?;
+    let mut seqs = Vec::new();
+    for row in of_session.range(pair(0, 0)..=pair(0, u64::MAX))?.take(MAX_SWEPT_ROWS) {
+        let seq = second(row?.0.value());
+        if let Some(row) = details.get(seq)?
+            && !is_before(row.value(), before_unix_us)?
+        {
+            break;
+        }
+        seqs.push(seq);
+    }
+    for seq in &seqs {
+        details.remove(seq)?;
+        of_session.remove(pair(0, *seq))?;
+    }
+    Ok(seqs.len())
+}

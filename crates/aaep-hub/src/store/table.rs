@@ -1,0 +1,232 @@
+//! The tables of the store, and how their rows are written as bytes.
+//!
+//! Composite keys are big-endian, so that the order of bytes is the order of numbers. A row that
+//! cannot be read is a fault of the file and never a panic.
+
+use redb::{TableDefinition, WriteTransaction};
+
+use crate::audit::Hash;
+use crate::store::fault::Fault;
+
+/// The format of what is written here. A file of a larger one is refused.
+pub(crate) const FORMAT: u32 = 1;
+
+/// Things of which there is one: the format, the counters, how far the audit file is safe.
+pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+/// Session id to its facts.
+pub(crate) const SESSIONS: TableDefinition<&str, &[u8]> = TableDefinition::new("sessions");
+/// Session number to session id, of those that run.
+pub(crate) const RUNNING: TableDefinition<u64, &str> = TableDefinition::new("running");
+/// Moment of its end and session number to session id.
+pub(crate) const ENDED: TableDefinition<[u8; 16], &str> = TableDefinition::new("ended");
+/// Session number and order of its first event to a chunk of events.
+pub(crate) const EVENTS: TableDefinition<[u8; 16], &[u8]> = TableDefinition::new("events");
+/// Reply token to an open question.
+pub(crate) const ASKS: TableDefinition<&str, &[u8]> = TableDefinition::new("asks");
+/// Reply token to a settled question.
+pub(crate) const SETTLED: TableDefinition<&str, &[u8]> = TableDefinition::new("settled");
+/// Age to reply token, oldest first.
+pub(crate) const SETTLED_BY_AGE: TableDefinition<u64, &str> =
+    TableDefinition::new("settled by age");
+/// Session number and age to reply token.
+pub(crate) const SETTLED_OF_SESSION: TableDefinition<[u8; 16], &str> =
+    TableDefinition::new("settled of session");
+/// Subscription id to its terms.
+pub(crate) const SUBSCRIPTIONS: TableDefinition<&str, &[u8]> =
+    TableDefinition::new("subscriptions");
+/// Number to name.
+pub(crate) const AGENTS: TableDefinition<u64, &str> = TableDefinition::new("agents");
+/// Number to name.
+pub(crate) const PRINCIPALS: TableDefinition<u64, &str> = TableDefinition::new("principals");
+/// Agent and idempotency key to answer.
+pub(crate) const ANSWERS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("answers");
+/// Age to agent and idempotency key, oldest first.
+pub(crate) const ANSWERS_BY_AGE: TableDefinition<u64, &[u8]> =
+    TableDefinition::new("answers by age");
+/// Audit number to the line that the file may lack.
+pub(crate) const AUDIT_WAITING: TableDefinition<u64, &[u8]> = TableDefinition::new("audit waiting");
+/// Audit number to the words that are not in the file.
+pub(crate) const AUDIT_DETAILS: TableDefinition<u64, &[u8]> = TableDefinition::new("audit details");
+/// Session number and audit number of every entry with words.
+pub(crate) const AUDIT_OF_SESSION: TableDefinition<[u8; 16], ()> =
+    TableDefinition::new("audit of session");
+
+/// Makes all tables, so that readers find them.
+pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
+    transaction.open_table(META)?;
+    transaction.open_table(SESSIONS)?;
+    transaction.open_table(RUNNING)?;
+    transaction.open_table(ENDED)?;
+    transaction.open_table(EVENTS)?;
+    transaction.open_table(ASKS)?;
+    transaction.open_table(SETTLED)?;
+    transaction.open_table(SETTLED_BY_AGE)?;
+    transaction.open_table(SETTLED_OF_SESSION)?;
+    transaction.open_table(SUBSCRIPTIONS)?;
+    transaction.open_table(AGENTS)?;
+    transaction.open_table(PRINCIPALS)?;
+    transaction.open_table(ANSWERS)?;
+    transaction.open_table(ANSWERS_BY_AGE)?;
+    transaction.open_table(AUDIT_WAITING)?;
+    transaction.open_table(AUDIT_DETAILS)?;
+    transaction.open_table(AUDIT_OF_SESSION)?;
+    Ok(())
+}
+
+/// A key of two numbers.
+pub(crate) fn pair(first: u64, second: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&first.to_be_bytes());
+    key[8..].copy_from_slice(&second.to_be_bytes());
+    key
+}
+
+/// The second number of such a key.
+pub(crate) fn second(key: [u8; 16]) -> u64 {
+    key.last_chunk().copied().map_or(0, u64::from_be_bytes)
+}
+
+/// A moment as a number that sorts as moments do, those before 1970 included.
+pub(crate) fn sortable(unix_us: i64) -> u64 {
+    unix_us.cast_unsigned() ^ (1 << 63)
+}
+
+/// The key of an answer.
+pub(crate) fn answer_key(agent: u64, idempotency_key: &str) -> Vec<u8> {
+    [&agent.to_be_bytes(), idempotency_key.as_bytes()].concat()
+}
+
+/// Takes a row apart from its beginning.
+pub(crate) struct Row<'a> {
+    rest: &'a [u8],
+    table: &'static str,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn new(rest: &'a [u8], table: &'static str) -> Self {
+        Row { rest, table }
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| Fault::row(self.table))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let bytes = self.bytes(N)?;
+        bytes.try_into().map_err(|_| Fault::row(self.table))
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn moment(&mut self) -> Result<i64, Fault> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
+    /// A moment, or none: written as the earliest moment that there is.
+    pub(crate) fn optional_moment(&mut self) -> Result<Option<i64>, Fault> {
+        Ok(Some(self.moment()?).filter(|moment| *moment != i64::MIN))
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Fault> {
+        Ok(self.array::<1>()? != [0])
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// All that is left, as text of this form.
+    pub(crate) fn parsed<T: std::str::FromStr>(self) -> Result<T, Fault> {
+        parse(std::str::from_utf8(self.rest).ok(), self.table)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+/// Text of a form, out of the file.
+pub(crate) fn parse<T: std::str::FromStr>(
+    text: Option<&str>,
+    table: &'static str,
+) -> Result<T, Fault> {
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| Fault::row(table))
+}
+
+/// What goes on counting, whatever is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    /// How many transactions there were: tells after a failure whether the last one counts.
+    pub(crate) commits: u64,
+    pub(crate) next_order: u64,
+    pub(crate) next_session: u64,
+    pub(crate) next_age: u64,
+    /// How many bytes of events are stored.
+    pub(crate) event_bytes: u64,
+}
+
+impl Counters {
+    pub(crate) const KEY: &'static str = "counters";
+
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        [self.commits, self.next_order, self.next_session, self.next_age, self.event_bytes]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+        let mut row = Row::new(bytes, "meta");
+        Ok(Counters {
+            commits: row.number()?,
+            next_order: row.number()?,
+            next_session: row.number()?,
+            next_age: row.number()?,
+            event_bytes: row.number()?,
+        })
+    }
+}
+
+/// How far the audit file is known to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Safe {
+    /// The number of the file's first entry.
+    pub(crate) first_seq: u64,
+    /// The number of the last safe entry.
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+    /// Where that entry ends in the file.
+    pub(crate) bytes: u64,
+}
+
+impl Safe {
+    pub(crate) const KEY: &'static str = "audit";
+
+    /// Before anything was written.
+    pub(crate) const NOTHING: Safe = Safe { first_seq: 1, seq: 0, hash: Hash::ZERO, bytes: 0 };
+
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(56);
+        bytes.extend(self.first_seq.to_le_bytes());
+        bytes.extend(self.seq.to_le_bytes());
+        bytes.extend(self.hash.0);
+        bytes.extend(self.bytes.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+        let mut row = Row::new(bytes, "meta");
+        Ok(Safe {
+            first_seq: row.number()?,
+            seq: row.number()?,
+            hash: Hash(row.array()?),
+            bytes: row.number()?,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Tests of the store: helpers that all of them use.
+
+mod audit;
+mod broken_log;
+mod corrupt;
+mod deletion;
+mod facts;
+mod full;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aaep::{EventId, ReplyToken, SessionId};
+
+use crate::audit::Entry;
+use crate::store::{Change, OpenError, Recovered, Retention, Store, StoredEvent};
+
+fn session(name: &str) -> SessionId {
+    SessionId::parse(&format!("sess_{name}")).expect("letters")
+}
+
+fn token(name: &str) -> ReplyToken {
+    ReplyToken::parse(&format!("rpl_{name}")).expect("letters")
+}
+
+fn event_id(order: u64) -> EventId {
+    EventId::parse(&format!("evt_{order}")).expect("digits")
+}
+
+fn json(order: u64) -> Arc<[u8]> {
+    format!("{{\"number\":{order}}}").into_bytes().into()
+}
+
+/// An event whose facts all follow from its order.
+fn event(order: u64, name: &str) -> Change {
+    Change::Event {
+        order,
+        session_id: session(name),
+        event_id: event_id(order),
+        agent: 7,
+        by_hub: order % 2 == 1,
+        is_urgent: order.is_multiple_of(3),
+        unix_us: moment(order),
+        json: json(order),
+    }
+}
+
+fn moment(order: u64) -> i64 {
+    1_700_000_000_000_000 + i64::try_from(order).expect("small") * 1_000_000
+}
+
+fn stored(order: u64, name: &str) -> StoredEvent {
+    StoredEvent {
+        order,
+        session_id: session(name),
+        event_id: event_id(order),
+        agent: 7,
+        by_hub: order % 2 == 1,
+        is_urgent: order.is_multiple_of(3),
+        unix_us: moment(order),
+        json: json(order),
+    }
+}
+
+fn ended(name: &str, unix_us: i64) -> Change {
+    Change::SessionEnded { session_id: session(name), unix_us }
+}
+
+fn entry(name: &str, words: Option<&str>) -> Change {
+    Change::Audit(Entry {
+        unix_us: moment(1),
+        kind: "asked",
+        session_id: Some(session(name)),
+        reply_token: Some(token("one")),
+        who: Some("Ada".to_owned()),
+        outcome: "two were told".to_owned(),
+        details: words.map(str::to_owned),
+    })
+}
+
+fn open(folder: &Path) -> (Store, Recovered) {
+    Store::open(folder, Retention::default()).expect("the store opens")
+}
+
+fn open_error(folder: &Path) -> OpenError {
+    Store::open(folder, Retention::default()).map(|_| ()).expect_err("the store does not open")
+}
+
+fn orders(recovered: &Recovered) -> Vec<u64> {
+    recovered.events.iter().map(|event| event.order).collect()
+}

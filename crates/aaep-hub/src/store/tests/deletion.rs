@@ -1,0 +1,153 @@
+//! Deleting what is beyond the retention and what people want gone.
+
+use super::*;
+use crate::audit::{Details, show, verify};
+use crate::store::{DeleteError, MAX_SWEPT_SESSIONS, OpenOptions};
+
+const SECOND_US: i64 = 1_000_000;
+
+fn open_keeping(folder: &Path, max_age_seconds: u64, max_bytes: u64) -> Store {
+    let retention = Retention { max_age_seconds, max_bytes };
+    let options = OpenOptions { retention, begin_new_audit_log: false };
+    Store::open_with(folder, options).expect("the store opens").0
+}
+
+#[test]
+fn old_ended_sessions_go_and_running_ones_stay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 10, u64::MAX);
+    store
+        .commit(&[
+            event(0, "old"),
+            event(1, "running"),
+            event(2, "young"),
+            ended("old", 0),
+            ended("young", 5 * SECOND_US),
+        ])
+        .expect("stored");
+    let swept = store.sweep(11 * SECOND_US).expect("swept");
+    assert_eq!((swept.sessions, swept.events, swept.is_done), (1, 1, true));
+    let left: Vec<_> = store.reader().sessions(0, 9).expect("read");
+    assert_eq!(
+        left.iter().map(|it| it.session_id.clone()).collect::<Vec<_>>(),
+        [session("running"), session("young")]
+    );
+    assert_eq!(store.reader().events(&session("old"), 0, 9).expect("read"), []);
+    assert_eq!(store.sweep(11 * SECOND_US).expect("swept").sessions, 0);
+    assert_eq!(store.audit().last_seq, 1, "the log says once what the retention deleted");
+}
+
+#[test]
+fn too_many_bytes_take_the_oldest_ended_first_and_never_a_running_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 1_000_000_000, 0);
+    store
+        .commit(&[
+            event(0, "first"),
+            event(1, "running"),
+            event(2, "second"),
+            ended("second", 2),
+            ended("first", 1),
+        ])
+        .expect("stored");
+    let one = store.reader().session(&session("first")).expect("read").expect("there").bytes;
+    drop(store);
+    let mut store = open_keeping(folder.path(), 1_000_000_000, 2 * one);
+    assert_eq!(store.sweep(3).expect("swept").sessions, 1);
+    assert!(store.reader().session(&session("second")).expect("read").is_some());
+    drop(store);
+    let mut store = open_keeping(folder.path(), 1_000_000_000, 0);
+    assert_eq!(store.sweep(3).expect("swept").sessions, 1);
+    let left = store.reader().sessions(0, 9).expect("read");
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].session_id, session("running"));
+}
+
+#[test]
+fn a_sweep_does_a_bounded_piece_of_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 0, u64::MAX);
+    let count = MAX_SWEPT_SESSIONS as u64 + 3;
+    let events: Vec<_> = (0..count).map(|order| event(order, &order.to_string())).collect();
+    let ends: Vec<_> = (0..count).map(|order| ended(&order.to_string(), 1)).collect();
+    store.commit(&events).expect("stored");
+    store.commit(&ends).expect("stored");
+    let swept = store.sweep(10).expect("swept");
+    assert_eq!((swept.sessions, swept.is_done), (MAX_SWEPT_SESSIONS as u64, false));
+    let swept = store.sweep(10).expect("swept");
+    assert_eq!((swept.sessions, swept.is_done), (3, true));
+}
+
+#[test]
+fn old_answers_and_words_without_a_session_go_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 10, u64::MAX);
+    let answered = |key: &str, unix_us| Change::Answered {
+        agent: 1,
+        idempotency_key: key.to_owned(),
+        unix_us,
+        answer: b"1".as_slice().into(),
+    };
+    let now = moment(1) + 11 * SECOND_US;
+    store
+        .commit(&[answered("old", 0), answered("new", now), entry("none", Some("words"))])
+        .expect("stored");
+    assert_eq!(store.reader().details(1).expect("read").as_deref(), Some("words"));
+    store.sweep(now).expect("swept");
+    assert_eq!(store.reader().details(1).expect("read"), None);
+    assert_eq!(store.reader().answer(1, "old").expect("read"), None);
+    assert!(store.reader().answer(1, "new").expect("read").is_some());
+}
+
+#[test]
+fn a_deleted_session_leaves_no_words_and_the_chain_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    let opened = Change::AskOpened {
+        reply_token: token("one"),
+        session_id: session("a"),
+        deadline_unix_us: 9,
+    };
+    let settled = Change::AskSettled {
+        reply_token: token("one"),
+        unix_us: 3,
+        resolution: b"\"my secret\"".as_slice().into(),
+    };
+    store.commit(&[event(0, "a"), event(1, "b"), opened]).expect("stored");
+    store
+        .commit(&[entry("a", Some("delete my secret?")), entry("b", Some("kept"))])
+        .expect("stored");
+    let refused = store.delete_session(&session("a"), None, 4);
+    assert_eq!(refused, Err(DeleteError::StillRunning));
+    store.commit(&[ended("a", 2)]).expect("stored");
+    let refused = store.delete_session(&session("a"), None, 4);
+    assert_eq!(refused, Err(DeleteError::StillRunning), "a question is open");
+    store.commit(&[settled]).expect("stored");
+    let deleted = store.delete_session(&session("a"), Some("Ada"), 4).expect("deleted");
+    assert_eq!(deleted.events, 1);
+    let again = store.delete_session(&session("a"), None, 5);
+    assert_eq!(again, Err(DeleteError::NoSuchSession));
+    drop(store);
+    let (store, recovered) = open(folder.path());
+    assert_eq!(orders(&recovered), [1]);
+    assert_eq!(recovered.used_tokens().collect::<Vec<_>>(), [&token("one")]);
+    assert_eq!(recovered.settled_asks[0].resolution, None);
+    let path = folder.path().join("audit.jsonl");
+    assert_eq!(verify(&path).expect("the chain holds").entries, 3);
+    let shown: Vec<_> = show(&store.reader()).map(|it| it.expect("shown")).collect();
+    let details: Vec<_> = shown.iter().map(|it| it.details.clone()).collect();
+    assert_eq!(details, [Details::Deleted, Details::Words("kept".to_owned()), Details::None]);
+    assert_eq!(shown[2].line.kind, "session_deleted");
+    assert_eq!(shown[2].line.who.as_deref(), Some("Ada"));
+    assert_eq!(shown[2].line.session_id.as_deref(), Some("sess_a"));
+}
+
+#[test]
+fn a_session_that_comes_again_after_its_deletion_is_a_new_one() {
+    let mut store = Store::in_memory();
+    store.commit(&[event(0, "a"), ended("a", 1)]).expect("stored");
+    store.delete_session(&session("a"), None, 2).expect("deleted");
+    store.commit(&[event(1, "a")]).expect("stored");
+    let found = store.reader().session(&session("a")).expect("read").expect("there");
+    assert_eq!((found.events, found.ended_unix_us), (1, None));
+}

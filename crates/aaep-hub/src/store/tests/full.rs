@@ -1,0 +1,198 @@
+//! A full disk: nothing stored is lost, the words are clear, and it goes on when there is room.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+
+use super::*;
+use crate::audit::verify;
+use crate::store::open::open_on;
+use crate::store::{CommitError, OpenOptions};
+
+/// A disk on which the file may have so many bytes, and that stops syncing when told to.
+#[derive(Debug, Clone)]
+struct Disk {
+    room_bytes: Arc<AtomicU64>,
+    /// How many syncs go through before they fail.
+    syncs: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct SmallDisk {
+    inner: FileBackend,
+    disk: Disk,
+}
+
+impl SmallDisk {
+    fn check(&self, end: u64) -> io::Result<()> {
+        if end > self.disk.room_bytes.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+impl StorageBackend for SmallDisk {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let left = self.disk.syncs.load(Ordering::SeqCst);
+        if left == 0 {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.disk.syncs.store(left - 1, Ordering::SeqCst);
+        self.inner.sync_data()
+    }
+
+    /// Like a file with holes: it may be long, but only what is written takes room.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check(offset + data.len() as u64)?;
+        self.inner.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+}
+
+fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
+    let disk = Disk {
+        room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
+        syncs: Arc::new(AtomicU64::new(u64::MAX)),
+    };
+    let path = folder.join("store.redb");
+    let inside = disk.clone();
+    let (store, recovered) = open_on(
+        folder,
+        OpenOptions::default(),
+        Box::new(move |builder| {
+            let file = std::fs::OpenOptions::new().read(true).write(true).open(&path);
+            let file = file.map_err(redb::StorageError::Io)?;
+            let inner = FileBackend::new(file)?;
+            builder.create_with_backend(SmallDisk { inner, disk: inside.clone() })
+        }),
+    )
+    .expect("the store opens");
+    (store, recovered, disk)
+}
+
+fn large_event(order: u64) -> Change {
+    let Change::Event { session_id, event_id, .. } = event(order, "large") else {
+        panic!("an event")
+    };
+    Change::Event {
+        order,
+        session_id,
+        event_id,
+        agent: 7,
+        by_hub: false,
+        is_urgent: false,
+        unix_us: moment(order),
+        json: vec![b' '; 100_000].into(),
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _, disk) = open_small(folder.path());
+    let reader = store.reader();
+    store.commit(&[event(0, "a"), entry("a", Some("delete it?"))]).expect("stored");
+    let file = folder.path().join("store.redb");
+    disk.room_bytes.store(file.metadata().expect("a file").len() + 300_000, Ordering::SeqCst);
+    let mut next_order = 1;
+    for round in 0..3 {
+        let error = loop {
+            let commit = [large_event(next_order), entry("large", None)];
+            match store.commit(&commit) {
+                Ok(()) => next_order += 1,
+                Err(error) => break error,
+            }
+            assert!(next_order < 1000, "the disk never got full");
+        };
+        assert_eq!(error, CommitError::Full, "round {round}");
+        assert!(error.to_string().contains("Make room"));
+        assert_eq!(reader.events(&session("a"), 0, 9).expect("read"), [stored(0, "a")]);
+        let large = reader.session(&session("large")).expect("read").expect("there");
+        assert_eq!(large.events, next_order - 1);
+        assert_eq!(store.audit().last_seq, next_order);
+        // Small things may or may not find room; they must not disturb what is there.
+        store.commit(&[Change::Agent { key: 1, name: "x".to_owned() }]).ok();
+        disk.room_bytes.fetch_add(3_000_000, Ordering::SeqCst);
+        store.commit(&[large_event(next_order), entry("large", None)]).expect("there is room");
+        next_order += 1;
+    }
+    drop(store);
+    let (store, recovered) = open(folder.path());
+    assert_eq!(orders(&recovered), (0..next_order).collect::<Vec<_>>());
+    assert_eq!(store.audit().last_seq, next_order);
+    let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
+    assert_eq!(verified.entries, next_order);
+}
+
+#[test]
+fn a_commit_whose_sync_fails_is_told_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _, disk) = open_small(folder.path());
+    store.commit(&[event(0, "a")]).expect("stored");
+    let mut next_order = 1;
+    for syncs in 0..8 {
+        disk.syncs.store(syncs, Ordering::SeqCst);
+        let result = store.commit(&[event(next_order, "a"), entry("a", None)]);
+        disk.syncs.store(u64::MAX, Ordering::SeqCst);
+        let events = store.reader().events(&session("a"), next_order, 9).expect("read again");
+        match result {
+            Ok(()) => {
+                assert_eq!(events, [stored(next_order, "a")]);
+                next_order += 1;
+            }
+            Err(CommitError::Io { why }) => {
+                assert!(why.contains("the disk is gone"), "{why}");
+                assert_eq!(events, []);
+            }
+            // The store could not be opened again: whoever asks now finds one or the other.
+            Err(CommitError::InDoubt { .. }) => next_order += events.len() as u64,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    store.commit(&[event(next_order, "a")]).expect("it goes on");
+    let last_seq = store.sync_audit().expect("synced").last_seq;
+    drop(store);
+    let (_, recovered) = open(folder.path());
+    assert_eq!(orders(&recovered), (0..=next_order).collect::<Vec<_>>());
+    let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
+    assert_eq!(verified.last_seq, last_seq);
+    assert!(next_order > 1, "no commit got through");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_audit_file_without_room_is_caught_up_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    store.commit(&[entry("a", Some("first"))]).expect("stored");
+    store.log.write_to_full_device();
+    store.commit(&[entry("a", Some("second"))]).expect("the store has it");
+    store.commit(&[entry("a", None)]).expect("the store has it");
+    assert_eq!(store.audit().missing_in_file, 2);
+    let shown: Vec<_> = crate::audit::show(&store.reader()).map(|it| it.expect("shown")).collect();
+    assert_eq!(shown.len(), 3, "what the file lacks is shown from the store");
+    drop(store);
+    let path = folder.path().join("audit.jsonl");
+    assert_eq!(verify(&path).expect("the chain holds").entries, 1);
+    let (store, _) = open(folder.path());
+    assert_eq!(store.audit().missing_in_file, 0);
+    assert_eq!(verify(&path).expect("the chain holds").entries, 3);
+}

@@ -1,0 +1,164 @@
+//! TLS of the hub: certificates, keys and client authorities from files (§8.2.8, §10.1.2).
+//!
+//! rustls with aws-lc-rs, TLS 1.2 and 1.3. The configuration is built whole or not at all, so a
+//! renewal that went wrong leaves the old one at work. Nothing here opens a socket or reads a clock.
+
+mod error;
+mod pem;
+mod stamp;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use serde::Deserialize;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+pub use error::{TlsError, TlsWarning};
+pub use pem::{MAX_CERTIFICATES, MAX_PEM_BYTES};
+pub use stamp::TlsStamp;
+
+/// What is spoken inside TLS.
+const ALPN: &[u8] = b"http/1.1";
+/// A certificate that ends within so many days is warned about.
+const SOON_DAYS: i64 = 14;
+const DAY_S: i64 = 86_400;
+
+/// The table `[tls]`: where things are.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate of the hub, followed by those between it and its authority, in PEM.
+    pub certificate: PathBuf,
+    /// The private key of the certificate, in PEM, without a passphrase.
+    pub private_key: PathBuf,
+    /// The authorities whose client certificates are believed, in PEM. Without it, none is asked for.
+    #[serde(default)]
+    pub client_authority: Option<PathBuf>,
+    /// Whether clients may come without a certificate all the same.
+    #[serde(default)]
+    pub client_certificate: ClientCertificatePolicy,
+}
+
+/// Whether a client needs a certificate, where client authorities are configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientCertificatePolicy {
+    /// Without a good one, no connection.
+    #[default]
+    Required,
+    /// Who has none may show a token instead. Who shows a bad one is refused.
+    Optional,
+}
+
+/// TLS, ready for use.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// What new connections are made with.
+    pub config: Arc<ServerConfig>,
+    /// What works but should be looked at.
+    pub warnings: Vec<TlsWarning>,
+    /// The state of the files that it was built from.
+    pub stamp: TlsStamp,
+}
+
+impl TlsFiles {
+    /// Builds TLS from the files as they are now. The moment is for warnings only.
+    pub fn build(&self, unix_s: i64) -> Result<Tls, TlsError> {
+        // The stamp is taken first: a change in between is seen the next time.
+        let stamp = self.stamp();
+        let chain = pem::certificates(&self.certificate)?;
+        let key = pem::private_key(&self.private_key)?;
+        let mut warnings = dates(&self.certificate, &chain, unix_s)?;
+        if pem::is_readable_by_others(&self.private_key) {
+            warnings.push(TlsWarning::KeyReadableByOthers(self.private_key.clone()));
+        }
+        let config = self.configure(chain, key)?;
+        Ok(Tls { config: Arc::new(config), warnings, stamp })
+    }
+
+    /// The state of the files, to notice a change by. Build anew when it differs from the one of
+    /// [`Tls::stamp`].
+    pub fn stamp(&self) -> TlsStamp {
+        let client_authority = self.client_authority.as_deref();
+        TlsStamp::of([&*self.certificate, &*self.private_key].into_iter().chain(client_authority))
+    }
+
+    fn configure(
+        &self,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<ServerConfig, TlsError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Provider(error.to_string()))?;
+        let builder = match &self.client_authority {
+            Some(path) => {
+                let policy = self.client_certificate;
+                builder.with_client_cert_verifier(client_verifier(path, policy, provider)?)
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => TlsError::KeyMismatch {
+                certificate: self.certificate.clone(),
+                private_key: self.private_key.clone(),
+            },
+            rustls::Error::InvalidCertificate(_) => {
+                TlsError::BadCertificate(self.certificate.clone())
+            }
+            _ => TlsError::BadKey(self.private_key.clone()),
+        })?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(config)
+    }
+}
+
+fn client_verifier(
+    path: &Path,
+    policy: ClientCertificatePolicy,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in pem::certificates(path)? {
+        roots.add(certificate).map_err(|_| TlsError::BadCertificate(path.to_owned()))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = match policy {
+        ClientCertificatePolicy::Required => builder,
+        ClientCertificatePolicy::Optional => builder.allow_unauthenticated(),
+    };
+    builder.build().map_err(|_| TlsError::BadCertificate(path.to_owned()))
+}
+
+/// What the dates in the certificates give reason to say.
+fn dates(
+    path: &Path,
+    chain: &[CertificateDer<'static>],
+    unix_s: i64,
+) -> Result<Vec<TlsWarning>, TlsError> {
+    let mut warnings = Vec::new();
+    for der in chain {
+        let (_, certificate) = X509Certificate::from_der(der)
+            .map_err(|_| TlsError::BadCertificate(path.to_owned()))?;
+        let validity = certificate.validity();
+        let (begins, ends) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        let path = path.to_owned();
+        if ends < unix_s {
+            warnings.push(TlsWarning::Expired(path));
+        } else if begins > unix_s {
+            warnings.push(TlsWarning::NotYetValid(path));
+        } else if ends - unix_s < SOON_DAYS * DAY_S {
+            warnings.push(TlsWarning::ExpiresSoon { path, days: (ends - unix_s) / DAY_S });
+        }
+    }
+    Ok(warnings)
+}
+
+#[cfg(all(test, unix))]
+mod tests;

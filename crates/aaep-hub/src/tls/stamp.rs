@@ -1,0 +1,19 @@
+//! By what a change of the files is noticed: their times and lengths, never their content.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// The state of the files of TLS at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsStamp(Vec<Option<(Option<SystemTime>, u64)>>);
+
+impl TlsStamp {
+    pub(super) fn of<'p>(paths: impl Iterator<Item = &'p Path>) -> Self {
+        let stamp = |path: &Path| {
+            let metadata = fs::metadata(path).ok()?;
+            Some((metadata.modified().ok(), metadata.len()))
+        };
+        TlsStamp(paths.map(stamp).collect())
+    }
+}

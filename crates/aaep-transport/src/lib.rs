@@ -1,0 +1,12 @@
+//! The wires of AAEP: framing, sockets and who is there.
+//!
+//! It knows frames and identity, never what an event means, and does not depend on the engine.
+
+pub mod chunk;
+pub mod packet;
+pub mod sse;
+pub mod steal;
+pub mod websocket;
+pub mod wire;
+
+pub use packet::{Packet, Protocol};

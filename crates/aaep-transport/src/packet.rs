@@ -1,0 +1,138 @@
+//! One message for the wires: its bytes in each form are made at most once, whoever asks, and shared.
+//!
+//! It knows an id and opaque JSON, never what they mean.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use crate::{chunk, sse, websocket};
+
+/// How bytes are framed on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Server-sent events in an HTTP/1.1 chunked body.
+    SseChunked {
+        /// Whether each event has its `event:` line (B.1.3); the legacy path has none (ruling 27).
+        named: bool,
+    },
+    /// Server-sent events in a body that ends with the connection, as HTTP/1.0 has it.
+    SsePlain {
+        /// Whether each event has its `event:` line.
+        named: bool,
+    },
+    /// WebSocket, server side.
+    WebSocket,
+}
+
+/// One message, shared by every connection that it goes to.
+pub struct Packet {
+    event_id: Box<str>,
+    json: Bytes,
+    chunked: OnceLock<Box<[u8]>>,
+    chunked_named: OnceLock<Box<[u8]>>,
+    plain: OnceLock<Box<[u8]>>,
+    plain_named: OnceLock<Box<[u8]>>,
+    websocket: OnceLock<Box<[u8]>>,
+}
+
+impl Packet {
+    /// A message of JSON. What is no event (the answer to a handshake, say) has an empty id, so that it
+    /// does not change where a listener resumes.
+    pub fn new(event_id: impl Into<Box<str>>, json: impl Into<Bytes>) -> Self {
+        Self {
+            event_id: event_id.into(),
+            json: json.into(),
+            chunked: OnceLock::new(),
+            chunked_named: OnceLock::new(),
+            plain: OnceLock::new(),
+            plain_named: OnceLock::new(),
+            websocket: OnceLock::new(),
+        }
+    }
+
+    /// The id of the event, or nothing.
+    pub fn event_id(&self) -> &str {
+        &self.event_id
+    }
+
+    /// The JSON, as it was given.
+    pub fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// The bytes as they go onto a connection.
+    pub fn bytes(&self, protocol: Protocol) -> &[u8] {
+        match protocol {
+            Protocol::SseChunked { named: true } => {
+                self.chunked_named.get_or_init(|| in_chunk(&self.sse(Some(sse::EVENT_NAME))))
+            }
+            Protocol::SseChunked { named: false } => {
+                self.chunked.get_or_init(|| in_chunk(&self.sse(None)))
+            }
+            Protocol::SsePlain { named: true } => {
+                self.plain_named.get_or_init(|| self.sse(Some(sse::EVENT_NAME)).into_boxed_slice())
+            }
+            Protocol::SsePlain { named: false } => {
+                self.plain.get_or_init(|| self.sse(None).into_boxed_slice())
+            }
+            Protocol::WebSocket => self.websocket.get_or_init(|| {
+                let mut bytes = Vec::new();
+                websocket::text(&self.json, None, &mut bytes);
+                bytes.into_boxed_slice()
+            }),
+        }
+    }
+
+    fn sse(&self, name: Option<&str>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        sse::event(&self.event_id, name, &self.json, &mut bytes);
+        bytes
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The content may be private and long; its length says enough.
+        f.debug_struct("Packet")
+            .field("event_id", &self.event_id)
+            .field("json_bytes", &self.json.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn in_chunk(bytes: &[u8]) -> Box<[u8]> {
+    let mut framed = Vec::new();
+    chunk::chunk(bytes, &mut framed);
+    framed.into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_is_made_once_and_shared() {
+        let packet = Packet::new("evt_1", r#"{"a":1}"#);
+        for protocol in [
+            Protocol::SseChunked { named: true },
+            Protocol::SseChunked { named: false },
+            Protocol::SsePlain { named: true },
+            Protocol::SsePlain { named: false },
+            Protocol::WebSocket,
+        ] {
+            let first = packet.bytes(protocol);
+            assert!(std::ptr::eq(first, packet.bytes(protocol)));
+        }
+        assert_eq!(
+            packet.bytes(Protocol::SseChunked { named: true }),
+            b"2b\r\nevent: aaep.event\nid: evt_1\ndata: {\"a\":1}\n\n\r\n".as_slice()
+        );
+        assert_eq!(
+            packet.bytes(Protocol::SsePlain { named: false }),
+            b"id: evt_1\ndata: {\"a\":1}\n\n"
+        );
+        assert_eq!(packet.bytes(Protocol::WebSocket), b"\x81\x07{\"a\":1}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Taking a socket away from hyper, for connections that live long.
+//!
+//! hyper reads requests and answers them, with keep-alive, time limits and size limits. A handler that
+//! answers with a stream of events asks its [`Thief`] for a body that never says anything. hyper writes the
+//! head of the response, and once that has left its buffers the connection is taken apart: the socket goes
+//! to whoever waits for [`Stolen`], nothing of hyper stays, and nothing is closed. A WebSocket comes out of
+//! hyper's own upgrade, see [`upgraded`].
+//!
+//! Requests that a client sent right behind the one that is answered with a stream are never answered.
+
+mod serve;
+mod source;
+
+pub use serve::{End, MAX_HEADER_BYTES, MAX_HEADERS, ServeError, serve_connection};
+pub use source::{Source, UpgradeError, upgraded};
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::Version;
+use hyper::body::{Body, Frame};
+use tokio::sync::oneshot;
+
+use crate::wire::Socket;
+
+/// Given to every request in its extensions: it can take the connection away.
+#[derive(Debug, Clone)]
+pub struct Thief {
+    plot: Arc<Plot>,
+    framing: Framing,
+}
+
+/// How the body that hyper has announced must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// In chunks (HTTP/1.1).
+    Chunked,
+    /// As it is, up to the end of the connection (HTTP/1.0).
+    Plain,
+}
+
+/// A socket that was taken away, its response head written and its body still to come.
+#[derive(Debug)]
+pub struct Loot {
+    /// The socket, not blocking.
+    pub socket: Socket,
+    /// What hyper had read of it past the request.
+    pub read_ahead: Vec<u8>,
+    /// How the body must be written.
+    pub framing: Framing,
+}
+
+/// Waits for the socket.
+#[derive(Debug)]
+pub struct Stolen(oneshot::Receiver<Loot>);
+
+/// The connection ended, or the response was not sent, before the socket could be taken. There is nobody to
+/// tell; a listener connects again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NothingStolen;
+
+/// A body that never says anything and never ends. It must be the body of the response as it is.
+#[derive(Debug)]
+pub struct PendingBody(Arc<Plot>);
+
+/// How far the theft has gone.
+#[derive(Debug, Default)]
+struct Plot {
+    stage: AtomicU8,
+    waiting: Mutex<Option<Waiting>>,
+}
+
+/// Who waits for the socket, and how the body must be written.
+type Waiting = (oneshot::Sender<Loot>, Framing);
+
+/// Nobody wants the socket.
+const IDLE: u8 = 0;
+/// hyper has put the head of the response into its buffer, because it asks for the body.
+const HEAD_WRITTEN: u8 = 1;
+/// hyper has emptied its buffer and flushed the socket.
+const FLUSHED: u8 = 2;
+
+impl Thief {
+    fn new(plot: Arc<Plot>, version: Version) -> Self {
+        let framing = if version == Version::HTTP_10 { Framing::Plain } else { Framing::Chunked };
+        Self { plot, framing }
+    }
+
+    /// How the body must be written.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Plans to take the connection away with the response to this request, which must have the body given
+    /// here, whose status must allow a body, and whose request must not be HEAD.
+    pub fn steal(&self) -> (PendingBody, Stolen) {
+        let (sender, receiver) = oneshot::channel();
+        *self.plot.lock() = Some((sender, self.framing));
+        (PendingBody(Arc::clone(&self.plot)), Stolen(receiver))
+    }
+}
+
+impl Plot {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is(&self, stage: u8) -> bool {
+        self.stage.load(Ordering::Acquire) == stage
+    }
+
+    fn reach(&self, from: u8, to: u8) {
+        // If it is not at `from`, this step is not due.
+        let _ = self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+impl Body for PendingBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // hyper asks for the body only after it has written the head into its buffer.
+        self.0.reach(IDLE, HEAD_WRITTEN);
+        Poll::Pending
+    }
+}
+
+impl Drop for PendingBody {
+    fn drop(&mut self) {
+        // The response was dropped or had no body after all. Who waits hears of it; a theft that has
+        // succeeded has nobody waiting any more.
+        drop(self.0.lock().take());
+    }
+}
+
+impl Future for Stolen {
+    type Output = Result<Loot, NothingStolen>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map_err(|_| NothingStolen)
+    }
+}
+
+impl fmt::Display for NothingStolen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("The connection ended before the stream began. The listener can connect again.")
+    }
+}
+
+impl std::error::Error for NothingStolen {}

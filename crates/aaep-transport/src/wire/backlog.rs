@@ -1,0 +1,181 @@
+//! What waits for one connection: shared packets in order, and how far the first one has been written.
+//!
+//! Empty, it owns no memory. A single packet needs none either.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use super::{MAX_BACKLOG_BYTES, MAX_BACKLOG_PACKETS};
+use crate::packet::{Packet, Protocol};
+
+/// The most slices that go into one write.
+pub(super) const MAX_SLICES: usize = 64;
+
+/// About how many bytes go into one write.
+const MAX_WRITE_BYTES: usize = 256 << 10;
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A packet that many share.
+    Packet(Arc<Packet>),
+    /// A control frame, a heartbeat or an end, for this connection alone.
+    Own(Box<[u8]>),
+}
+
+impl Item {
+    pub(super) fn bytes(&self, protocol: Protocol) -> &[u8] {
+        match self {
+            Self::Packet(packet) => packet.bytes(protocol),
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    first: Option<Item>,
+    rest: VecDeque<Item>,
+    /// How much of the first item is written.
+    written: usize,
+    /// How much of all items is not.
+    bytes: usize,
+}
+
+impl Backlog {
+    pub(super) fn push(&mut self, item: Item, protocol: Protocol) {
+        let length = item.bytes(protocol).len();
+        if length == 0 {
+            return;
+        }
+        self.bytes += length;
+        if self.first.is_none() {
+            self.first = Some(item);
+        } else {
+            self.rest.push_back(item);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.bytes > MAX_BACKLOG_BYTES || self.rest.len() >= MAX_BACKLOG_PACKETS
+    }
+
+    /// What is to be written, where it is of one piece.
+    pub(super) fn only(&self, protocol: Protocol) -> Option<&[u8]> {
+        let first = self.first.as_ref().filter(|_| self.rest.is_empty())?;
+        Some(&first.bytes(protocol)[self.written..])
+    }
+
+    /// Fills in what one write should carry and says how many slices that are.
+    pub(super) fn gather<'a>(&'a self, protocol: Protocol, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        let mut bytes = 0;
+        for (slice, item) in slices.iter_mut().zip(self.first.iter().chain(&self.rest)) {
+            let skipped = if count == 0 { self.written } else { 0 };
+            let part = &item.bytes(protocol)[skipped..];
+            *slice = IoSlice::new(part);
+            count += 1;
+            bytes += part.len();
+            if bytes >= MAX_WRITE_BYTES {
+                break;
+            }
+        }
+        count
+    }
+
+    /// So many bytes went out.
+    pub(super) fn advance(&mut self, mut count: usize, protocol: Protocol) {
+        self.bytes -= count;
+        while let Some(item) = &self.first {
+            let left = item.bytes(protocol).len() - self.written;
+            if count < left {
+                self.written += count;
+                return;
+            }
+            count -= left;
+            self.written = 0;
+            self.first = self.rest.pop_front();
+        }
+        // Nothing waits: the memory of the queue goes back.
+        self.rest = VecDeque::new();
+    }
+
+    /// Drops everything except an item that is already half on the wire and must be finished.
+    pub(super) fn drop_unbegun(&mut self, protocol: Protocol) {
+        self.rest = VecDeque::new();
+        if self.written == 0 {
+            self.first = None;
+        }
+        self.bytes = self.first.as_ref().map_or(0, |it| it.bytes(protocol).len() - self.written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Protocol = Protocol::SsePlain { named: false };
+
+    fn own(text: &str) -> Item {
+        Item::Own(text.as_bytes().into())
+    }
+
+    fn waiting(backlog: &Backlog) -> String {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let count = backlog.gather(PLAIN, &mut slices);
+        slices[..count].iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
+    }
+
+    #[test]
+    fn partial_writes_lose_and_repeat_nothing() {
+        for step in 1..12 {
+            let mut backlog = Backlog::default();
+            for text in ["ab", "", "cdef", "g", "hijk"] {
+                backlog.push(own(text), PLAIN);
+            }
+            let mut out = String::new();
+            while !backlog.is_empty() {
+                let next = waiting(&backlog);
+                let taken = step.min(next.len());
+                out.push_str(&next[..taken]);
+                backlog.advance(taken, PLAIN);
+            }
+            assert_eq!(out, "abcdefghijk");
+            assert_eq!((backlog.bytes, backlog.rest.capacity()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn dropping_keeps_what_is_half_written() {
+        let mut backlog = Backlog::default();
+        for text in ["abc", "def"] {
+            backlog.push(own(text), PLAIN);
+        }
+        backlog.advance(1, PLAIN);
+        backlog.drop_unbegun(PLAIN);
+        backlog.push(own("!"), PLAIN);
+        assert_eq!((waiting(&backlog).as_str(), backlog.bytes), ("bc!", 3));
+        backlog.advance(2, PLAIN);
+        backlog.drop_unbegun(PLAIN);
+        assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn both_bounds_are_noticed() {
+        let mut backlog = Backlog::default();
+        backlog.push(Item::Own(vec![0; MAX_BACKLOG_BYTES].into()), PLAIN);
+        assert!(!backlog.is_over());
+        backlog.push(own("x"), PLAIN);
+        assert!(backlog.is_over());
+        let mut backlog = Backlog::default();
+        (0..MAX_BACKLOG_PACKETS).for_each(|_| backlog.push(own("x"), PLAIN));
+        assert!(!backlog.is_over());
+        backlog.push(own("x"), PLAIN);
+        assert!(backlog.is_over());
+    }
+}

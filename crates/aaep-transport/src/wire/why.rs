@@ -1,0 +1,60 @@
+//! Why a connection ended, as data and as a sentence.
+//!
+//! It never carries a peer's words, so it can go into a log as it is.
+
+use std::fmt;
+use std::io;
+
+use crate::websocket::Violation;
+
+/// Why a connection is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The peer ended it.
+    ClosedByPeer {
+        /// The code of its WebSocket close frame, where there was one.
+        code: Option<u16>,
+    },
+    /// The caller ended it with [`super::Command::Close`].
+    ClosedByUs,
+    /// The loop was stopped.
+    Stopped,
+    /// More waited for it than [`super::MAX_BACKLOG_BYTES`] or [`super::MAX_BACKLOG_PACKETS`].
+    TooSlow,
+    /// A WebSocket client answered neither of two pings.
+    Silent,
+    /// A WebSocket client broke a rule.
+    Violation(Violation),
+    /// A listener of server-sent events sent more than [`super::MAX_DISCARDED_BYTES`].
+    UnexpectedBytes,
+    /// The socket failed.
+    Failed(io::ErrorKind),
+    /// The loop has [`super::MAX_CONNECTIONS`] already.
+    Full,
+    /// A listener was attached to a connection that does not exist, or no longer.
+    Unknown,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClosedByPeer { code: Some(code) } => {
+                write!(f, "The listener ended the connection with code {code}.")
+            }
+            Self::ClosedByPeer { code: None } => f.write_str("The listener ended the connection."),
+            Self::ClosedByUs => f.write_str("The hub ended the connection."),
+            Self::Stopped => f.write_str("The hub is stopping. The listener can connect later."),
+            Self::TooSlow => f.write_str(
+                "The listener read too slowly. It can connect again and resume from its last event.",
+            ),
+            Self::Silent => f.write_str("The listener answered no pings. It can connect again."),
+            Self::Violation(violation) => violation.fmt(f),
+            Self::UnexpectedBytes => {
+                f.write_str("The listener sent bytes on a stream that only goes to it. Send replies by POST.")
+            }
+            Self::Failed(kind) => write!(f, "The connection failed: {kind}. The listener can connect again."),
+            Self::Full => f.write_str("There are too many connections. The listener can connect later."),
+            Self::Unknown => f.write_str("The connection had already ended. The listener can connect again."),
+        }
+    }
+}

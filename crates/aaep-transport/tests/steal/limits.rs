@@ -1,0 +1,50 @@
+//! Bounds on what a client may send before it is served.
+
+use std::io::{Read, Write};
+
+use aaep_transport::steal::{MAX_HEADER_BYTES, MAX_HEADERS, serve_connection};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use tokio::io::AsyncReadExt;
+
+use crate::server::*;
+
+fn refused(request: &str) -> String {
+    let server = Server::new();
+    let mut client = server.connect();
+    // The server may answer and close before all is written.
+    let _ = client.write_all(request.as_bytes());
+    let mut answer = vec![0; 12];
+    client.read_exact(&mut answer).expect("an answer");
+    server.next_end().expect_err("refused");
+    String::from_utf8(answer).expect("text")
+}
+
+#[test]
+fn heads_that_are_too_long_or_have_too_many_fields_are_refused() {
+    let long = format!("GET /hello HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(MAX_HEADER_BYTES));
+    assert_eq!(refused(&long), "HTTP/1.1 431");
+    let many = format!("GET /hello HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(MAX_HEADERS + 1));
+    assert_eq!(refused(&many), "HTTP/1.1 431");
+}
+
+#[test]
+fn garbage_is_refused() {
+    assert_eq!(refused("\u{1}\u{2}\u{3}\r\n\r\n"), "HTTP/1.1 400");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_never_ends_is_not_waited_for() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut client = tokio::net::TcpStream::connect(address).await.expect("connects");
+    let (served, _) = listener.accept().await.expect("accepts");
+    let service = service_fn(|_: Request<Incoming>| async {
+        Ok::<_, std::convert::Infallible>(Response::new(String::new()))
+    });
+    tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HT").await.expect("takes bytes");
+    serve_connection(served, service).await.expect_err("timed out");
+    // The connection is closed, whatever hyper said before.
+    client.read_to_end(&mut Vec::new()).await.expect("an end");
+}

@@ -1,0 +1,127 @@
+//! Listeners that read slowly or not at all cost bounded memory and delay nobody (§8.8).
+
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use aaep_transport::wire::{Command, MAX_BACKLOG_BYTES, Report, Socket, Why};
+
+use crate::support::*;
+
+/// Delivers to a listener that does not read until its bytes wait, and gives what was delivered.
+fn block(rig: &Rig, listener: u32) -> Vec<Arc<aaep_transport::Packet>> {
+    let mut packets = Vec::new();
+    loop {
+        let packet = large(packets.len(), 10_000);
+        rig.deliver(&packet, &[listener]);
+        packets.push(packet);
+        if rig.settle().contains(&Report::Blocked { listener }) {
+            return packets;
+        }
+        assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
+    }
+}
+
+fn read_all_of(packets: &[Arc<aaep_transport::Packet>], client: &mut impl Read) {
+    for packet in packets {
+        assert_eq!(read_exactly(client, packet.bytes(PLAIN).len()), packet.bytes(PLAIN));
+    }
+}
+
+#[test]
+fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
+    let rig = Rig::new();
+    let (_, mut client) = rig.connect(PLAIN, 1);
+    let mut packets = block(&rig, 1);
+    for id in 0..20 {
+        let packet = large(id, 10_000);
+        rig.deliver(&packet, &[1]);
+        packets.push(packet);
+    }
+    assert_eq!(rig.settle(), [], "blocked is told once");
+    read_all_of(&packets, &mut client);
+    assert_eq!(rig.next_report(), Report::Unblocked { listener: 1 });
+    let last = packet("evt_last", "{}");
+    rig.deliver(&last, &[1]);
+    expect_bytes(&mut client, last.bytes(PLAIN));
+    assert_eq!(rig.settle(), [], "unblocked is told once");
+}
+
+#[test]
+fn the_same_holds_on_a_unix_socket() {
+    let rig = Rig::new();
+    let (mut client, server) = UnixStream::pair().expect("a pair");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let connection = rig.add(Socket::Unix(server), PLAIN);
+    rig.tell(vec![Command::Attach { connection, listener: 1 }]);
+    for _ in 0..3 {
+        let packets = block(&rig, 1);
+        read_all_of(&packets, &mut client);
+        assert_eq!(rig.next_report(), Report::Unblocked { listener: 1 });
+    }
+    drop(client);
+    assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+}
+
+#[test]
+fn a_listener_that_never_reads_is_let_go_and_the_others_hear_everything() {
+    let rig = Rig::new();
+    let (slow, stuck) = rig.connect(PLAIN, 1);
+    let (_, mut quick) = rig.connect(PLAIN, 2);
+    let first = block(&rig, 1);
+    let mut waiting = 0;
+    let mut count = 0;
+    let gone = loop {
+        let packet = large(count, 50_000);
+        rig.deliver(&packet, &[1, 2]);
+        assert_eq!(read_exactly(&mut quick, packet.bytes(PLAIN).len()), packet.bytes(PLAIN));
+        count += 1;
+        waiting += packet.bytes(PLAIN).len();
+        if let Some(gone) = rig.settle().into_iter().find(|it| matches!(it, Report::Gone { .. })) {
+            break gone;
+        }
+        assert!(waiting < 2 * MAX_BACKLOG_BYTES, "more waits than the bound allows");
+    };
+    assert_eq!(gone, Report::Gone { connection: slow, listener: Some(1), why: Why::TooSlow });
+    assert!(waiting + first.len() * 10_100 > MAX_BACKLOG_BYTES, "let go too early");
+    // What it would have got is no longer held by anyone else.
+    assert_eq!(Arc::strong_count(first.last().expect("at least one")), 1);
+    drop(stuck);
+}
+
+#[test]
+fn many_small_packets_are_bounded_as_well() {
+    let rig = Rig::new();
+    let (connection, _client) = rig.connect(PLAIN, 1);
+    block(&rig, 1);
+    let small = packet("evt", "{}");
+    for _ in 0..6 {
+        let commands =
+            (0..1000).map(|_| Command::Deliver { packet: Arc::clone(&small), to: vec![1] });
+        rig.tell(commands.collect());
+    }
+    assert_eq!(rig.why_gone(connection), Why::TooSlow);
+}
+
+#[test]
+fn one_batch_larger_than_the_bound_does_no_harm_to_a_listener_that_reads() {
+    let rig = Rig::new();
+    let (_, mut client) = rig.connect(PLAIN, 1);
+    let packet = large(0, 1000);
+    let expected = packet.bytes(PLAIN).to_vec();
+    let reader = std::thread::spawn(move || {
+        (0..1000).all(|_| read_exactly(&mut client, expected.len()) == expected)
+    });
+    let deliver = || Command::Deliver { packet: Arc::clone(&packet), to: vec![1] };
+    rig.tell((0..1000).map(|_| deliver()).collect());
+    assert!(reader.join().expect("a reader"));
+}
+
+#[test]
+fn a_listener_attached_to_a_blocked_connection_is_told_so() {
+    let rig = Rig::new();
+    let (connection, _client) = rig.connect(PLAIN, 1);
+    block(&rig, 1);
+    rig.tell(vec![Command::Attach { connection, listener: 2 }]);
+    assert_eq!(rig.next_report(), Report::Blocked { listener: 2 });
+}
