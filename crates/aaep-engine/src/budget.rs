@@ -19,12 +19,11 @@ pub(crate) struct Budget {
     spent: Option<Box<Spent>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Spent {
-    /// How much was spent in each of the slots that count, by slot number modulo [`COUNTED`].
-    slots: [u32; COUNTED],
-    /// The number of the newest slot.
-    newest: u64,
+    /// The slots that count and in which something was spent, by number, the oldest first, and how
+    /// much: at most [`COUNTED`].
+    slots: Vec<(u64, u64)>,
     total: u64,
 }
 
@@ -45,10 +44,14 @@ impl Budget {
             return false;
         }
         let newest = now_us / SLOT_US;
-        let spent = self
-            .spent
-            .get_or_insert_with(|| Box::new(Spent { slots: [0; COUNTED], newest, total: 0 }));
-        spent.slots[slot(newest)] += 1;
+        let spent = self.spent.get_or_insert_default();
+        match spent.slots.last_mut() {
+            Some((number, count)) if *number >= newest => *count += 1,
+            _ => {
+                spent.slots.reserve_exact(1);
+                spent.slots.push((newest, 1));
+            }
+        }
         spent.total += 1;
         true
     }
@@ -59,32 +62,20 @@ impl Budget {
         let Some(spent) = self.spent.as_ref().filter(|spent| spent.total >= self.max) else {
             return now_us;
         };
-        let oldest = spent.newest.saturating_sub(COUNTED as u64 - 1);
-        let first = (oldest..=spent.newest).find(|number| spent.slots[slot(*number)] > 0);
-        (first.unwrap_or(spent.newest) + COUNTED as u64) * SLOT_US
+        let oldest = spent.slots.first().map_or(now_us / SLOT_US, |(number, _)| *number);
+        (oldest + COUNTED as u64) * SLOT_US
     }
 
     /// Lets come back what was spent long enough ago.
     fn forget(&mut self, now_us: u64) {
         let Some(spent) = &mut self.spent else { return };
         let newest = now_us / SLOT_US;
-        if newest >= spent.newest + COUNTED as u64 {
-            self.spent = None;
-            return;
-        }
-        while spent.newest < newest {
-            spent.newest += 1;
-            let returned = std::mem::take(&mut spent.slots[slot(spent.newest)]);
-            spent.total -= u64::from(returned);
-        }
+        spent.slots.retain(|(number, _)| number + COUNTED as u64 > newest);
+        spent.total = spent.slots.iter().map(|(_, count)| count).sum();
         if spent.total == 0 {
             self.spent = None;
         }
     }
-}
-
-fn slot(number: u64) -> usize {
-    usize::try_from(number % COUNTED as u64).unwrap_or(0)
 }
 
 #[cfg(test)]

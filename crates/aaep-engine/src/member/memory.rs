@@ -69,7 +69,7 @@ struct Sent {
 #[derive(Debug, Clone)]
 enum Then {
     /// In the log of its audience: what can wait, what is urgent, and the rest.
-    InLog(u64, u64, Rest),
+    InLog(u64, u64, Option<Box<Rest>>),
     /// Under other terms.
     Before(Box<Place>),
 }
@@ -77,7 +77,10 @@ enum Then {
 impl Then {
     fn place(&self, audience: &Audience, end: u64) -> Place {
         match self {
-            Then::InLog(at, urgent_at, rest) => Place::of((*at, *urgent_at, rest), audience, end),
+            Then::InLog(at, urgent_at, rest) => {
+                let none = Rest::default();
+                Place::of((*at, *urgent_at, rest.as_deref().unwrap_or(&none)), audience, end)
+            }
             Then::Before(place) => (**place).clone(),
         }
     }
@@ -123,7 +126,8 @@ impl Cursor {
             memory.doubtful_before = memory.doubtful_before.max(order);
         }
         memory.sent.reserve_exact(1);
-        let then = Then::InLog(at, urgent_at, memory.rest.clone());
+        let rest = (!memory.rest.is_empty()).then(|| Box::new(memory.rest.clone()));
+        let then = Then::InLog(at, urgent_at, rest);
         memory.sent.push_back(Sent { id: id.clone(), then, is_late_question });
     }
 
@@ -142,7 +146,9 @@ impl Cursor {
             let again = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_question);
             let again = again.map(|sent| sent.id).collect();
             let (at, urgent_at, rest) = match &memory.sent.back()?.then {
-                Then::InLog(at, urgent_at, rest) => (*at, *urgent_at, rest.clone()),
+                Then::InLog(at, urgent_at, rest) => {
+                    (*at, *urgent_at, rest.as_deref().cloned().unwrap_or_default())
+                }
                 Then::Before(place) => place.in_log(audience, told_at)?,
             };
             memory.rest = rest;
@@ -202,7 +208,7 @@ impl Cursor {
         for at in self.at.saturating_sub(REMEMBERED as u64 / 2)..self.at {
             let known = |unit: &&Unit| unit.order >= self.doubtful_before().max(known_from);
             let Some(unit) = old.unit(at).filter(known) else { continue };
-            let then = before(&Then::InLog(at + 1, at + 1, Rest::default()));
+            let then = before(&Then::InLog(at + 1, at + 1, None));
             let is_new = |id: &EventId| !self.remembers(id);
             for id in unit.ids(old.number).into_iter().filter(is_new) {
                 let it = Sent { id, then: then.clone(), is_late_question: false };
