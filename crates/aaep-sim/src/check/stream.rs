@@ -18,7 +18,7 @@ use crate::truth::{Presence, Truth};
 pub struct Once {
     /// What arrived, and whether it is a question.
     arrived: BTreeMap<usize, BTreeMap<EventId, bool>>,
-    /// Who goes on with another subscription: what is critical may come again.
+    /// Who goes on with another subscription, or after a kill: what is critical may come again.
     resumed: BTreeSet<usize>,
     /// Who stalled or was away.
     stalled: BTreeSet<usize>,
@@ -30,7 +30,8 @@ impl Invariant for Once {
     }
 
     fn meaning(&self) -> &'static str {
-        "No event arrives twice, but for questions after a gap, under other terms or after a kill."
+        "No event arrives twice, but for questions after a gap or under other terms, and for what is \
+         critical when a listener goes on with another subscription or after a kill."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
@@ -54,10 +55,8 @@ impl Invariant for Once {
                 }
             }
             Moment::Restarted => {
-                // Whether it had arrived is not stored.
-                for arrived in self.arrived.values_mut() {
-                    arrived.retain(|_, is_question| !*is_question);
-                }
+                // Which events overtook which is not stored: what is critical may come again.
+                self.resumed.extend(self.arrived.keys().copied());
             }
             Moment::Arrived(sent) => {
                 let arrived = self.arrived.entry(sent.subscription).or_default();
