@@ -2,12 +2,7 @@
 
 use aaep::Event;
 
-use crate::check::pace::{is_notice, is_sum_up};
-
-/// How a question was settled goes past the rate (ruling 18).
-pub fn is_let_pass_by_rate(event: &Event) -> bool {
-    is_notice(event)
-}
+use crate::check::pace::is_sum_up;
 
 /// What sums up a session goes to everyone who comes late (ruling 19).
 pub fn is_let_pass_by_filter(event: &Event) -> bool {

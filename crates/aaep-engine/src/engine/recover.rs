@@ -61,8 +61,10 @@ impl Engine {
         for subscription in recovered.subscriptions {
             engine.take_back(now, subscription, &mut out);
         }
+        let times: BTreeMap<_, _> =
+            recovered.times.iter().map(|time| (&time.reply_token, time)).collect();
         for (token, ask) in open {
-            let time = recovered.times.iter().rev().find(|it| it.reply_token == token);
+            let time = times.get(&token).copied();
             engine.ask_again(now, (&token, time), &ask, &mut out);
         }
         (engine, out)
