@@ -5,6 +5,7 @@ pub mod audit;
 pub mod fetch;
 pub mod keys;
 pub mod manifest;
+pub mod metrics;
 pub mod redact;
 pub mod store;
 pub mod tls;
