@@ -157,11 +157,15 @@ pub enum Report {
     },
     /// The listener reads more slowly than it is told things: its bytes wait here (§8.8).
     Blocked {
+        /// On which connection: it may have another one by now.
+        connection: ConnectionKey,
         /// Who.
         listener: u32,
     },
     /// Nothing waits for the listener any more.
     Unblocked {
+        /// On which connection.
+        connection: ConnectionKey,
         /// Who.
         listener: u32,
     },

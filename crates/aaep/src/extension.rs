@@ -4,12 +4,14 @@
 //! It says when one event stands for several, how a question was settled, until when it can be
 //! answered, and where the stream has a gap (rulings 8, 9, 18, 20); that is for the hub to say. With
 //! a few fields of it an agent says how long a question may stay open, and for exactly which action
-//! consent is asked. What listeners say is in `asking`, digests are in `digest`. It lives in `extensions.agentvoice` as §7.5 demands, and the events
-//! that carry it are complete without it. The context URI is a UUID because that is the one kind of
+//! consent is asked. What listeners say of time is in `asking`, digests are in `digest`, what
+//! people can tell agents is in `instructing`. It lives in `extensions.agentvoice` as §7.5 demands,
+//! and the events that carry it are complete without it. The context URI is a UUID because that is the one kind of
 //! URI that we can own without owning a domain; a breaking change takes a new one.
 
 mod asking;
 mod digest;
+mod instructing;
 
 use serde_json::Value as Json;
 
@@ -23,6 +25,9 @@ use crate::time::Timestamp;
 
 pub use asking::{AskCapabilities, AskClock, AskExtend, AskPause, AskPresented, AskResume};
 pub use digest::{ActionDigest, MAX_ARGUMENT_DEPTH, NoDigest, action_digest, stated_digest};
+pub use instructing::{
+    Accepts, AgentHello, AgentPrompt, AskWithdraw, Resume, SessionCancel, SessionSteer,
+};
 
 /// The prefix of the extension.
 pub const PREFIX: &str = "agentvoice";

@@ -2,7 +2,10 @@
 
 use crate::event::Event;
 use crate::event_type::{CoreType, EventType};
-use crate::extension::{AskExtend, AskPause, AskPresented, AskResume};
+use crate::extension::{
+    AgentHello, AgentPrompt, AskExtend, AskPause, AskPresented, AskResume, AskWithdraw,
+    SessionCancel, SessionSteer,
+};
 use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
     SubscriptionRequest,
@@ -81,6 +84,16 @@ messages! {
     AskPause,
     /// The time goes on.
     AskResume,
+    /// A person wants an agent to begin something.
+    AgentPrompt,
+    /// A person wants an agent to stop.
+    SessionCancel,
+    /// A person wants an agent to go on in another way.
+    SessionSteer,
+    /// An agent says what it can be told.
+    AgentHello,
+    /// An agent no longer needs an answer.
+    AskWithdraw,
 }
 
 impl Message {

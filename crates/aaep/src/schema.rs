@@ -9,7 +9,8 @@ use crate::envelope::{Envelope, Extensions};
 use crate::event::{CorePayload, PayloadVisitor, each_payload};
 use crate::event_type::{CORE_TYPES, EventType};
 use crate::extension::{
-    self, AskCapabilities, AskExtend, AskPause, AskPresented, AskResume, Delivery,
+    self, AgentHello, AgentPrompt, AskCapabilities, AskExtend, AskPause, AskPresented, AskResume,
+    AskWithdraw, Delivery, SessionCancel, SessionSteer,
 };
 use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
@@ -77,6 +78,11 @@ const OWN_SCHEMAS: &[(&str, &str)] = &[
     ("ask.extend", "urn:uuid:e8d768fe-e66f-4bfd-a8aa-ee02e0bffeda"),
     ("ask.pause", "urn:uuid:4821ef1d-ae70-4a95-b07a-42fe88d74eef"),
     ("ask.resume", "urn:uuid:27ed2b44-327a-49f4-8930-4455257e4f41"),
+    ("agent.prompt", "urn:uuid:808f23ee-f7a0-43de-b8d4-ccb99141bea2"),
+    ("session.cancel", "urn:uuid:6c6b9d3b-c0f2-4727-8b3d-fea27a4daa9e"),
+    ("session.steer", "urn:uuid:fb1c879b-c8bc-406c-a793-3a43b3ca8523"),
+    ("agent.hello", "urn:uuid:8d61a343-b876-4e15-9115-bb15ad27de3f"),
+    ("ask.withdraw", "urn:uuid:943cd0fb-1618-4aae-8f15-fc00079bff8d"),
 ];
 
 /// All schemas: the envelope, the twelve events, the handshake, the replies, the manifest, and our
@@ -110,6 +116,11 @@ pub fn schemas() -> Vec<SchemaFile> {
         own_message::<AskExtend>("A person needs more time to answer."),
         own_message::<AskPause>("A person wants the time to answer to stand still."),
         own_message::<AskResume>("The time to answer goes on."),
+        own_message::<AgentPrompt>("A person wants an agent to begin something."),
+        own_message::<SessionCancel>("A person wants an agent to stop what it does."),
+        own_message::<SessionSteer>("A person wants an agent to go on in another way."),
+        own_message::<AgentHello>("An agent says who it is and what it can be told."),
+        own_message::<AskWithdraw>("An agent no longer needs an answer to its question."),
     ]);
     files
 }

@@ -259,7 +259,7 @@ impl EventLoop {
             self.by_listener.remove(&previous);
         }
         if self.connections[place].is_blocked {
-            self.report(Report::Blocked { listener });
+            self.report(Report::Blocked { connection, listener });
         }
     }
 
@@ -313,6 +313,7 @@ impl EventLoop {
             connection.is_blocked = is_blocked;
             let asked =
                 connection.stream.ask_writable(self.poll.registry(), Token(place), is_blocked);
+            let key = connection.key;
             let listener = connection.listener.filter(|_| connection.is_open());
             if let Err(error) = asked {
                 self.leave(place, Why::Failed(error.kind()));
@@ -320,9 +321,9 @@ impl EventLoop {
             }
             if let Some(listener) = listener {
                 self.report(if is_blocked {
-                    Report::Blocked { listener }
+                    Report::Blocked { connection: key, listener }
                 } else {
-                    Report::Unblocked { listener }
+                    Report::Unblocked { connection: key, listener }
                 });
             }
         }

@@ -398,6 +398,34 @@ pub(crate) fn about_time(kind: &str) -> Json {
     message
 }
 
+/// What a person tells an agent, in our own extension.
+pub(crate) fn instruction(name: &str) -> Json {
+    let mut message =
+        json!({ "type": format!("agentvoice:{name}"), "subscription_id": "sub_Lamp77" });
+    let rest = match name {
+        "agent.prompt" => json!({ "agent_id": "catalogue-keeper", "text": "Dust the top shelf." }),
+        "session.cancel" => json!({ "session_id": "sess_Shelf9", "reason": "tea_is_ready" }),
+        "session.steer" => json!({ "session_id": "sess_Shelf9", "text": "Only the left half." }),
+        other => panic!("{other} is no instruction"),
+    };
+    merge(&mut message, rest);
+    message
+}
+
+/// What an agent says that it can be told.
+pub(crate) fn hello() -> Json {
+    json!({
+        "type": "agentvoice:agent.hello",
+        "agent_id": "catalogue-keeper",
+        "accepts": ["prompt", "cancel", "steer"],
+    })
+}
+
+/// An agent no longer needs an answer.
+pub(crate) fn withdraw() -> Json {
+    json!({ "type": "agentvoice:ask.withdraw", "reply_token": "rpl_Blur214" })
+}
+
 /// Every message in its fullest form.
 pub(crate) fn all_full() -> Vec<Json> {
     let others = [
@@ -414,6 +442,11 @@ pub(crate) fn all_full() -> Vec<Json> {
         about_time("extend"),
         about_time("pause"),
         about_time("resume"),
+        instruction("agent.prompt"),
+        instruction("session.cancel"),
+        instruction("session.steer"),
+        hello(),
+        withdraw(),
     ];
     EVENTS.iter().map(|name| full(name)).chain(others).collect()
 }

@@ -7,8 +7,8 @@ use aaep::Code;
 use serde_json::{Value as Json, json};
 
 use crate::documents::{
-    about_time, accepted, clarification_reply, close, confirmation_reply, delivery, manifest,
-    renegotiate,
+    about_time, accepted, clarification_reply, close, confirmation_reply, delivery, hello,
+    instruction, manifest, renegotiate, withdraw,
 };
 use crate::support::{set, words};
 use crate::table::{
@@ -226,5 +226,70 @@ fn what_listeners_say_of_time_keeps_to_its_constraints() {
         "extend",
         &about_time("extend"),
         [required(&["/by_seconds"]), whole("/by_seconds", 1, 86_400)],
+    );
+}
+
+#[test]
+fn what_people_tell_agents_keeps_to_its_constraints() {
+    let of_all = |name| {
+        check(
+            name,
+            &instruction(name),
+            [required(&["/subscription_id"]), closed(""), id("/subscription_id", "sub_")],
+        );
+    };
+    ["agent.prompt", "session.cancel", "session.steer"].into_iter().for_each(of_all);
+    check(
+        "prompt",
+        &instruction("agent.prompt"),
+        [
+            required(&["/text"]),
+            optional(&["/agent_id"]),
+            text("/agent_id", 1, 256),
+            text("/text", 1, 16_384),
+        ],
+    );
+    check(
+        "cancel",
+        &instruction("session.cancel"),
+        [
+            required(&["/session_id"]),
+            optional(&["/reason"]),
+            id("/session_id", "sess_"),
+            form("/reason", &["tea_is_ready", "a1"], &["", "a", "Tea", "tea is ready"]),
+        ],
+    );
+    check(
+        "steer",
+        &instruction("session.steer"),
+        [required(&["/session_id", "/text"]), id("/session_id", "sess_"), text("/text", 1, 16_384)],
+    );
+}
+
+#[test]
+fn what_agents_say_of_themselves_keeps_to_its_constraints() {
+    check(
+        "hello",
+        &hello(),
+        [
+            required(&["/agent_id", "/accepts"]),
+            closed(""),
+            text("/agent_id", 1, 256),
+            one_of("/accepts/0", &["prompt"]),
+            one_of("/accepts/1", &["cancel"]),
+            one_of("/accepts/2", &["steer"]),
+            unique("/accepts", |at| json!(["steer", "prompt"][at])),
+            vec![row(
+                "an agent may accept nothing, but must say so",
+                set("/accepts", json!([])),
+                set("/accepts", Json::Null),
+                Code::WrongType,
+            )],
+        ],
+    );
+    check(
+        "withdraw",
+        &withdraw(),
+        [required(&["/reply_token"]), closed(""), id("/reply_token", "rpl_")],
     );
 }
