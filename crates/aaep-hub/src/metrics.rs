@@ -81,37 +81,37 @@ impl Metrics {
     }
 
     /// How many subscriptions there are, those whose listener is away among them.
-    pub fn subscriptions(&self, count: usize) {
+    pub fn subscriptions(&self, count: u64) {
         set(&self.shared.subscriptions, count);
     }
 
     /// How many audiences there are: sets of listeners with the same terms, encoded for once.
-    pub fn audiences(&self, count: usize) {
+    pub fn audiences(&self, count: u64) {
         set(&self.shared.audiences, count);
     }
 
     /// How many listeners have something waiting because of their rate or pace.
-    pub fn listeners_held(&self, count: usize) {
+    pub fn listeners_held(&self, count: u64) {
         set(&self.shared.listeners_held, count);
     }
 
     /// How many listeners read more slowly than they are told things.
-    pub fn listeners_blocked(&self, count: usize) {
+    pub fn listeners_blocked(&self, count: u64) {
         set(&self.shared.listeners_blocked, count);
     }
 
     /// How many connections are open.
-    pub fn connections(&self, count: usize) {
+    pub fn connections(&self, count: u64) {
         set(&self.shared.connections, count);
     }
 
     /// How many questions are open.
-    pub fn asks_open(&self, count: usize) {
+    pub fn asks_open(&self, count: u64) {
         set(&self.shared.asks_open, count);
     }
 
     /// How many entries of the audit log are stored but not yet in its file.
-    pub fn audit_missing_in_file(&self, count: usize) {
+    pub fn audit_missing(&self, count: u64) {
         set(&self.shared.audit_missing, count);
     }
 
@@ -126,8 +126,8 @@ impl Metrics {
     }
 
     /// Events were handed to the wires, counted once for each listener.
-    pub fn delivered(&self, count: usize) {
-        self.shared.delivered.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
+    pub fn delivered(&self, count: u64) {
+        self.shared.delivered.inc_by(count);
     }
 
     /// A person told an agent something: a prompt, a cancellation, a correction.
@@ -157,9 +157,9 @@ impl Metrics {
     }
 
     /// The store has made changes durable in this time.
-    pub fn committed(&self, seconds: f64, changes: usize) {
+    pub fn committed(&self, seconds: f64, changes: u64) {
         self.shared.commit.observe(seconds);
-        self.shared.changes.inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
+        self.shared.changes.inc_by(changes);
     }
 
     /// The store could not make changes durable.
@@ -259,7 +259,7 @@ impl Shared {
     }
 }
 
-fn set(gauge: &Gauge, count: usize) {
+fn set(gauge: &Gauge, count: u64) {
     gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
