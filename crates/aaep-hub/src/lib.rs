@@ -3,6 +3,7 @@
 pub mod access;
 pub mod audit;
 pub mod fetch;
+pub mod hub;
 pub mod keys;
 pub mod manifest;
 pub mod metrics;

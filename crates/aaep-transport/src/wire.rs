@@ -60,6 +60,9 @@ pub struct WireSettings {
     pub number: u16,
     /// After how long without a message a listener gets a sign of life. At most [`MAX_HEARTBEAT`].
     pub heartbeat: Duration,
+    /// After how many milliseconds a listener of server-sent events should connect again when its
+    /// connection breaks. It is told so at the start; 0 tells nothing.
+    pub retry_ms: u32,
     /// How long a peer has to answer the end of a connection.
     pub close_timeout: Duration,
     /// The longest message taken from a client.
@@ -73,6 +76,7 @@ impl Default for WireSettings {
         Self {
             number: 0,
             heartbeat: Duration::from_secs(10),
+            retry_ms: 0,
             close_timeout: Duration::from_secs(5),
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_messages_per_second: MAX_MESSAGES_PER_SECOND,
