@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::connections::{Kind, Told};
+use super::connections::Told;
 use super::keeper::Effect;
 use super::owner::Owner;
 use super::publish::{self, Published};
@@ -267,14 +267,13 @@ impl Owner {
         let instruction = wish.instruction(post.last).ok_or(NotInstructed::NoAgent)?;
         let session_id = instruction.session_id.clone();
         self.status.metrics.instructed();
-        match post.connection {
-            Some(connection) => self.tell_agent(connection, &instruction),
-            None => {
-                post.waiting.push_back(instruction);
-                if let Some(poller) = post.poller.take() {
-                    self.answer(poller, ());
-                }
-            }
+        if let Some(connection) = post.connection {
+            self.tell_agent(connection, &instruction);
+            return Ok(session_id);
+        }
+        post.waiting.push_back(instruction);
+        if let Some(poller) = post.poller.take() {
+            self.answer(poller, ());
         }
         Ok(session_id)
     }
@@ -324,20 +323,22 @@ impl Owner {
     }
 
     fn hear_about_agent(&mut self, connection: ConnectionKey, number: u64, message: Message) {
-        match message {
+        let refused = match message {
             Message::AgentHello(hello) => {
-                if !self.declare(number, &hello.agent_id, hello.accepts, Some(connection)) {
-                    let why = "Somebody else speaks under this agent_id. Choose another one.";
-                    self.tell_agent(connection, &refused_frame("name_taken", why));
-                }
+                let declared =
+                    self.declare(number, &hello.agent_id, hello.accepts, Some(connection));
+                let why = "Somebody else speaks under this agent_id. Choose another one.";
+                (!declared).then_some(("name_taken", why))
             }
             Message::AskWithdraw(wish) => {
-                if !self.withdraw(number, &wish.reply_token) {
-                    let why = "No question of yours with this token is open.";
-                    self.tell_agent(connection, &refused_frame("no_such_ask", why));
-                }
+                let withdrawn = self.withdraw(number, &wish.reply_token);
+                (!withdrawn)
+                    .then_some(("no_such_ask", "No question of yours with this token is open."))
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some((error, why)) = refused {
+            self.tell_agent(connection, &refused_frame(error, why));
         }
     }
 
@@ -366,11 +367,6 @@ impl Owner {
 
     pub(super) fn tell_agent_wire(&mut self, command: Command) {
         self.batch.effects.push(Effect::AgentWire(command));
-    }
-
-    /// Whether a connection is that of an agent.
-    pub(super) fn is_agent(&self, connection: ConnectionKey) -> bool {
-        self.connections.get(&connection).is_some_and(|it| it.kind == Kind::Agent)
     }
 }
 

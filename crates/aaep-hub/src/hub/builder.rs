@@ -132,13 +132,9 @@ impl HubBuilder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
-        let redactor = match self.redactor.take() {
-            Some(redactor) => redactor,
-            None => {
-                let built_in = Redactor::new(&RedactConfig::default());
-                Arc::new(built_in.map_err(StartError::Redact)?)
-            }
-        };
+        let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
+        let redactor = self.redactor.take().map_or_else(built_in, Ok);
+        let redactor = redactor.map_err(StartError::Redact)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)
             .map_err(|error| StartError::System(std::io::Error::other(error.to_string())))?;
@@ -196,7 +192,6 @@ impl HubBuilder {
             posts: Posts::default(),
             answers: Answers::new(&recovered.answers),
             guard: guard.clone(),
-            redactor: Arc::clone(&redactor),
             reader: reader.clone(),
             wire: wire.clone(),
             agent_wire: agent_wire.clone(),

@@ -162,9 +162,9 @@ impl Owner {
         );
         let add = Command::Add { connection, socket, protocol, read_ahead };
         if kind == Kind::Agent {
-            self.tell_agent_wire(add)
+            self.tell_agent_wire(add);
         } else {
-            self.tell_wire(add)
+            self.tell_wire(add);
         }
         Some(connection)
     }
@@ -298,7 +298,7 @@ impl Owner {
                 }
                 Err(outcome
                     .and_then(Result::err)
-                    .unwrap_or_else(|| rejected(LimitError::Principals)))
+                    .unwrap_or_else(|| rejected(LimitError::Principals).into()))
             }
         }
     }
@@ -378,7 +378,7 @@ impl Owner {
     fn hear_listener(&mut self, connection: ConnectionKey, text: &str, reading: Reading) {
         let Some(known) = self.connections.get(&connection) else { return };
         let (principal, kind) = (Arc::clone(&known.principal), known.kind);
-        if kind == Kind::LegacySocket && self.hear_legacy(connection, &principal, text, &reading) {
+        if kind == Kind::LegacySocket && self.hear_legacy(connection, &principal, text) {
             return;
         }
         let message = match reading.into_result() {
@@ -396,9 +396,8 @@ impl Owner {
         }
         let is_close = matches!(message, Message::SubscriptionClose(_));
         match self.tell(&principal, message, Some(connection)) {
-            Told::Counted | Told::Accepted(_) => {}
             Told::Closed if is_close => self.close(connection, 4005, "You ended the subscription."),
-            Told::Closed => {}
+            Told::Counted | Told::Accepted(_) | Told::Closed => {}
             Told::Rejected(message) => {
                 self.send(connection, &message);
                 self.close(connection, 4001, "The terms were rejected.");
@@ -473,14 +472,14 @@ impl Owner {
 }
 
 /// A rejection because of a limit.
-fn rejected(limit: LimitError) -> Box<SubscriptionRejected> {
-    Box::new(SubscriptionRejected {
+fn rejected(limit: LimitError) -> SubscriptionRejected {
+    SubscriptionRejected {
         reason_code: limit.reason_code(),
         reason_message: limit.to_string(),
         retry_after_seconds: Some(limit.retry_after_seconds()),
         alternative_manifest_uri: None,
         other: aaep::Object::new(),
-    })
+    }
 }
 
 fn reason(code: &ReasonCode) -> &'static str {

@@ -30,7 +30,6 @@ use super::settlement::{Asked, Settlement};
 use super::status::Status;
 use super::stored;
 use crate::access::{Guard, Principal, SubscriptionPermit};
-use crate::redact::Redactor;
 use crate::store::{Change, Reader, StoredTime};
 
 /// How many requests may wait for the owner. Past it, whoever asks waits.
@@ -81,7 +80,6 @@ pub(super) struct Owner {
     pub(super) posts: Posts,
     pub(super) answers: Answers,
     pub(super) guard: Guard,
-    pub(super) redactor: Arc<Redactor>,
     pub(super) reader: Reader,
     pub(super) wire: WireHandle,
     pub(super) agent_wire: WireHandle,
