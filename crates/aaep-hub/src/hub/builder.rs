@@ -13,12 +13,12 @@ use aaep_engine::{Config, Engine};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
-use super::agents::Posts;
 use super::clock::Clock;
 use super::ears::{self, Ears};
 use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
+use super::posts::Posts;
 use super::publish::Answers;
 use super::status::Status;
 use super::{Hub, Shared, stored};

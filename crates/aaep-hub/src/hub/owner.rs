@@ -18,13 +18,13 @@ use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::agents::Posts;
 use super::clock::Clock;
 use super::connections::Connection;
 use super::ears::Heard;
 use super::entry::{self, About};
 use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
+use super::posts::Posts;
 use super::publish::Answers;
 use super::settlement::{Asked, Settlement};
 use super::status::Status;
