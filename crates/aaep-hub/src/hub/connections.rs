@@ -168,12 +168,18 @@ impl Owner {
         }
         self.tell_wire(Command::Attach { connection, listener });
         if let Some(before) = before.filter(|before| *before != connection) {
-            if let Some(before) = self.connections.get_mut(&before) {
-                before.listener = None;
-            }
-            self.close(before, 4000, "The subscription is heard on another connection now.");
+            self.let_go(listener, before);
             self.handle(Input::Disconnect { listener }, None);
         }
+    }
+
+    /// A connection that a listener had before ends; the listener is elsewhere.
+    pub(super) fn let_go(&mut self, listener: ListenerKey, before: ConnectionKey) {
+        self.set_blocked(listener, false);
+        if let Some(before) = self.connections.get_mut(&before) {
+            before.listener = None;
+        }
+        self.close(before, 4000, "The subscription is heard on another connection now.");
     }
 
     /// Ends a connection after what waits for it.

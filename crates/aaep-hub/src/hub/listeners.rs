@@ -116,6 +116,10 @@ impl Owner {
                 }
                 if on.is_none() {
                     // It comes back on a connection of its own.
+                    let known = self.listeners.get_mut(&listener);
+                    if let Some(before) = known.and_then(|known| known.connection.take()) {
+                        self.let_go(listener, before);
+                    }
                     self.handle(Input::Disconnect { listener }, None);
                 }
                 Ok(message)

@@ -222,6 +222,10 @@ impl Owner {
                     self.leave(listener, on);
                     answers.push(Output::Closed { listener });
                 }
+                Output::Rejected { listener: Some(listener), message } => {
+                    self.leave(listener, on);
+                    answers.push(Output::Rejected { listener: Some(listener), message });
+                }
                 Output::Resolved { reply_token, resolution, decided_by, .. } => {
                     self.settle(now, &reply_token, &resolution, decided_by);
                 }
@@ -307,11 +311,13 @@ impl Owner {
             permit: None,
         });
         known.subscription_id = subscription_id;
-        if let Some(key) = on {
-            known.connection = Some(key);
-            if let Some(connection) = self.connections.get_mut(&key) {
-                connection.listener = Some(listener);
-            }
+        let Some(key) = on else { return };
+        let before = known.connection.replace(key).filter(|before| *before != key);
+        if let Some(connection) = self.connections.get_mut(&key) {
+            connection.listener = Some(listener);
+        }
+        if let Some(before) = before {
+            self.let_go(listener, before);
         }
     }
 
