@@ -40,6 +40,8 @@ mod refused;
 mod settlement;
 mod status;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod violations;
 
 use std::fmt;
