@@ -10,7 +10,7 @@ use crate::event::LONG;
 use crate::form::{EventId, Prefix, ReasonName, ReplyToken, SessionId, SubscriptionId};
 use crate::handshake::SubscriptionRequest;
 use crate::object::{object, values};
-use crate::read::{ANY, Field, Mode, Object, Reader, between};
+use crate::read::{ANY, Field, Mode, Reader, between};
 
 values! {
     /// What an agent can be told.
@@ -107,7 +107,7 @@ impl Resume {
         let prefix = Prefix::parse(PREFIX).expect("a constant of the right form");
         let data = request.extensions.get_or_insert_default().0.entry(prefix);
         let wish = serde_json::to_value(self).unwrap_or_default();
-        data.or_insert_with(Object::new).insert("resume".to_owned(), wish);
+        data.or_default().insert("resume".to_owned(), wish);
     }
 }
 
