@@ -324,9 +324,51 @@ impl Engine {
         self.audiences.len()
     }
 
+    /// Whether a question waits for its answer.
+    pub fn is_open(&self, reply_token: &ReplyToken) -> bool {
+        self.asks.contains_key(reply_token)
+    }
+
     /// How many questions are open.
     pub fn open_asks(&self) -> usize {
         self.asks.len()
+    }
+
+    /// From now on, listeners are told of this manifest. Who has terms keeps them.
+    pub fn offer_manifest(
+        &mut self,
+        manifest_uri: Option<aaep::Uri>,
+        signed_manifest: Option<aaep::CompactJws>,
+    ) {
+        self.config.offer.manifest_uri = manifest_uri;
+        self.config.offer.signed_manifest = signed_manifest;
+    }
+
+    /// The agent whose session this is, if it is remembered.
+    pub fn agent_of(&self, session_id: &SessionId) -> Option<AgentKey> {
+        self.session(session_id).map(|session| session.agent)
+    }
+
+    /// Whether a session is over.
+    pub fn has_ended(&self, session_id: &SessionId) -> bool {
+        self.session(session_id).is_some_and(|session| session.order.is_ended())
+    }
+
+    /// The sessions that run, with their agents.
+    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, AgentKey)> {
+        let running = self.sessions.values().filter(|session| !session.order.is_ended());
+        running.map(|session| (&session.id, session.agent))
+    }
+
+    /// Whose subscription this is, if it is remembered, and its listener.
+    pub fn subscription(&self, id: &SubscriptionId) -> Option<(ListenerKey, Principal)> {
+        let key = *self.subscriptions.get(id)?;
+        let member = self.members.get(key as usize)?.as_ref()?;
+        Some((key, member.principal))
+    }
+
+    fn session(&self, id: &SessionId) -> Option<&Session> {
+        self.sessions.get(self.session_keys.get(id)?)
     }
 
     /// Does everything that is due by now.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use aaep::{EventId, ReplyToken, SessionId};
 use aaep_hub::audit::{self, Entry};
-use aaep_hub::store::{Change, CommitError, OpenError, Recovered, Retention, Store};
+use aaep_hub::store::{Change, CommitError, OpenError, Recovered, Retention, Store, StoredTime};
 
 /// Tells the child processes below where their store is.
 const FOLDER: &str = "AAEP_TEST_STORE";
@@ -23,6 +23,7 @@ fn event(order: u64, session: u64, bytes: usize) -> Change {
         session_id: SessionId::parse(&format!("sess_{session}")).expect("digits"),
         event_id: EventId::parse(&format!("evt_{order:016x}")).expect("digits"),
         agent: 1,
+        principal: 1,
         by_hub: false,
         is_urgent: false,
         unix_us: 0,
@@ -39,7 +40,7 @@ fn numbered(number: u64) -> Vec<Change> {
     changes.push(Change::AskOpened {
         reply_token: token(number),
         session_id: session_id.clone(),
-        deadline_unix_us: 9,
+        time: StoredTime { ends_unix_us: Some(9), left_us: None, limit_unix_us: 9, changes: 0 },
     });
     if number > 0 {
         changes.push(Change::AskSettled {

@@ -11,7 +11,10 @@
 mod serve;
 mod source;
 
-pub use serve::{End, MAX_HEADER_BYTES, MAX_HEADERS, ServeError, serve_connection};
+pub use serve::{
+    End, MAX_HEADER_BYTES, MAX_HEADERS, ServeError, ServeLimits, serve_connection,
+    serve_connection_until,
+};
 pub use source::{Source, UpgradeError, upgraded};
 
 use std::convert::Infallible;

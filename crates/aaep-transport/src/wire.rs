@@ -60,6 +60,9 @@ pub struct WireSettings {
     pub number: u16,
     /// After how long without a message a listener gets a sign of life. At most [`MAX_HEARTBEAT`].
     pub heartbeat: Duration,
+    /// After how many milliseconds a listener of server-sent events should connect again when its
+    /// connection breaks. It is told so at the start; 0 tells nothing.
+    pub retry_ms: u32,
     /// How long a peer has to answer the end of a connection.
     pub close_timeout: Duration,
     /// The longest message taken from a client.
@@ -73,6 +76,7 @@ impl Default for WireSettings {
         Self {
             number: 0,
             heartbeat: Duration::from_secs(10),
+            retry_ms: 0,
             close_timeout: Duration::from_secs(5),
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_messages_per_second: MAX_MESSAGES_PER_SECOND,
@@ -157,11 +161,15 @@ pub enum Report {
     },
     /// The listener reads more slowly than it is told things: its bytes wait here (§8.8).
     Blocked {
+        /// On which connection: it may have another one by now.
+        connection: ConnectionKey,
         /// Who.
         listener: u32,
     },
     /// Nothing waits for the listener any more.
     Unblocked {
+        /// On which connection.
+        connection: ConnectionKey,
         /// Who.
         listener: u32,
     },

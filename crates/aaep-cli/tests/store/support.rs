@@ -83,6 +83,7 @@ fn event(order: u64, session_id: &str, agent: u64, json: &str) -> Change {
         session_id: session(session_id),
         event_id: EventId::parse(&format!("evt_{order}")).expect("digits"),
         agent,
+        principal: 1,
         by_hub: order == 1,
         is_urgent: order == 2,
         unix_us: moment(order),

@@ -26,6 +26,7 @@ use crate::store::table::{
 struct Gathered {
     chunks: Vec<Chunk>,
     agent: u64,
+    principal: u64,
     first_unix_us: i64,
     last_unix_us: i64,
 }
@@ -55,12 +56,10 @@ fn apply_one(
         Change::SessionEnded { session_id, unix_us } => {
             end_session(transaction, session_id, *unix_us)
         }
-        Change::AskOpened { reply_token, session_id, deadline_unix_us } => {
-            asks::open(transaction, reply_token, session_id, *deadline_unix_us)
+        Change::AskOpened { reply_token, session_id, time } => {
+            asks::open(transaction, reply_token, session_id, *time)
         }
-        Change::AskMoved { reply_token, deadline_unix_us, left_us } => {
-            asks::move_deadline(transaction, reply_token, *deadline_unix_us, *left_us)
-        }
+        Change::AskMoved { reply_token, time } => asks::move_time(transaction, reply_token, *time),
         Change::AskSettled { reply_token, unix_us, resolution } => {
             asks::settle(transaction, counters, reply_token, *unix_us, resolution, MAX_SETTLED_ASKS)
         }
@@ -99,8 +98,17 @@ fn apply_events(
     // In the order of their sessions' ids, so that the same changes always make the same file.
     let mut gathered: BTreeMap<&SessionId, Gathered> = BTreeMap::new();
     for change in changes {
-        let Change::Event { order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json } =
-            change
+        let Change::Event {
+            order,
+            session_id,
+            event_id,
+            agent,
+            principal,
+            by_hub,
+            is_urgent,
+            unix_us,
+            json,
+        } = change
         else {
             continue;
         };
@@ -112,6 +120,7 @@ fn apply_events(
         let session = gathered.entry(session_id).or_insert_with(|| Gathered {
             chunks: Vec::new(),
             agent: *agent,
+            principal: *principal,
             first_unix_us: *unix_us,
             last_unix_us: *unix_us,
         });
@@ -139,10 +148,14 @@ fn store_events(
 ) -> Result<(), Fault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let mut events = transaction.open_table(EVENTS)?;
-    for (session_id, Gathered { chunks, agent, first_unix_us, last_unix_us }) in gathered {
+    for (session_id, Gathered { chunks, agent, principal, first_unix_us, last_unix_us }) in gathered
+    {
         let mut session = match session_of(&sessions, session_id.as_str())? {
             Some(session) => session,
-            None => start_session(transaction, counters, session_id, agent, first_unix_us)?,
+            None => {
+                let whose = (agent, principal);
+                start_session(transaction, counters, session_id, whose, first_unix_us)?
+            }
         };
         session.last_unix_us = last_unix_us;
         for chunk in chunks {
@@ -162,7 +175,7 @@ fn start_session(
     transaction: &WriteTransaction,
     counters: &mut Counters,
     session_id: &SessionId,
-    agent: u64,
+    (agent, principal): (u64, u64),
     unix_us: i64,
 ) -> Result<StoredSession, Fault> {
     // Numbers begin at one; zero means no session.
@@ -174,6 +187,7 @@ fn start_session(
     Ok(StoredSession {
         session_id: session_id.clone(),
         agent,
+        principal,
         first_unix_us: unix_us,
         last_unix_us: unix_us,
         ended_unix_us: None,

@@ -9,7 +9,7 @@ use aaep::{ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::store::apply::refuse_beyond;
-use crate::store::change::MAX_OPEN_ASKS;
+use crate::store::change::{MAX_OPEN_ASKS, StoredTime};
 use crate::store::fault::Fault;
 use crate::store::session::StoredSession;
 use crate::store::table::{
@@ -23,25 +23,32 @@ pub struct OpenAsk {
     pub reply_token: ReplyToken,
     /// Its session.
     pub session_id: SessionId,
-    /// Until when it waits; none while it is paused.
-    pub deadline_unix_us: Option<i64>,
-    /// How much time is left when a paused one goes on.
-    pub left_us: u64,
+    /// Until when it waits.
+    pub time: StoredTime,
 }
 
 impl OpenAsk {
     fn to_bytes(&self) -> Vec<u8> {
-        let deadline = self.deadline_unix_us.unwrap_or(i64::MIN).to_le_bytes();
-        let session_id = self.session_id.as_str().as_bytes();
-        [&deadline, &self.left_us.to_le_bytes(), session_id].concat()
+        let StoredTime { ends_unix_us, left_us, limit_unix_us, changes } = self.time;
+        let mut bytes = Vec::with_capacity(33 + self.session_id.as_str().len());
+        bytes.extend(ends_unix_us.unwrap_or(i64::MIN).to_le_bytes());
+        bytes.extend(left_us.unwrap_or(u64::MAX).to_le_bytes());
+        bytes.extend(limit_unix_us.to_le_bytes());
+        bytes.extend(u64::from(changes).to_le_bytes());
+        bytes.extend(self.session_id.as_str().as_bytes());
+        bytes
     }
 
     pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
         let mut row = Row::new(bytes, "asks");
         Ok(OpenAsk {
             reply_token,
-            deadline_unix_us: row.optional_moment()?,
-            left_us: row.number()?,
+            time: StoredTime {
+                ends_unix_us: row.optional_moment()?,
+                left_us: Some(row.number()?).filter(|left| *left != u64::MAX),
+                limit_unix_us: row.moment()?,
+                changes: u32::try_from(row.number()?).unwrap_or(u32::MAX),
+            },
             session_id: row.parsed()?,
         })
     }
@@ -73,30 +80,24 @@ pub(super) fn open(
     transaction: &WriteTransaction,
     reply_token: &ReplyToken,
     session_id: &SessionId,
-    deadline_unix_us: i64,
+    time: StoredTime,
 ) -> Result<(), Fault> {
-    let ask = OpenAsk {
-        reply_token: reply_token.clone(),
-        session_id: session_id.clone(),
-        deadline_unix_us: Some(deadline_unix_us),
-        left_us: 0,
-    };
+    let ask = OpenAsk { reply_token: reply_token.clone(), session_id: session_id.clone(), time };
     let mut asks = transaction.open_table(ASKS)?;
     asks.insert(reply_token.as_str(), ask.to_bytes().as_slice())?;
     refuse_beyond(asks.len()?, MAX_OPEN_ASKS, "open questions")
 }
 
-pub(super) fn move_deadline(
+pub(super) fn move_time(
     transaction: &WriteTransaction,
     reply_token: &ReplyToken,
-    deadline_unix_us: Option<i64>,
-    left_us: u64,
+    time: StoredTime,
 ) -> Result<(), Fault> {
     let mut asks = transaction.open_table(ASKS)?;
     let found = asks.get(reply_token.as_str())?.map(|row| row.value().to_vec());
     let Some(row) = found else { return Ok(()) };
     let ask = OpenAsk::parse(reply_token.clone(), &row)?;
-    let moved = OpenAsk { deadline_unix_us, left_us, ..ask };
+    let moved = OpenAsk { time, ..ask };
     asks.insert(reply_token.as_str(), moved.to_bytes().as_slice())?;
     Ok(())
 }

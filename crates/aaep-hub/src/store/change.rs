@@ -43,6 +43,19 @@ pub const MAX_IDEMPOTENCY_KEYS: u64 = 16_384;
 /// How many changes one commit may have.
 pub const MAX_CHANGES: usize = 65_536;
 
+/// The time of a question, by the clock of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredTime {
+    /// When its default applies; none while its time stands still.
+    pub ends_unix_us: Option<i64>,
+    /// How much time is left while it stands still; none while the question waits to be presented.
+    pub left_us: Option<u64>,
+    /// When it ends at the latest.
+    pub limit_unix_us: i64,
+    /// How often its time was changed.
+    pub changes: u32,
+}
+
 /// One fact to be stored. A commit stores all of its changes or none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
@@ -56,6 +69,8 @@ pub enum Change {
         event_id: EventId,
         /// Whose session it is.
         agent: u64,
+        /// Who speaks for that agent; of a session's first event it counts for the whole session.
+        principal: u64,
         /// Whether the hub made it rather than the agent.
         by_hub: bool,
         /// Whether it goes past every queue.
@@ -79,16 +94,14 @@ pub enum Change {
         /// Its session.
         session_id: SessionId,
         /// Until when it waits.
-        deadline_unix_us: i64,
+        time: StoredTime,
     },
-    /// The deadline of an open question is another one. A question that is not open stays so.
+    /// The time of an open question is another one. A question that is not open stays so.
     AskMoved {
         /// The question.
         reply_token: ReplyToken,
-        /// Until when it waits; none while it is paused.
-        deadline_unix_us: Option<i64>,
-        /// How much time is left when it goes on.
-        left_us: u64,
+        /// Until when it waits from now on.
+        time: StoredTime,
     },
     /// A question is settled. Its token stays used, and its resolution can be told again.
     AskSettled {

@@ -18,6 +18,8 @@ pub struct StoredSession {
     pub session_id: SessionId,
     /// Whose it is.
     pub agent: u64,
+    /// Who speaks for that agent.
+    pub principal: u64,
     /// When its first event was taken in.
     pub first_unix_us: i64,
     /// When its last event was taken in.
@@ -33,9 +35,10 @@ pub struct StoredSession {
 
 impl StoredSession {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(56);
+        let mut bytes = Vec::with_capacity(64);
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.agent.to_le_bytes());
+        bytes.extend(self.principal.to_le_bytes());
         bytes.extend(self.first_unix_us.to_le_bytes());
         bytes.extend(self.last_unix_us.to_le_bytes());
         bytes.extend(self.ended_unix_us.unwrap_or(i64::MIN).to_le_bytes());
@@ -50,6 +53,7 @@ impl StoredSession {
             session_id,
             number: row.number()?,
             agent: row.number()?,
+            principal: row.number()?,
             first_unix_us: row.moment()?,
             last_unix_us: row.moment()?,
             ended_unix_us: row.optional_moment()?,

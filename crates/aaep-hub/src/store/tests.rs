@@ -13,7 +13,7 @@ use std::sync::Arc;
 use aaep::{EventId, ReplyToken, SessionId};
 
 use crate::audit::Entry;
-use crate::store::{Change, OpenError, Recovered, Retention, Store, StoredEvent};
+use crate::store::{Change, OpenError, Recovered, Retention, Store, StoredEvent, StoredTime};
 
 fn session(name: &str) -> SessionId {
     SessionId::parse(&format!("sess_{name}")).expect("letters")
@@ -31,6 +31,11 @@ fn json(order: u64) -> Arc<[u8]> {
     format!("{{\"number\":{order}}}").into_bytes().into()
 }
 
+/// The time of a question.
+fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
+    StoredTime { ends_unix_us, left_us, limit_unix_us: 900, changes: 3 }
+}
+
 /// An event whose facts all follow from its order.
 fn event(order: u64, name: &str) -> Change {
     Change::Event {
@@ -38,6 +43,7 @@ fn event(order: u64, name: &str) -> Change {
         session_id: session(name),
         event_id: event_id(order),
         agent: 7,
+        principal: 8,
         by_hub: order % 2 == 1,
         is_urgent: order.is_multiple_of(3),
         unix_us: moment(order),

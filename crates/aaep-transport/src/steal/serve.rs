@@ -5,8 +5,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -59,9 +59,42 @@ impl fmt::Display for ServeError {
 
 impl Error for ServeError {}
 
+/// How much of a client is borne with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServeLimits {
+    /// The longest head of a request, in bytes.
+    pub header_bytes: usize,
+    /// How long a client may take for the head of a request, and how long it may stay silent between two.
+    pub idle: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        ServeLimits { header_bytes: MAX_HEADER_BYTES, idle: HEADER_TIMEOUT }
+    }
+}
+
 /// Serves HTTP/1 on a connection until it ends or until a handler has stolen it with the [`Thief`] that it
 /// finds in the extensions of its request.
 pub async fn serve_connection<I, S, B>(source: I, service: S) -> Result<End, ServeError>
+where
+    I: Source,
+    S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    serve_connection_until(source, service, ServeLimits::default(), pending()).await
+}
+
+/// The same within other limits, and until `stop`: then the request that is being answered is the last
+/// one, and a connection that waits for one ends.
+pub async fn serve_connection_until<I, S, B>(
+    source: I,
+    service: S,
+    limits: ServeLimits,
+    stop: impl Future<Output = ()>,
+) -> Result<End, ServeError>
 where
     I: Source,
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -79,13 +112,21 @@ where
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(limits.idle)
         .max_headers(MAX_HEADERS)
-        .max_header_size(MAX_HEADER_BYTES);
+        .max_header_size(limits.header_bytes);
     let mut connection = builder.serve_connection(io, with_thief).with_upgrades();
-    let ended = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
-        Poll::Pending if plot.is(FLUSHED) => Poll::Ready(None),
-        other => other.map(Some),
+    let mut stop = pin!(stop);
+    let mut is_stopping = false;
+    let ended = poll_fn(|context| {
+        if !is_stopping && stop.as_mut().poll(context).is_ready() {
+            is_stopping = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        match Pin::new(&mut connection).poll(context) {
+            Poll::Pending if plot.is(FLUSHED) => Poll::Ready(None),
+            other => other.map(Some),
+        }
     })
     .await;
     if let Some(done) = ended {

@@ -18,6 +18,7 @@ use super::heartbeat::Sweep;
 use super::socket::{Socket, Stream};
 use super::{Command, ConnectionKey, Flow, MAX_CONNECTIONS, Report, Reports, Why, WireSettings};
 use crate::packet::Protocol;
+use crate::{chunk, sse};
 
 /// The token of the waker; connections have the index of their place.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -237,6 +238,11 @@ impl EventLoop {
         let connection = Connection::new(stream, key, protocol, max_bytes, self.now_ms);
         self.connections.insert(connection);
         self.by_key.insert(key, place);
+        if self.settings.retry_ms > 0
+            && let Some(bytes) = retry(protocol, self.settings.retry_ms)
+        {
+            self.push(place, Item::Own(bytes));
+        }
         self.take(place, read_ahead);
         // What TLS has already decrypted, or has yet to write, the poll knows nothing of.
         if is_tls && self.by_key.contains_key(&key) {
@@ -259,7 +265,7 @@ impl EventLoop {
             self.by_listener.remove(&previous);
         }
         if self.connections[place].is_blocked {
-            self.report(Report::Blocked { listener });
+            self.report(Report::Blocked { connection, listener });
         }
     }
 
@@ -313,6 +319,7 @@ impl EventLoop {
             connection.is_blocked = is_blocked;
             let asked =
                 connection.stream.ask_writable(self.poll.registry(), Token(place), is_blocked);
+            let key = connection.key;
             let listener = connection.listener.filter(|_| connection.is_open());
             if let Err(error) = asked {
                 self.leave(place, Why::Failed(error.kind()));
@@ -320,9 +327,9 @@ impl EventLoop {
             }
             if let Some(listener) = listener {
                 self.report(if is_blocked {
-                    Report::Blocked { listener }
+                    Report::Blocked { connection: key, listener }
                 } else {
-                    Report::Unblocked { listener }
+                    Report::Unblocked { connection: key, listener }
                 });
             }
         }
@@ -342,5 +349,20 @@ impl EventLoop {
 
     pub(super) fn report(&mut self, report: Report) -> Flow {
         self.reports.report(report)
+    }
+}
+
+/// When to connect again, as a listener of server-sent events is told.
+fn retry(protocol: Protocol, milliseconds: u32) -> Option<Box<[u8]>> {
+    let mut line = Vec::new();
+    sse::retry(milliseconds, &mut line);
+    match protocol {
+        Protocol::SsePlain { .. } => Some(line.into_boxed_slice()),
+        Protocol::SseChunked { .. } => {
+            let mut framed = Vec::new();
+            chunk::chunk(&line, &mut framed);
+            Some(framed.into_boxed_slice())
+        }
+        Protocol::WebSocket => None,
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io::{Read, Write};
 
-use aaep_transport::steal::{MAX_HEADER_BYTES, MAX_HEADERS, serve_connection};
+use aaep_transport::steal::{
+    End, MAX_HEADER_BYTES, MAX_HEADERS, ServeLimits, serve_connection, serve_connection_until,
+};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -47,4 +49,32 @@ async fn a_head_that_never_ends_is_not_waited_for() {
     serve_connection(served, service).await.expect_err("timed out");
     // The connection is closed, whatever hyper said before.
     client.read_to_end(&mut Vec::new()).await.expect("an end");
+}
+
+#[tokio::test]
+async fn after_the_stop_the_answer_under_way_is_the_last_one() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut client = tokio::net::TcpStream::connect(address).await.expect("connects");
+    let (served, _) = listener.accept().await.expect("accepts");
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stop = std::sync::Mutex::new(Some(stop));
+    let service = service_fn(|_: Request<Incoming>| {
+        // The stop comes while the request is being answered.
+        drop(stop.lock().expect("a lock").take());
+        async {
+            tokio::task::yield_now().await;
+            Ok::<_, std::convert::Infallible>(Response::new("whole".to_owned()))
+        }
+    });
+    let twice = b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut client, twice).await.expect("takes bytes");
+    let until = async move { drop(stopped.await) };
+    let end = serve_connection_until(served, service, ServeLimits::default(), until).await;
+    assert_eq!(end.expect("served"), End::Done);
+    let mut answer = String::new();
+    // What was sent and never read may reset the connection after the answer.
+    let _ = client.read_to_string(&mut answer).await;
+    assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
+    assert!(answer.ends_with("whole"), "{answer}");
 }

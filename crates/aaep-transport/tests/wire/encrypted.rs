@@ -50,7 +50,7 @@ fn a_listener_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     let connection = rig.add(socket, CHUNKED);
     rig.tell(vec![Command::Attach { connection, listener: 1 }]);
     let mut packets = Vec::new();
-    while !rig.settle().contains(&Report::Blocked { listener: 1 }) {
+    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { listener: 1, .. })) {
         packets.push(large(packets.len(), 20_000));
         rig.deliver(packets.last().expect("just put"), &[1]);
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
@@ -58,7 +58,7 @@ fn a_listener_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     for packet in &packets {
         assert_eq!(read_exactly(&mut client, packet.bytes(CHUNKED).len()), packet.bytes(CHUNKED));
     }
-    assert_eq!(rig.next_report(), Report::Unblocked { listener: 1 });
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
     rig.tell(vec![Command::Close {
         connection,
         code: 4000,

@@ -15,7 +15,11 @@ fn block(rig: &Rig, listener: u32) -> Vec<Arc<aaep_transport::Packet>> {
         let packet = large(packets.len(), 10_000);
         rig.deliver(&packet, &[listener]);
         packets.push(packet);
-        if rig.settle().contains(&Report::Blocked { listener }) {
+        if rig
+            .settle()
+            .iter()
+            .any(|it| matches!(it, Report::Blocked { listener: it, .. }  if *it == listener))
+        {
             return packets;
         }
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
@@ -40,7 +44,7 @@ fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
     }
     assert_eq!(rig.settle(), [], "blocked is told once");
     read_all_of(&packets, &mut client);
-    assert_eq!(rig.next_report(), Report::Unblocked { listener: 1 });
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
     let last = packet("evt_last", "{}");
     rig.deliver(&last, &[1]);
     expect_bytes(&mut client, last.bytes(PLAIN));
@@ -57,7 +61,7 @@ fn the_same_holds_on_a_unix_socket() {
     for _ in 0..3 {
         let packets = block(&rig, 1);
         read_all_of(&packets, &mut client);
-        assert_eq!(rig.next_report(), Report::Unblocked { listener: 1 });
+        assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
     }
     drop(client);
     assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
@@ -123,5 +127,5 @@ fn a_listener_attached_to_a_blocked_connection_is_told_so() {
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.tell(vec![Command::Attach { connection, listener: 2 }]);
-    assert_eq!(rig.next_report(), Report::Blocked { listener: 2 });
+    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
 }

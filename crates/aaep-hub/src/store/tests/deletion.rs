@@ -106,7 +106,7 @@ fn a_deleted_session_leaves_no_words_and_the_chain_holds() {
     let opened = Change::AskOpened {
         reply_token: token("one"),
         session_id: session("a"),
-        deadline_unix_us: 9,
+        time: time(Some(9), None),
     };
     let settled = Change::AskSettled {
         reply_token: token("one"),

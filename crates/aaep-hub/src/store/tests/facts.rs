@@ -62,12 +62,11 @@ fn questions_keep_their_deadline_and_their_resolution() {
     let opened = |name: &str| Change::AskOpened {
         reply_token: token(name),
         session_id: session("a"),
-        deadline_unix_us: 100,
+        time: time(Some(100), None),
     };
-    let moved = |name: &str, deadline_unix_us, left_us| Change::AskMoved {
+    let moved = |name: &str, ends_unix_us, left_us| Change::AskMoved {
         reply_token: token(name),
-        deadline_unix_us,
-        left_us,
+        time: time(ends_unix_us, left_us),
     };
     let settled = |name: &str, resolution: &str| Change::AskSettled {
         reply_token: token(name),
@@ -75,18 +74,17 @@ fn questions_keep_their_deadline_and_their_resolution() {
         resolution: resolution.as_bytes().into(),
     };
     store.commit(&[event(0, "a"), opened("one"), opened("two"), opened("three")]).expect("stored");
-    store.commit(&[moved("one", None, 30), moved("two", Some(200), 0)]).expect("stored");
-    store.commit(&[settled("three", "\"accept\""), moved("three", Some(1), 0)]).expect("stored");
+    store.commit(&[moved("one", None, Some(30)), moved("two", Some(200), None)]).expect("stored");
+    store.commit(&[settled("three", "\"accept\""), moved("three", Some(1), None)]).expect("stored");
     store.commit(&[settled("three", "\"reject\"")]).expect("the first one stands");
     drop(store);
     let (store, recovered) = open(folder.path());
-    let ask = |name: &str, deadline_unix_us, left_us| OpenAsk {
+    let ask = |name: &str, ends_unix_us, left_us| OpenAsk {
         reply_token: token(name),
         session_id: session("a"),
-        deadline_unix_us,
-        left_us,
+        time: time(ends_unix_us, left_us),
     };
-    assert_eq!(recovered.open_asks, [ask("one", None, 30), ask("two", Some(200), 0)]);
+    assert_eq!(recovered.open_asks, [ask("one", None, Some(30)), ask("two", Some(200), None)]);
     assert_eq!(recovered.used_tokens().collect::<Vec<_>>(), [&token("three")]);
     let settled = store.reader().settled(&token("three")).expect("read").expect("settled");
     assert_eq!(settled.resolution.as_deref(), Some(&b"\"accept\""[..]));
@@ -192,8 +190,17 @@ fn large_events_are_given_in_pages_that_fit_into_memory() {
             panic!("an event")
         };
         let json = vec![b' '; MAX_JSON_BYTES].into();
-        let (agent, by_hub, is_urgent, unix_us) = (7, false, false, moment(order));
-        Change::Event { order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json }
+        Change::Event {
+            order,
+            session_id,
+            event_id,
+            agent: 7,
+            principal: 8,
+            by_hub: false,
+            is_urgent: false,
+            unix_us: moment(order),
+            json,
+        }
     };
     store.commit(&(0..20).map(large).collect::<Vec<_>>()).expect("stored");
     let (mut next, mut pages) = (0, 0);

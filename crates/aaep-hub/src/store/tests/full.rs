@@ -97,6 +97,7 @@ fn large_event(order: u64) -> Change {
         session_id,
         event_id,
         agent: 7,
+        principal: 8,
         by_hub: false,
         is_urgent: false,
         unix_us: moment(order),

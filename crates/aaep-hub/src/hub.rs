@@ -1,0 +1,506 @@
+//! The hub: agents speak into it, people listen to it, and nothing that it acknowledged is lost.
+//!
+//! Four threads, each with one job. The **owner** alone touches the engine. The **keeper** stores what the
+//! engine said and only then lets anyone hear of it. The **wires** carry it to many listeners. The
+//! **reader** reads what peers send. A [`Hub`] is how everybody else speaks to them.
+//!
+//! ```
+//! use aaep_hub::access::Principal;
+//! use aaep_hub::hub::Hub;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let hub = Hub::builder().start()?;
+//! let started = serde_json::json!({
+//!     "type": "aaep:agent.session.started",
+//!     "producer": { "agent_id": "builder" },
+//!     "summary_normal": "I am tidying the build folder.",
+//! });
+//! let event = started.as_object().cloned().unwrap();
+//! let outcome = hub.publish(&Principal::local(), vec![event], None).await?;
+//! println!("The session is {}.", outcome[0].as_ref().unwrap().session_id);
+//! hub.stop().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+
+mod agents;
+mod builder;
+mod clock;
+mod connections;
+mod ears;
+mod entry;
+mod keeper;
+mod legacy;
+mod names;
+mod owner;
+mod publish;
+mod refused;
+mod settlement;
+mod status;
+mod stored;
+mod violations;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use aaep::extension::Accepts;
+use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest};
+use aaep::{EventId, Message, Object, ReplyToken, SessionId, SubscriptionId};
+use aaep_engine::terms::Door;
+use aaep_transport::wire::{Wire, WireHandle};
+use tokio::sync::{mpsc, oneshot};
+
+pub use agents::{Agent, Instruction, NotInstructed};
+pub use builder::{HubBuilder, StartError, default_offer};
+pub use clock::Clock;
+pub use connections::{NewConnection, Told};
+pub use legacy::LegacyAnswer;
+pub use publish::Published;
+pub use refused::Refused;
+pub use settlement::Settlement;
+pub use violations::to_json as violations_to_json;
+
+use crate::access::{Guard, Principal};
+use crate::metrics::Metrics;
+use crate::redact::Redactor;
+use crate::store::Reader;
+use connections::Kind;
+use owner::{Owner, Request};
+use status::Status;
+
+/// How long anyone waits for the hub before it is told that nothing could be stored in time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long connections have to take what waits for them when the hub stops.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// A hub that runs. Clones are the same hub; it stops when told to, or when the last one is dropped.
+#[derive(Clone)]
+pub struct Hub {
+    shared: Arc<Shared>,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+pub(super) struct Shared {
+    requests: mpsc::Sender<Request>,
+    clock: Clock,
+    guard: Guard,
+    redactor: Arc<Redactor>,
+    reader: Reader,
+    status: Arc<Status>,
+}
+
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    wires: Vec<Wire>,
+}
+
+/// The hub could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HubError {
+    /// It has stopped, or is stopping.
+    Stopped,
+    /// It could not store something in time, so nothing is known of what was asked. The same may be asked
+    /// again: what has an id or an idempotency key happens once.
+    NotStored {
+        /// What is wrong, where that is known.
+        why: Option<String>,
+    },
+    /// There is no such question, or it is somebody else's.
+    NoSuchAsk,
+    /// There is no such agent here, or somebody else speaks for it.
+    NoSuchAgent,
+    /// There are more different agents or people than the hub can tell apart.
+    TooManyNames,
+}
+
+impl fmt::Display for HubError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HubError::Stopped => f.write_str("The hub is stopping. Try again when it runs."),
+            HubError::NotStored { why: None } => f.write_str(
+                "The hub could not store it in time. Send the same again, with the same event_id or idempotency key.",
+            ),
+            HubError::NotStored { why: Some(why) } => write!(
+                f,
+                "The hub could not store it in time. {why} Then send the same again, with the same event_id or idempotency key."
+            ),
+            HubError::NoSuchAsk => f.write_str("There is no such question of yours."),
+            HubError::NoSuchAgent => f.write_str(
+                "You do not speak for such an agent here. PUT /aaep/v1/agents with its agent_id says that you do.",
+            ),
+            HubError::TooManyNames => {
+                f.write_str("There are too many different agents and people. Try again later.")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HubError {}
+
+/// A question of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskState {
+    /// The event that asked.
+    pub event_id: EventId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Until when it waits, in microseconds since 1970 began; none while its time stands still.
+    pub ends_unix_us: Option<i64>,
+    /// How it was settled; none while it is open.
+    pub settlement: Option<Settlement>,
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// A hub with everything at its default: in memory, for English, with no limits but the usual ones.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::new()
+    }
+
+    pub(super) fn new(shared: Shared, threads: Vec<JoinHandle<()>>, wires: Vec<Wire>) -> Self {
+        let running = Arc::new(Mutex::new(Some(Running { threads, wires })));
+        Hub { shared: Arc::new(shared), running }
+    }
+
+    /// Publishes events of an agent, each by itself, and answers when they are stored. What an event leaves
+    /// out is filled in. With an idempotency key, the same request again gives the same answer.
+    pub async fn publish(
+        &self,
+        principal: &Principal,
+        mut events: Vec<Object>,
+        idempotency_key: Option<String>,
+    ) -> Result<Vec<Result<Published, Refused>>, HubError> {
+        let many = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        let now_us = self.shared.clock.now().monotonic_us;
+        if let Err(limit) = self.shared.guard.publish(&principal.id, many, now_us) {
+            self.metrics().refused("rate_limit");
+            return Ok(events.iter().map(|_| Err(Refused::Limit(limit))).collect());
+        }
+        for event in &mut events {
+            self.shared.redactor.redact_event(event);
+        }
+        let principal = principal.clone();
+        self.call(move |owner| owner.publish_all(&principal, events, idempotency_key)).await
+    }
+
+    /// A question of an agent: settled, or still open after waiting this long for it.
+    pub async fn ask_state(
+        &self,
+        principal: &Principal,
+        reply_token: &ReplyToken,
+        wait: Duration,
+    ) -> Result<AskState, HubError> {
+        let (who, token) = (principal.clone(), reply_token.clone());
+        let looked = self
+            .call(move |owner| {
+                let number = owner.principal(&who).ok()?;
+                let open = owner.open_ask_of(number, &token);
+                let open = open.map(|ask| (ask.asked.clone(), ask.ends_unix_us));
+                Some((number, open.map(|open| (open, owner.wait_for(&token)))))
+            })
+            .await?;
+        let (number, open) = looked.ok_or(HubError::TooManyNames)?;
+        let Some(((asked, ends_unix_us), waiting)) = open else {
+            return self.settled(number, reply_token).await;
+        };
+        let settlement = match waiting {
+            Some(waiting) => tokio::time::timeout(wait, waiting).await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let (event_id, session_id) = (asked.event_id, asked.session_id);
+        Ok(AskState { event_id, session_id, ends_unix_us, settlement })
+    }
+
+    async fn settled(&self, principal: u64, token: &ReplyToken) -> Result<AskState, HubError> {
+        let (reader, token) = (self.shared.reader.clone(), token.clone());
+        let found =
+            tokio::task::spawn_blocking(move || publish::settled(&reader, principal, &token));
+        let found = found.await.map_err(|_| HubError::Stopped)?;
+        let found = found.map_err(|error| HubError::NotStored { why: Some(error.to_string()) })?;
+        let (asked, settlement) = found.ok_or(HubError::NoSuchAsk)?;
+        Ok(AskState {
+            event_id: asked.event_id,
+            session_id: asked.session_id,
+            ends_unix_us: None,
+            settlement: Some(settlement),
+        })
+    }
+
+    /// An agent no longer needs an answer (§6.8).
+    pub async fn withdraw(
+        &self,
+        principal: &Principal,
+        reply_token: &ReplyToken,
+    ) -> Result<(), HubError> {
+        let (who, token) = (principal.clone(), reply_token.clone());
+        let withdrawn = self
+            .call(move |owner| owner.principal(&who).is_ok_and(|who| owner.withdraw(who, &token)))
+            .await?;
+        if withdrawn { Ok(()) } else { Err(HubError::NoSuchAsk) }
+    }
+
+    /// An agent says what it can be told. It holds while it asks for instructions.
+    pub async fn declare(
+        &self,
+        principal: &Principal,
+        agent_id: &str,
+        accepts: Vec<Accepts>,
+    ) -> Result<(), HubError> {
+        let (who, agent_id) = (principal.clone(), agent_id.to_owned());
+        let declared = self
+            .call(move |owner| {
+                let number = owner.principal(&who).ok()?;
+                Some(owner.declare(number, &agent_id, accepts, None))
+            })
+            .await?;
+        match declared {
+            Some(true) => Ok(()),
+            Some(false) => Err(HubError::NoSuchAgent),
+            None => Err(HubError::TooManyNames),
+        }
+    }
+
+    /// What people told an agent after this number, or nothing after waiting this long.
+    pub async fn instructions(
+        &self,
+        principal: &Principal,
+        agent_id: &str,
+        after: u64,
+        wait: Duration,
+    ) -> Result<Vec<Instruction>, HubError> {
+        let ends = tokio::time::Instant::now() + wait;
+        loop {
+            let (who, name) = (principal.clone(), agent_id.to_owned());
+            let found = self
+                .call(move |owner| {
+                    let number = owner.principal(&who).ok()?;
+                    owner.inbox(number, &name, after)
+                })
+                .await?;
+            let (instructions, waiting) = found.ok_or(HubError::NoSuchAgent)?;
+            let Some(waiting) = waiting else { return Ok(instructions) };
+            if tokio::time::timeout_at(ends, waiting).await.is_err() {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// The agents that this principal may hear and tell something.
+    pub async fn agents(&self, principal: &Principal) -> Result<Vec<Agent>, HubError> {
+        let who = principal.clone();
+        self.call(move |owner| owner.told_agents(&who)).await
+    }
+
+    /// Someone wants to listen. What they are granted waits for a connection.
+    pub async fn subscribe(
+        &self,
+        principal: &Principal,
+        door: Door,
+        request: SubscriptionRequest,
+    ) -> Result<Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>>, HubError> {
+        let who = principal.clone();
+        self.call(move |owner| owner.subscribe(&who, door, request, None)).await
+    }
+
+    /// A listener says something.
+    pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
+        let who = principal.clone();
+        self.call(move |owner| owner.tell(&who, message, None)).await
+    }
+
+    /// Whether this is a subscription of the principal.
+    pub async fn has_subscription(
+        &self,
+        principal: &Principal,
+        subscription_id: &SubscriptionId,
+    ) -> Result<bool, HubError> {
+        let (who, id) = (principal.clone(), subscription_id.clone());
+        self.call(move |owner| {
+            let number = owner.principal(&who).ok();
+            owner.engine.subscription(&id).is_some_and(|(_, whose)| Some(whose) == number)
+        })
+        .await
+    }
+
+    /// A listener hears its subscription on this connection, from where it left off.
+    pub async fn stream(
+        &self,
+        connection: NewConnection,
+        subscription_id: SubscriptionId,
+        last_event_id: Option<EventId>,
+    ) -> Result<(), HubError> {
+        self.call(move |owner| {
+            if let Some(connection) = owner.connect(connection, Kind::Stream) {
+                owner.stream(connection, subscription_id, last_event_id);
+            }
+        })
+        .await
+    }
+
+    /// A WebSocket as B.2 has it; what the listener wants, it says there.
+    pub async fn listener_socket(&self, connection: NewConnection) -> Result<(), HubError> {
+        self.call(move |owner| {
+            owner.connect(connection, Kind::Socket);
+        })
+        .await
+    }
+
+    /// A WebSocket of an agent.
+    pub async fn agent_socket(&self, connection: NewConnection) -> Result<(), HubError> {
+        self.call(move |owner| {
+            owner.connect(connection, Kind::Agent);
+        })
+        .await
+    }
+
+    /// A stream on the legacy path.
+    pub async fn legacy_stream(
+        &self,
+        connection: NewConnection,
+        last_event_id: Option<EventId>,
+    ) -> Result<(), HubError> {
+        self.call(move |owner| {
+            let principal = Arc::clone(&connection.principal);
+            if let Some(connection) = owner.connect(connection, Kind::Stream) {
+                owner.legacy_stream(connection, &principal, last_event_id);
+            }
+        })
+        .await
+    }
+
+    /// A WebSocket on the legacy path.
+    pub async fn legacy_socket(&self, connection: NewConnection) -> Result<(), HubError> {
+        self.call(move |owner| {
+            let principal = Arc::clone(&connection.principal);
+            if let Some(connection) = owner.connect(connection, Kind::LegacySocket) {
+                owner.legacy_begin(connection, &principal, None);
+            }
+        })
+        .await
+    }
+
+    /// Something was posted on the legacy path.
+    pub async fn legacy_message(
+        &self,
+        principal: &Principal,
+        text: String,
+    ) -> Result<LegacyAnswer, HubError> {
+        let who = principal.clone();
+        self.call(move |owner| owner.legacy_message(&who, &text)).await
+    }
+
+    /// Ends a WebSocket that nobody may have, with a close code that its peer can see (B.2.6).
+    pub async fn turn_away(
+        &self,
+        connection: NewConnection,
+        code: u16,
+        reason: String,
+    ) -> Result<(), HubError> {
+        self.call(move |owner| {
+            if let Some(connection) = owner.connect(connection, Kind::Socket) {
+                owner.close(connection, code, &reason);
+            }
+        })
+        .await
+    }
+
+    /// What the hub offers listeners changed: a new manifest.
+    pub async fn offer_manifest(
+        &self,
+        manifest_uri: Option<aaep::Uri>,
+        signed: Option<aaep::CompactJws>,
+    ) -> Result<(), HubError> {
+        self.call(move |owner| owner.engine.offer_manifest(manifest_uri, signed)).await
+    }
+
+    /// What the hub counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.status.metrics
+    }
+
+    /// Reads what is stored.
+    pub fn reader(&self) -> &Reader {
+        &self.shared.reader
+    }
+
+    /// The clocks of the hub.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// What counts what everyone takes.
+    pub fn guard(&self) -> &Guard {
+        &self.shared.guard
+    }
+
+    /// What is wrong, if the hub cannot do its work at the moment.
+    pub fn trouble(&self) -> Option<String> {
+        let status = &self.shared.status;
+        let is_stopped = self.shared.requests.is_closed();
+        status.what_is_wrong().or_else(|| is_stopped.then(|| HubError::Stopped.to_string()))
+    }
+
+    /// Whether it cannot go on and has to be started anew.
+    pub fn is_dead(&self) -> bool {
+        self.shared.status.is_dead() || self.shared.requests.is_closed()
+    }
+
+    /// Stops: everything that was acknowledged is stored, connections end, and listeners can come back to
+    /// the next start.
+    pub async fn stop(&self) {
+        let hub = self.clone();
+        // If that task fails, there is nothing left that could be stopped.
+        let _ = tokio::task::spawn_blocking(move || hub.stop_now()).await;
+    }
+
+    fn stop_now(&self) {
+        self.shared.status.stop();
+        let stop: Request = Box::new(|owner| owner.is_stopping = true);
+        // A full queue is worked through; a closed one has nobody left to stop.
+        let _ = self.shared.requests.blocking_send(stop);
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { threads, wires }) = running else { return };
+        let mut threads = threads.into_iter();
+        // The keeper first: it ends when the owner has, and everything is carried out.
+        if let Some(keeper) = threads.next() {
+            let _ = keeper.join();
+        }
+        let handles: Vec<WireHandle> = wires.iter().map(|wire| wire.handle().clone()).collect();
+        builder::stop_wires(&handles, STOP_GRACE);
+        drop(handles);
+        for wire in wires {
+            wire.join();
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// Lets the owner do something, and gives what came of it once everything before it is stored.
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Result<T, HubError> {
+        let (sender, receiver) = oneshot::channel();
+        let request: Request = Box::new(move |owner| {
+            let value = work(owner);
+            owner.answer(sender, value);
+        });
+        let called = async {
+            self.shared.requests.send(request).await.map_err(|_| HubError::Stopped)?;
+            receiver.await.map_err(|_| HubError::Stopped)
+        };
+        match tokio::time::timeout(PATIENCE, called).await {
+            Ok(answered) => answered,
+            Err(_) => Err(HubError::NotStored { why: self.shared.status.what_is_wrong() }),
+        }
+    }
+}

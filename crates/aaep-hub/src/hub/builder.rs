@@ -1,0 +1,268 @@
+//! Starting a hub: from what is stored, with its threads.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc as std_mpsc;
+use std::thread::{self, JoinHandle};
+
+use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
+use aaep_engine::terms::Offer;
+use aaep_engine::{Config, Engine};
+use aaep_transport::wire::{Wire, WireHandle, WireSettings};
+use tokio::sync::mpsc;
+
+use super::agents::Posts;
+use super::clock::Clock;
+use super::ears::{self, Ears};
+use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
+use super::names::Names;
+use super::owner::{MAX_WAITING_REQUESTS, Owner};
+use super::publish::Answers;
+use super::status::Status;
+use super::{Hub, Shared, stored};
+use crate::access::{Guard, Limits};
+use crate::redact::{RedactConfig, RedactError, Redactor};
+use crate::store::{MAX_SUBSCRIPTIONS, OpenError, OpenOptions, Recovered, Store};
+
+/// How many messages one agent may send on its socket in a second, before what it may publish counts.
+const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
+
+/// After how long a listener of server-sent events should connect again.
+const RETRY_MS: u32 = 2000;
+
+/// What a hub is made of. Everything has a sensible default.
+#[derive(Debug)]
+pub struct HubBuilder {
+    offer: Offer,
+    folder: Option<PathBuf>,
+    open: OpenOptions,
+    guard: Option<Guard>,
+    redactor: Option<Arc<Redactor>>,
+    resume_grace_us: Option<u64>,
+    wire: WireSettings,
+}
+
+/// Why a hub did not start. Nothing of it runs.
+#[derive(Debug)]
+pub enum StartError {
+    /// The store could not be opened.
+    Store(OpenError),
+    /// The patterns for secrets cannot be used.
+    Redact(RedactError),
+    /// The system gave no thread, no randomness, or no way to wait for sockets.
+    System(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Store(error) => error.fmt(f),
+            StartError::Redact(error) => error.fmt(f),
+            StartError::System(error) => {
+                write!(f, "The system does not let the hub start: {error}. Try again later.")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl HubBuilder {
+    pub(super) fn new() -> Self {
+        HubBuilder {
+            offer: default_offer(),
+            folder: None,
+            open: OpenOptions::default(),
+            guard: None,
+            redactor: None,
+            resume_grace_us: None,
+            wire: WireSettings { retry_ms: RETRY_MS, ..WireSettings::default() },
+        }
+    }
+
+    /// What listeners are offered.
+    pub fn offer(mut self, offer: Offer) -> Self {
+        self.offer = offer;
+        self
+    }
+
+    /// Keeps everything in this folder, over every restart. Without it, everything is in memory and gone
+    /// when the hub stops.
+    pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// How the store is opened: how long it keeps sessions, and whether to begin a new audit log.
+    pub fn open_options(mut self, open: OpenOptions) -> Self {
+        self.open = open;
+        self
+    }
+
+    /// Counts what everyone takes of the hub.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// Takes secrets out of what agents say.
+    pub fn redactor(mut self, redactor: Arc<Redactor>) -> Self {
+        self.redactor = Some(redactor);
+        self
+    }
+
+    /// How long it is waited for a listener whose connection broke before a question that only it could
+    /// answer gets its default (ruling 4).
+    pub fn resume_grace_us(mut self, microseconds: u64) -> Self {
+        self.resume_grace_us = Some(microseconds);
+        self
+    }
+
+    /// How the wires behave.
+    pub fn wire(mut self, settings: WireSettings) -> Self {
+        self.wire = settings;
+        self
+    }
+
+    /// Opens the store, goes on from what it has, and starts the threads.
+    pub fn start(mut self) -> Result<Hub, StartError> {
+        let (store, recovered) = match &self.folder {
+            Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
+            None => (Store::in_memory(), Recovered::default()),
+        };
+        let redactor = match self.redactor.take() {
+            Some(redactor) => redactor,
+            None => {
+                let built_in = Redactor::new(&RedactConfig::default());
+                Arc::new(built_in.map_err(StartError::Redact)?)
+            }
+        };
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed)
+            .map_err(|error| StartError::System(std::io::Error::other(error.to_string())))?;
+        let most = usize::try_from(MAX_SUBSCRIPTIONS).unwrap_or(usize::MAX);
+        let offered = self.offer.max_concurrent_subscriptions;
+        self.offer.max_concurrent_subscriptions = offered.min(most);
+        let mut config = Config::new(self.offer.clone(), seed);
+        if let Some(grace) = self.resume_grace_us {
+            config.resume_grace_us = grace;
+        }
+        self.run(store, &recovered, config, redactor).map_err(StartError::System)
+    }
+
+    fn run(
+        self,
+        store: Store,
+        recovered: &Recovered,
+        config: Config,
+        redactor: Arc<Redactor>,
+    ) -> std::io::Result<Hub> {
+        let clock = Clock::start();
+        let status = Arc::new(Status::default());
+        let guard = self.guard.unwrap_or_else(|| Guard::new(Limits::default()));
+        let (requests, received) = mpsc::channel(MAX_WAITING_REQUESTS);
+        let (heard, hearing) = mpsc::unbounded_channel();
+        let (batches, kept) = std_mpsc::sync_channel::<Batch>(MAX_WAITING_BATCHES);
+        let (reports, told) = std_mpsc::channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let ears = |wire| Ears { wire, reader: reports.clone(), waiting: Arc::clone(&waiting) };
+        let listeners = Wire::start(self.wire.clone(), ears(ears::Wire::Listeners))?;
+        let agents = WireSettings {
+            number: 1,
+            max_messages_per_second: AGENT_MESSAGES_PER_SECOND,
+            ..self.wire
+        };
+        let agents = Wire::start(agents, ears(ears::Wire::Agents))?;
+        drop(reports);
+        let (wire, agent_wire) = (listeners.handle().clone(), agents.handle().clone());
+        let reader = store.reader();
+
+        let loaded = stored::load(recovered);
+        let now = clock.now();
+        let (engine, outputs) = Engine::recover(config, now, loaded.engine);
+        let mut owner = Owner {
+            engine,
+            clock,
+            agents: Names::new(recovered.agents.clone()),
+            principals: Names::new(recovered.principals.clone()),
+            next_order: recovered.next_order,
+            sessions: loaded.sessions,
+            asks: loaded.asks,
+            listeners: std::collections::HashMap::new(),
+            connections: std::collections::HashMap::new(),
+            legacy: std::collections::HashMap::new(),
+            posts: Posts::default(),
+            answers: Answers::new(&recovered.answers),
+            guard: guard.clone(),
+            redactor: Arc::clone(&redactor),
+            reader: reader.clone(),
+            wire: wire.clone(),
+            agent_wire: agent_wire.clone(),
+            status: Arc::clone(&status),
+            is_stopping: false,
+            batch: Batch::default(),
+            blocked: 0,
+        };
+        owner.carry_out(now, outputs, None);
+        owner.settle_forgotten(now);
+
+        let keeper = Keeper {
+            store,
+            batches: kept,
+            wire: wire.clone(),
+            agent_wire: agent_wire.clone(),
+            clock,
+            status: Arc::clone(&status),
+        };
+        let read = {
+            let (heard, redactor, waiting) = (heard, Arc::clone(&redactor), waiting);
+            move || ears::read_all(&told, &heard, &redactor, &waiting)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let own = move || runtime.block_on(owner.run(received, hearing, batches));
+        let threads = vec![
+            spawn("aaep-keeper", move || keeper.run())?,
+            spawn("aaep-reader", read)?,
+            spawn("aaep-owner", own)?,
+        ];
+        let wires = vec![listeners, agents];
+        Ok(Hub::new(Shared { requests, clock, guard, redactor, reader, status }, threads, wires))
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// What a hub offers unless told otherwise: version 1.0.0, English, all levels, our extension.
+///
+/// # Panics
+/// Never: the constants have the right form.
+pub fn default_offer() -> Offer {
+    const RIGHT: &str = "a constant of the right form";
+    Offer {
+        producer: Producer::new("aaep-hub"),
+        versions: vec![Version::parse("1.0.0").expect(RIGHT)],
+        languages: vec![LanguageTag::parse("en-US").expect(RIGHT)],
+        max_events_per_second: None,
+        extensions: vec![(
+            Uri::parse(aaep::extension::CONTEXT).expect(RIGHT),
+            Prefix::parse(aaep::extension::PREFIX).expect(RIGHT),
+        )],
+        conformance_levels: vec![1, 2, 3],
+        max_concurrent_subscriptions: 10_000,
+        manifest_uri: None,
+        signed_manifest: None,
+        only_offered_languages: false,
+    }
+}
+
+/// Stops both wires, after what waits for them.
+pub(super) fn stop_wires(handles: &[WireHandle], grace: std::time::Duration) {
+    for handle in handles {
+        // One that has stopped already is as wanted.
+        let _ = handle.send(vec![aaep_transport::wire::Command::Stop { grace }]);
+    }
+}

@@ -1,0 +1,197 @@
+//! The keeper: the thread that stores what happened and only then lets anyone hear of it.
+//!
+//! What waits is stored together with one wait for the disk. If the disk is full or fails, nothing is
+//! told to anybody; it is tried again until it works, and `/readyz` and the log say so meanwhile.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use aaep_transport::wire::{Command, WireHandle};
+
+use super::clock::Clock;
+use super::status::Status;
+use crate::store::{Change, CommitError, MAX_CHANGES, Store};
+
+/// How many batches may wait for the disk. Past it, the owner waits, and everyone with it.
+pub(super) const MAX_WAITING_BATCHES: usize = 256;
+
+/// How many changes are stored at once at most, but for the last batch taken.
+const MAX_TOGETHER: usize = MAX_CHANGES / 4;
+
+/// How long to wait before a commit that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether something is beyond the retention.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// What is to be done once everything before it is stored.
+pub(super) enum Effect {
+    /// The wire of the listeners is told something.
+    Wire(Command),
+    /// The wire of the agents is told something.
+    AgentWire(Command),
+    /// Someone who waits gets an answer.
+    Answer(Box<dyn FnOnce() + Send>),
+}
+
+/// What one turn of the owner brought: stored whole, then carried out.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) changes: Vec<Change>,
+    pub(super) effects: Vec<Effect>,
+    /// When the first urgent event among the effects was taken in.
+    pub(super) urgent_since: Option<Instant>,
+    /// How many deliveries are among the effects.
+    pub(super) deliveries: u64,
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.effects.is_empty()
+    }
+
+    fn add(&mut self, mut other: Batch) {
+        self.changes.append(&mut other.changes);
+        self.effects.append(&mut other.effects);
+        self.deliveries += other.deliveries;
+        self.urgent_since = match (self.urgent_since, other.urgent_since) {
+            (Some(one), Some(another)) => Some(one.min(another)),
+            (one, another) => one.or(another),
+        };
+    }
+}
+
+pub(super) struct Keeper {
+    pub(super) store: Store,
+    pub(super) batches: Receiver<Batch>,
+    pub(super) wire: WireHandle,
+    pub(super) agent_wire: WireHandle,
+    pub(super) clock: Clock,
+    pub(super) status: Arc<Status>,
+}
+
+impl Keeper {
+    /// Works until the owner is gone or the store cannot be trusted any more.
+    pub(super) fn run(mut self) {
+        let mut sweep_at = Instant::now();
+        loop {
+            let wait = sweep_at.saturating_duration_since(Instant::now());
+            match self.batches.recv_timeout(wait) {
+                Ok(batch) => {
+                    let batch = self.gather(batch);
+                    if !self.keep(&batch.changes) {
+                        return;
+                    }
+                    self.carry_out(batch);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    if let Err(error) = self.store.sync_audit() {
+                        tracing::warn!(%error, "The audit log is not on the disk yet.");
+                    }
+                    return;
+                }
+            }
+            if Instant::now() >= sweep_at {
+                sweep_at = Instant::now() + self.sweep();
+            }
+        }
+    }
+
+    /// Takes along what else waits already.
+    fn gather(&self, first: Batch) -> Batch {
+        let mut all = first;
+        while all.changes.len() < MAX_TOGETHER {
+            let Ok(next) = self.batches.try_recv() else { break };
+            all.add(next);
+        }
+        all
+    }
+
+    /// Stores the changes, however long it takes. Says whether they are stored; if it cannot know,
+    /// the hub has to start anew, because what it believes may not be what is stored.
+    fn keep(&mut self, changes: &[Change]) -> bool {
+        let began = Instant::now();
+        let mut is_first_failure = true;
+        loop {
+            match self.store.commit(changes) {
+                Ok(()) => break,
+                Err(
+                    error @ (CommitError::InDoubt { .. }
+                    | CommitError::Corrupt { .. }
+                    | CommitError::OutOfOrder { .. }
+                    | CommitError::TooLarge { .. }
+                    | CommitError::TooMany { .. }),
+                ) => {
+                    tracing::error!(%error, "The hub stops: what is stored may not be what it believes.");
+                    self.status.fail(&error.to_string(), true);
+                    return false;
+                }
+                Err(error) => {
+                    if is_first_failure {
+                        tracing::error!(%error, "Nothing can be stored. Nobody is told anything until it can.");
+                        is_first_failure = false;
+                    }
+                    self.status.metrics.commit_failed();
+                    self.status.fail(&error.to_string(), false);
+                    if self.status.is_stopping() {
+                        return false;
+                    }
+                    std::thread::sleep(RETRY);
+                }
+            }
+        }
+        if !is_first_failure {
+            tracing::info!("The store works again.");
+        }
+        self.status.works();
+        if !changes.is_empty() {
+            self.status.metrics.committed(began.elapsed().as_secs_f64(), changes.len() as u64);
+            let missing = self.store.audit().missing_in_file;
+            self.status.metrics.audit_missing(missing);
+        }
+        true
+    }
+
+    fn carry_out(&self, batch: Batch) {
+        let mut commands = Vec::with_capacity(batch.effects.len());
+        let mut to_agents = Vec::new();
+        let mut answers = Vec::new();
+        for effect in batch.effects {
+            match effect {
+                Effect::Wire(command) => commands.push(command),
+                Effect::AgentWire(command) => to_agents.push(command),
+                Effect::Answer(answer) => answers.push(answer),
+            }
+        }
+        if !commands.is_empty() {
+            // A wire that has stopped has nobody to tell.
+            let _ = self.wire.send(commands);
+        }
+        if !to_agents.is_empty() {
+            let _ = self.agent_wire.send(to_agents);
+        }
+        if batch.deliveries > 0 {
+            self.status.metrics.delivered(batch.deliveries);
+        }
+        if let Some(since) = batch.urgent_since {
+            self.status.metrics.critical_latency(since.elapsed().as_secs_f64());
+        }
+        for answer in answers {
+            answer();
+        }
+    }
+
+    /// Deletes a piece of what is beyond the retention; says when to look again.
+    fn sweep(&mut self) -> Duration {
+        match self.store.sweep(self.clock.now().unix_us) {
+            Ok(swept) if swept.is_done => SWEEP,
+            Ok(_) => Duration::ZERO,
+            Err(error) => {
+                tracing::warn!(%error, "Old sessions could not be deleted.");
+                SWEEP
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The legacy paths (ruling 27): `/events` and `/messages`, as the public tools and suite speak them.
+//!
+//! There a stream has the default terms until a request comes, what is posted belongs to the newest stream
+//! of whoever posts it, replies name subscriptions that were never given, and a session is started with
+//! `{"kind": "user_input"}`. Who may answer is decided as everywhere: by who it is, and by what was sent to
+//! them. The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
+
+use aaep::handshake::{SubscriptionClose, SubscriptionRequest};
+use aaep::{Capabilities, EventId, Message, Mode, Reading, SubscriptionId, Version, Violation};
+use aaep_engine::terms::Door;
+use aaep_engine::{Input, Resume};
+use aaep_transport::wire::ConnectionKey;
+use serde_json::{Value, json};
+
+use super::agents::{NotInstructed, Wish};
+use super::connections::Told;
+use super::owner::Owner;
+use crate::access::{Principal, Scope};
+
+/// How many prompts may wait for a stream.
+const MAX_HELD_PROMPTS: usize = 16;
+
+/// The newest stream of a principal.
+#[derive(Debug, Default)]
+pub(super) struct Legacy {
+    subscription_id: Option<SubscriptionId>,
+    /// Whether it was asked for and not heard yet.
+    is_fresh: bool,
+    /// Prompts that came before a stream.
+    held: Vec<String>,
+}
+
+/// What the legacy path answers to a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LegacyAnswer {
+    /// It was taken; whatever came of it is on the stream.
+    Taken,
+    /// It is no message that anyone knows.
+    NotValid(Vec<Violation>),
+    /// No agent was told.
+    NotInstructed(NotInstructed),
+}
+
+impl Owner {
+    /// A stream on the legacy path. It goes on where an earlier one broke off, if it says where.
+    pub(super) fn legacy_stream(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        last_event_id: Option<EventId>,
+    ) {
+        let Some(number) = self.connections.get(&connection).map(|it| it.number) else { return };
+        let legacy = self.legacy.entry(number).or_default();
+        let is_fresh = std::mem::take(&mut legacy.is_fresh);
+        let before = legacy.subscription_id.clone().filter(|id| {
+            let listener =
+                self.engine.subscription(id).and_then(|(key, _)| self.listeners.get(&key));
+            listener.is_some_and(|listener| listener.connection.is_none())
+        });
+        match before {
+            // Its terms were asked for before the stream, or it says where it broke off.
+            Some(id) if is_fresh || last_event_id.is_some() => {
+                self.stream(connection, id, last_event_id);
+            }
+            before => {
+                let resume = last_event_id
+                    .map(|id| Resume { subscription_id: None, last_event_id: Some(id) });
+                self.legacy_begin(connection, principal, resume);
+                if let Some(before) = before {
+                    self.legacy_end(number, before);
+                }
+            }
+        }
+        let held = self.legacy.get_mut(&number).map(|it| std::mem::take(&mut it.held));
+        for text in held.into_iter().flatten() {
+            // What came of it is on the stream.
+            let _ = self.legacy_prompt(connection, principal, text);
+        }
+    }
+
+    /// A subscription with the default terms (ruling 3), about which nothing is said on the stream.
+    pub(super) fn legacy_begin(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        resume: Option<Resume>,
+    ) {
+        let request = default_request(principal.scopes.has(Scope::Reply));
+        let begun = self.subscribe_with(principal, Door::Open, request, resume, None);
+        match begun {
+            Ok(accepted) => {
+                self.note_legacy(connection, &accepted.subscription_id);
+                self.stream(connection, accepted.subscription_id, None);
+            }
+            Err(rejected) => {
+                self.send(connection, &rejected);
+                self.close(connection, 4001, "The subscription was rejected.");
+            }
+        }
+    }
+
+    /// A stream that broke off is not needed any more.
+    fn legacy_end(&mut self, principal: u64, subscription_id: SubscriptionId) {
+        let message = Box::new(SubscriptionClose {
+            subscription_id,
+            reason_code: None,
+            reason_message: None,
+            correlation_id: None,
+            extensions: None,
+            other: aaep::Object::new(),
+        });
+        self.handle(Input::Close { principal, message }, None);
+    }
+
+    fn note_legacy(&mut self, connection: ConnectionKey, subscription_id: &SubscriptionId) {
+        if let Some(number) = self.connections.get(&connection).map(|it| it.number) {
+            let legacy = self.legacy.entry(number).or_default();
+            legacy.subscription_id = Some(subscription_id.clone());
+        }
+    }
+
+    /// Something was posted on the legacy path.
+    pub(super) fn legacy_message(&mut self, principal: &Principal, text: &str) -> LegacyAnswer {
+        let reading = aaep::read(text.as_bytes(), Mode::Strict);
+        let Ok(number) = self.principal(principal) else {
+            return LegacyAnswer::NotInstructed(NotInstructed::Full);
+        };
+        let subscription_id = self.legacy.get(&number).and_then(|it| it.subscription_id.clone());
+        let listener = subscription_id.as_ref().and_then(|id| self.engine.subscription(id));
+        let listener = listener.and_then(|(key, _)| self.listeners.get(&key));
+        let connection = listener.and_then(|listener| listener.connection);
+        if let Some(text) = prompt_of(text) {
+            return self.legacy_input(connection, principal, number, text);
+        }
+        let message = match reading.into_result() {
+            Ok(message) => message,
+            Err(violations) => return LegacyAnswer::NotValid(violations),
+        };
+        match (message, connection) {
+            (Message::SubscriptionRequest(request), Some(connection)) => {
+                self.legacy_request(connection, principal, *request);
+            }
+            (Message::SubscriptionRequest(request), None) => {
+                if let Ok(accepted) = self.subscribe(principal, Door::Open, *request, None) {
+                    let legacy = self.legacy.entry(number).or_default();
+                    legacy.subscription_id = Some(accepted.subscription_id.clone());
+                    legacy.is_fresh = true;
+                }
+            }
+            (message, connection) => {
+                self.legacy_tell(connection, principal, message, subscription_id);
+            }
+        }
+        LegacyAnswer::Taken
+    }
+
+    /// Something came on a legacy socket. Says whether that was all.
+    pub(super) fn hear_legacy(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        text: &str,
+        reading: &Reading,
+    ) -> bool {
+        if let Some(text) = prompt_of(text) {
+            // What came of it is on the socket.
+            let _ = self.legacy_prompt(connection, principal, text);
+            return true;
+        }
+        match reading.message.clone() {
+            None => false,
+            Some(Message::SubscriptionRequest(request)) => {
+                self.legacy_request(connection, principal, *request);
+                true
+            }
+            Some(message) => {
+                let listener = self.connections.get(&connection).and_then(|it| it.listener);
+                let listener = listener.and_then(|listener| self.listeners.get(&listener));
+                let subscription_id = listener.map(|it| it.subscription_id.clone());
+                self.legacy_tell(Some(connection), principal, message, subscription_id);
+                true
+            }
+        }
+    }
+
+    /// Other terms on a legacy stream; the answer is the next frame on it.
+    fn legacy_request(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        request: SubscriptionRequest,
+    ) {
+        if let Ok(accepted) = self.subscribe_on(connection, principal, request) {
+            self.note_legacy(connection, &accepted.subscription_id);
+        }
+    }
+
+    /// A reply or a wish, on the subscription that the stream really has.
+    fn legacy_tell(
+        &mut self,
+        connection: Option<ConnectionKey>,
+        principal: &Principal,
+        mut message: Message,
+        subscription_id: Option<SubscriptionId>,
+    ) {
+        if let Some(real) = subscription_id {
+            match &mut message {
+                Message::ConfirmationReply(it) => it.subscription_id = real,
+                Message::ClarificationReply(it) => it.subscription_id = real,
+                Message::SubscriptionRenegotiate(it) => it.subscription_id = real,
+                Message::SubscriptionClose(it) => it.subscription_id = real,
+                _ => {}
+            }
+        }
+        if let Told::Rejected(message) = self.tell(principal, message, connection)
+            && let Some(connection) = connection
+        {
+            self.send(connection, &message);
+        }
+    }
+
+    /// What a person typed: for a stream that is there, or for the next one.
+    fn legacy_input(
+        &mut self,
+        connection: Option<ConnectionKey>,
+        principal: &Principal,
+        number: u64,
+        text: String,
+    ) -> LegacyAnswer {
+        if let Some(connection) = connection {
+            return match self.legacy_prompt(connection, principal, text) {
+                Ok(()) => LegacyAnswer::Taken,
+                Err(why) => LegacyAnswer::NotInstructed(why),
+            };
+        }
+        let legacy = self.legacy.entry(number).or_default();
+        if legacy.held.len() >= MAX_HELD_PROMPTS {
+            return LegacyAnswer::NotInstructed(NotInstructed::Full);
+        }
+        legacy.held.push(text);
+        LegacyAnswer::Taken
+    }
+
+    fn legacy_prompt(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        text: String,
+    ) -> Result<(), NotInstructed> {
+        let told = self.instruct_agent(principal, None, Wish::Prompt { text });
+        let frame = match &told {
+            Ok(session_id) => json!({ "type": "input.accepted", "session_id": session_id }),
+            Err(why) => {
+                json!({ "type": "agentvoice:error", "error": "not_accepted", "message": why.to_string() })
+            }
+        };
+        self.send(connection, &frame);
+        told.map(|_| ())
+    }
+}
+
+/// The text of `{"kind": "user_input", "text": …}`.
+fn prompt_of(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    if value.get("kind")?.as_str()? != "user_input" {
+        return None;
+    }
+    value.get("text")?.as_str().map(str::to_owned)
+}
+
+/// The terms of a listener that never asked for any (ruling 3).
+fn default_request(can_reply: bool) -> SubscriptionRequest {
+    let mut capabilities = Capabilities::new();
+    capabilities.supports_confirmation_reply = Some(can_reply);
+    capabilities.supports_clarification_reply = Some(can_reply);
+    SubscriptionRequest {
+        aaep_version: Version::parse("1.0.0").expect("a constant of the right form"),
+        subscriber_id: "legacy".to_owned(),
+        subscriber_name: None,
+        subscriber_version: None,
+        subscriber_manifest_uri: None,
+        correlation_id: None,
+        capabilities,
+        extensions: None,
+        other: aaep::Object::new(),
+    }
+}

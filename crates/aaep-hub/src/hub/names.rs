@@ -1,0 +1,57 @@
+//! Agents and principals have names; the engine and the store know them by numbers that stay the same
+//! over every restart.
+
+use std::collections::HashMap;
+
+use crate::store::{Change, MAX_NAMES};
+
+/// The numbers of one kind of names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    keys: HashMap<String, u64>,
+    names: HashMap<u64, String>,
+    next: u64,
+}
+
+/// There are as many names as can be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooManyNames;
+
+impl Names {
+    pub(super) fn new(stored: Vec<(u64, String)>) -> Self {
+        let next = stored.iter().map(|(key, _)| key + 1).max().unwrap_or(1);
+        let keys = stored.iter().map(|(key, name)| (name.clone(), *key)).collect();
+        Names { keys, names: stored.into_iter().collect(), next }
+    }
+
+    /// The number of a name. A new one is to be stored, as the change that `store` makes of it.
+    pub(super) fn key(
+        &mut self,
+        name: &str,
+        changes: &mut Vec<Change>,
+        store: fn(u64, String) -> Change,
+    ) -> Result<u64, TooManyNames> {
+        if let Some(key) = self.keys.get(name) {
+            return Ok(*key);
+        }
+        if self.names.len() as u64 >= MAX_NAMES {
+            return Err(TooManyNames);
+        }
+        let key = self.next;
+        self.next += 1;
+        self.keys.insert(name.to_owned(), key);
+        self.names.insert(key, name.to_owned());
+        changes.push(store(key, name.to_owned()));
+        Ok(key)
+    }
+
+    /// The number of a name that is known.
+    pub(super) fn known(&self, name: &str) -> Option<u64> {
+        self.keys.get(name).copied()
+    }
+
+    /// The name of a number.
+    pub(super) fn name(&self, key: u64) -> Option<&str> {
+        self.names.get(&key).map(String::as_str)
+    }
+}

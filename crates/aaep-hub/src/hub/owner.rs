@@ -1,0 +1,443 @@
+//! The owner: the one task that touches the engine.
+//!
+//! It takes requests and reports one after the other, and turns what the engine says into changes to be
+//! stored and effects to be carried out afterwards. It never waits for a peer and never touches the disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+use aaep::extension::DecidedBy;
+use aaep::{Event, ReplyToken, SessionId, SubscriptionId};
+use aaep_engine::{
+    Audit, Author, Engine, Frame, Input, ListenerKey, Now, Output, Record, Resolution, Subscription,
+};
+use aaep_transport::Packet;
+use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::agents::Posts;
+use super::clock::Clock;
+use super::connections::Connection;
+use super::ears::Heard;
+use super::entry::{self, About};
+use super::keeper::{Batch, Effect};
+use super::names::{Names, TooManyNames};
+use super::publish::Answers;
+use super::settlement::{Asked, Settlement};
+use super::status::Status;
+use super::stored;
+use crate::access::{Guard, Principal, SubscriptionPermit};
+use crate::redact::Redactor;
+use crate::store::{Change, Reader, StoredTime};
+
+/// How many requests may wait for the owner. Past it, whoever asks waits.
+pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
+
+/// How many requests and reports are taken before what they brought is handed over.
+const MAX_PER_TURN: usize = 256;
+
+/// How many may wait for the outcome of one question at once. The oldest is sent home first.
+const MAX_WAITING_FOR_ASK: usize = 16;
+
+/// Something to be done with what the owner owns.
+pub(super) type Request = Box<dyn FnOnce(&mut Owner) + Send>;
+
+/// A question that waits for its answer.
+pub(super) struct OpenAsk {
+    pub(super) asked: Asked,
+    pub(super) is_stored: bool,
+    pub(super) ends_unix_us: Option<i64>,
+    /// Who waits for the outcome.
+    pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
+    /// The agent's socket on which it was asked.
+    pub(super) connection: Option<ConnectionKey>,
+}
+
+/// A subscription, as the wires know it.
+pub(super) struct Listener {
+    pub(super) subscription_id: SubscriptionId,
+    pub(super) connection: Option<ConnectionKey>,
+    /// Whether its connection takes nothing for now.
+    pub(super) is_blocked: bool,
+    pub(super) permit: Option<SubscriptionPermit>,
+}
+
+pub(super) struct Owner {
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) agents: Names,
+    pub(super) principals: Names,
+    pub(super) next_order: u64,
+    /// Who speaks in each session.
+    pub(super) sessions: HashMap<SessionId, u64>,
+    pub(super) asks: HashMap<ReplyToken, OpenAsk>,
+    pub(super) listeners: HashMap<ListenerKey, Listener>,
+    pub(super) connections: HashMap<ConnectionKey, Connection>,
+    /// The newest subscription of the legacy paths, by principal.
+    pub(super) legacy: HashMap<u64, super::legacy::Legacy>,
+    pub(super) posts: Posts,
+    pub(super) answers: Answers,
+    pub(super) guard: Guard,
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) reader: Reader,
+    pub(super) wire: WireHandle,
+    pub(super) agent_wire: WireHandle,
+    pub(super) status: Arc<Status>,
+    pub(super) is_stopping: bool,
+    pub(super) batch: Batch,
+    pub(super) blocked: u64,
+}
+
+impl Owner {
+    /// Works until it is stopped, or until nothing can be stored any more.
+    pub(super) async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<Request>,
+        mut heard: mpsc::UnboundedReceiver<Heard>,
+        batches: SyncSender<Batch>,
+    ) {
+        while !self.is_stopping {
+            let due = self.engine.deadline().map(|at| self.clock.instant(at).into());
+            let sleep = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(heard) = heard.recv() => self.hear(heard),
+                request = requests.recv() => match request {
+                    Some(request) => request(&mut self),
+                    // Nobody can ask for anything any more.
+                    None => break,
+                },
+                () = sleep => {
+                    self.handle(Input::Tick, None);
+                }
+            }
+            for _ in 0..MAX_PER_TURN {
+                let (one, other) = (heard.try_recv(), requests.try_recv());
+                if one.is_err() && other.is_err() {
+                    break;
+                }
+                if let Ok(heard) = one {
+                    self.hear(heard);
+                }
+                if let Ok(request) = other {
+                    request(&mut self);
+                }
+            }
+            if !self.hand_over(&batches) {
+                return;
+            }
+        }
+        self.hand_over(&batches);
+    }
+
+    /// Gives what this turn brought to the keeper. Says whether it is there.
+    fn hand_over(&mut self, batches: &SyncSender<Batch>) -> bool {
+        let metrics = &self.status.metrics;
+        metrics.subscriptions(self.engine.subscriptions() as u64);
+        metrics.audiences(self.engine.audiences() as u64);
+        metrics.asks_open(self.engine.open_asks() as u64);
+        metrics.connections(self.connections.len() as u64);
+        metrics.listeners_blocked(self.blocked);
+        if self.batch.is_empty() {
+            return true;
+        }
+        batches.send(std::mem::take(&mut self.batch)).is_ok()
+    }
+
+    /// Answers someone who waits, once everything up to now is stored.
+    pub(super) fn answer<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, value: T) {
+        let answer = Box::new(move || {
+            // Whoever no longer waits does not need it.
+            let _ = to.send(value);
+        });
+        self.batch.effects.push(Effect::Answer(answer));
+    }
+
+    /// Tells the wire of the listeners something.
+    pub(super) fn tell_wire(&mut self, command: Command) {
+        self.batch.effects.push(Effect::Wire(command));
+    }
+
+    /// Lets the engine handle something. What the engine answers to it is given back; all the rest is
+    /// done. `on` is the connection on which it came, if there is one.
+    pub(super) fn handle(&mut self, input: Input, on: Option<ConnectionKey>) -> Vec<Output> {
+        let now = self.clock.now();
+        let outputs = self.engine.handle(now, input);
+        self.carry_out(now, outputs, on)
+    }
+
+    /// Does what the engine says.
+    pub(super) fn carry_out(
+        &mut self,
+        now: Now,
+        outputs: Vec<Output>,
+        on: Option<ConnectionKey>,
+    ) -> Vec<Output> {
+        let mut answers = Vec::new();
+        let mut last: Option<(Arc<Frame>, Arc<Packet>)> = None;
+        let mut asking: Option<Arc<Event>> = None;
+        for output in &outputs {
+            if let Output::Record(record) = output
+                && entry::question(&record.event).is_some()
+            {
+                asking = Some(Arc::clone(&record.event));
+            }
+        }
+        for output in outputs {
+            match output {
+                Output::Record(record) => self.record(record),
+                Output::Time(time) => self.time(time),
+                Output::Remember(subscription) => self.remember(&subscription),
+                Output::Forget { subscription_id } => {
+                    self.batch.changes.push(Change::Unsubscribed { subscription_id });
+                }
+                Output::Recovered { listener, subscription_id } => {
+                    self.listen(listener, subscription_id, None);
+                }
+                Output::Deliver { frame, to } => {
+                    let packet = match &last {
+                        Some((same, packet)) if Arc::ptr_eq(same, &frame) => Arc::clone(packet),
+                        _ => packet(&frame),
+                    };
+                    last = Some((Arc::clone(&frame), Arc::clone(&packet)));
+                    self.deliver(&frame, packet, to);
+                }
+                Output::Accepted { listener, message } => {
+                    self.listen(listener, message.subscription_id.clone(), on);
+                    if let Some(connection) = on {
+                        let json = serde_json::to_vec(&message).unwrap_or_default();
+                        let packet = Arc::new(Packet::new("", json));
+                        self.tell_wire(Command::Send { connection, packet });
+                        self.tell_wire(Command::Attach { connection, listener });
+                    }
+                    answers.push(Output::Accepted { listener, message });
+                }
+                Output::Closed { listener } => {
+                    self.leave(listener, on);
+                    answers.push(Output::Closed { listener });
+                }
+                Output::Resolved { reply_token, resolution, decided_by, .. } => {
+                    self.settle(now, &reply_token, &resolution, decided_by);
+                }
+                Output::Audit(audit) => self.audit(now, audit, asking.as_deref()),
+                answer => answers.push(answer),
+            }
+        }
+        answers
+    }
+
+    fn record(&mut self, record: Record) {
+        let Record { agent, event, is_urgent, author, unix_us } = record;
+        let session_id = event.envelope.session_id.clone();
+        let principal = self.sessions.get(&session_id).copied().unwrap_or(0);
+        let order = self.next_order;
+        self.next_order += 1;
+        self.batch.changes.push(Change::Event {
+            order,
+            session_id: session_id.clone(),
+            event_id: event.envelope.event_id.clone(),
+            agent,
+            principal,
+            by_hub: author == Author::Hub,
+            is_urgent,
+            unix_us,
+            json: serde_json::to_vec(&*event).unwrap_or_default().into(),
+        });
+        if is_urgent {
+            self.batch.urgent_since.get_or_insert_with(Instant::now);
+        }
+        if self.engine.has_ended(&session_id) {
+            self.batch.changes.push(Change::SessionEnded { session_id, unix_us });
+        }
+    }
+
+    fn time(&mut self, record: aaep_engine::AskTimeRecord) {
+        let reply_token = record.reply_token;
+        let time = StoredTime {
+            ends_unix_us: record.ends_unix_us,
+            left_us: record.left_us,
+            limit_unix_us: record.limit_unix_us,
+            changes: record.changes,
+        };
+        let Some(ask) = self.asks.get_mut(&reply_token) else { return };
+        ask.ends_unix_us = time.ends_unix_us;
+        let change = if std::mem::replace(&mut ask.is_stored, true) {
+            Change::AskMoved { reply_token, time }
+        } else {
+            let session_id = ask.asked.session_id.clone();
+            Change::AskOpened { reply_token, session_id, time }
+        };
+        self.batch.changes.push(change);
+    }
+
+    fn remember(&mut self, subscription: &Subscription) {
+        self.batch.changes.push(Change::Subscribed {
+            subscription_id: subscription.subscription_id.clone(),
+            principal: subscription.principal,
+            may_reply: subscription.may_reply,
+            json: stored::terms_to_json(subscription).into(),
+        });
+    }
+
+    fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<ListenerKey>) {
+        self.batch.deliveries += to.len() as u64;
+        if frame.is_critical {
+            self.batch.urgent_since.get_or_insert_with(Instant::now);
+        }
+        self.tell_wire(Command::Deliver { packet, to });
+    }
+
+    /// A listener has this subscription from now on.
+    fn listen(
+        &mut self,
+        listener: ListenerKey,
+        subscription_id: SubscriptionId,
+        on: Option<ConnectionKey>,
+    ) {
+        let known = self.listeners.entry(listener).or_insert_with(|| Listener {
+            subscription_id: subscription_id.clone(),
+            connection: None,
+            is_blocked: false,
+            permit: None,
+        });
+        known.subscription_id = subscription_id;
+        if let Some(key) = on {
+            known.connection = Some(key);
+            if let Some(connection) = self.connections.get_mut(&key) {
+                connection.listener = Some(listener);
+            }
+        }
+    }
+
+    /// A subscription is over. Its connection ends with it, unless it is the one on which that was said.
+    fn leave(&mut self, listener: ListenerKey, on: Option<ConnectionKey>) {
+        self.set_blocked(listener, false);
+        let Some(gone) = self.listeners.remove(&listener) else { return };
+        let Some(connection) = gone.connection else { return };
+        let belongs =
+            self.connections.get(&connection).is_some_and(|it| it.listener == Some(listener));
+        if !belongs {
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.listener = None;
+        }
+        if on == Some(connection) {
+            self.tell_wire(Command::Detach { listener });
+        } else {
+            self.close(connection, 4000, "The subscription is over.");
+        }
+    }
+
+    fn settle(
+        &mut self,
+        now: Now,
+        reply_token: &ReplyToken,
+        resolution: &Resolution,
+        decided_by: DecidedBy,
+    ) {
+        let settlement = Settlement::new(reply_token.clone(), resolution, decided_by);
+        self.status.metrics.settled(settlement.word());
+        let Some(ask) = self.asks.remove(reply_token) else { return };
+        self.batch.changes.push(Change::AskSettled {
+            reply_token: reply_token.clone(),
+            unix_us: now.unix_us,
+            resolution: settlement.to_stored(&ask.asked).into(),
+        });
+        for waiting in ask.waiting {
+            self.answer(waiting, settlement.clone());
+        }
+        if let Some(connection) = ask.connection {
+            self.tell_agent(connection, &super::agents::resolved(&settlement));
+        }
+    }
+
+    /// After a start: what was stored as open and is not open any more, because its session is gone, ends
+    /// without consent.
+    pub(super) fn settle_forgotten(&mut self, now: Now) {
+        let engine = &self.engine;
+        let forgotten = self.asks.keys().filter(|token| !engine.is_open(token));
+        for token in forgotten.cloned().collect::<Vec<_>>() {
+            self.settle(now, &token, &Resolution::Reject, DecidedBy::NoListener);
+        }
+    }
+
+    fn audit(&mut self, now: Now, audit: Audit, asking: Option<&Event>) {
+        let token = entry::token(&audit);
+        let asking = asking.filter(|event| {
+            matches!(audit, Audit::Asked { .. }) && entry::question(event) == Some(token)
+        });
+        if let (Audit::Asked { session_id, .. }, Some(event)) = (&audit, asking) {
+            let asked = Asked {
+                principal: self.sessions.get(session_id).copied().unwrap_or(0),
+                event_id: event.envelope.event_id.clone(),
+                session_id: session_id.clone(),
+            };
+            self.asks.insert(
+                token.clone(),
+                OpenAsk {
+                    asked,
+                    is_stored: false,
+                    ends_unix_us: None,
+                    waiting: Vec::new(),
+                    connection: None,
+                },
+            );
+        }
+        let asked = self.asks.get(token).map(|ask| &ask.asked);
+        let session_id = asked.map(|asked| asked.session_id.clone());
+        let who = match entry::principal(&audit) {
+            Some(principal) => self.principals.name(principal).map(str::to_owned),
+            None => asking.map(|event| event.envelope.producer.agent_id.clone()),
+        };
+        let words = asking.and_then(entry::words_of);
+        let entry = entry::entry(audit, About { unix_us: now.unix_us, session_id, who, words });
+        self.batch.changes.push(Change::Audit(entry));
+    }
+
+    /// The number of a principal.
+    pub(super) fn principal(&mut self, principal: &Principal) -> Result<u64, TooManyNames> {
+        let store = |key, name| Change::Principal { key, name };
+        self.principals.key(&principal.id, &mut self.batch.changes, store)
+    }
+
+    /// The number of an agent.
+    pub(super) fn agent(&mut self, agent_id: &str) -> Result<u64, TooManyNames> {
+        self.agents.key(agent_id, &mut self.batch.changes, |key, name| Change::Agent { key, name })
+    }
+
+    /// Lets someone wait for the outcome of a question.
+    pub(super) fn wait_for(
+        &mut self,
+        reply_token: &ReplyToken,
+    ) -> Option<oneshot::Receiver<Settlement>> {
+        let ask = self.asks.get_mut(reply_token)?;
+        ask.waiting.retain(|waiting| !waiting.is_closed());
+        if ask.waiting.len() >= MAX_WAITING_FOR_ASK {
+            ask.waiting.remove(0);
+        }
+        let (sender, receiver) = oneshot::channel();
+        ask.waiting.push(sender);
+        Some(receiver)
+    }
+}
+
+/// What goes onto the wires, made of a frame without copying it.
+fn packet(frame: &Arc<Frame>) -> Arc<Packet> {
+    struct Json(Arc<Frame>);
+    impl AsRef<[u8]> for Json {
+        fn as_ref(&self) -> &[u8] {
+            &self.0.json
+        }
+    }
+    let json = Bytes::from_owner(Json(Arc::clone(frame)));
+    Arc::new(Packet::new(frame.event_id.as_str(), json))
+}

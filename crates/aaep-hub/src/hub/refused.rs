@@ -1,0 +1,134 @@
+//! What an agent learns when an event of its is not taken: a code for machines, a sentence for people.
+
+use std::fmt;
+
+use aaep::{EventId, Severity, Violation};
+use aaep_engine::Refusal;
+
+use crate::access::LimitError;
+
+/// Why an event was not taken. Nothing of it remains.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refused {
+    /// It is not a valid event.
+    NotValid {
+        /// Everything that is wrong with it.
+        violations: Vec<Violation>,
+    },
+    /// It is a message, but no event. Send it where it belongs.
+    NotAnEvent,
+    /// The rules do not allow it now.
+    Rules {
+        /// The event, as it was named.
+        event_id: EventId,
+        /// Which rule.
+        refusal: Refusal,
+    },
+    /// There are more different agents or people than the hub can tell apart.
+    TooManyNames,
+    /// A request with this idempotency key came before, and this event of it was refused then.
+    Before,
+    /// It came too fast.
+    Limit(LimitError),
+}
+
+impl Refused {
+    /// The stable name, for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refused::NotValid { .. } => "not_valid",
+            Refused::NotAnEvent => "not_an_event",
+            Refused::Rules { refusal, .. } => code(refusal),
+            Refused::TooManyNames => "too_many",
+            Refused::Before => "refused_before",
+            Refused::Limit(_) => "rate_limit",
+        }
+    }
+
+    /// The status of the HTTP answer.
+    pub fn status(&self) -> u16 {
+        match self {
+            Refused::NotValid { .. } | Refused::NotAnEvent => 422,
+            Refused::Limit(limit) => limit.status(),
+            Refused::TooManyNames => 503,
+            Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
+            Refused::Rules { .. } | Refused::Before => 409,
+        }
+    }
+}
+
+fn code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Order(violation) => violation.code(),
+        Refusal::NotYourSession => "not_your_session",
+        Refusal::TokenUsed => "token_used",
+        Refusal::TokenOpen => "token_open",
+        Refusal::SpeaksForTheHub => "speaks_for_the_hub",
+        Refusal::MisusesExtension(_) => "misuses_extension",
+        Refusal::ClockDiffers { .. } => "clock_differs",
+        Refusal::AlreadyAsked => "already_asked",
+        Refusal::TooMany(_) => "too_many",
+        Refusal::Repeated => "repeated",
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::NotValid { violations } => {
+                f.write_str("The event is not valid.")?;
+                let errors = violations.iter().filter(|it| it.severity == Severity::Error);
+                errors.take(3).try_for_each(|violation| write!(f, " {violation}"))
+            }
+            Refused::NotAnEvent => {
+                f.write_str("This is no event. Agents publish events; replies go to /aaep/v1/replies.")
+            }
+            Refused::Rules { refusal, .. } => rule(refusal, f),
+            Refused::TooManyNames => {
+                f.write_str("There are too many different agents. Use the same agent_id for the same agent.")
+            }
+            Refused::Before => f.write_str(
+                "This event was refused when the request first came. Send it with another idempotency key to try again.",
+            ),
+            Refused::Limit(limit) => limit.fmt(f),
+        }
+    }
+}
+
+fn rule(refusal: &Refusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match refusal {
+        Refusal::Order(violation) => write!(f, "{violation} {}", violation.advice()),
+        Refusal::NotYourSession => f.write_str(
+            "The session belongs to another agent. Leave session_id out to start one of your own.",
+        ),
+        Refusal::TokenUsed => f.write_str(
+            "This reply_token was used before. Leave it out, and the hub makes a new one.",
+        ),
+        Refusal::TokenOpen => f.write_str(
+            "Another question with this reply_token is open. Leave it out, and the hub makes a new one.",
+        ),
+        Refusal::SpeaksForTheHub => f.write_str(
+            "The event has data in extensions.agentvoice that only the hub may state. Leave it out.",
+        ),
+        Refusal::MisusesExtension(advice) => {
+            write!(f, "The event has data in extensions.agentvoice that does not belong there. {advice}")
+        }
+        Refusal::ClockDiffers { ahead_us } => {
+            let hours = ahead_us.unsigned_abs() / 3_600_000_000;
+            let way = if *ahead_us < 0 { "behind" } else { "ahead of" };
+            write!(
+                f,
+                "The timestamp is {hours} hours {way} the clock of the hub. Set the agent's clock, or leave the timestamp out."
+            )
+        }
+        Refusal::AlreadyAsked => f.write_str(
+            "The same action waits for an answer already. Wait for that answer, or withdraw the question.",
+        ),
+        Refusal::TooMany(what) => {
+            write!(f, "The hub has as many {what} as it takes. End some, then try again.")
+        }
+        Refusal::Repeated => f.write_str("An event with this id came before. The first one stands."),
+    }
+}
+
+impl std::error::Error for Refused {}

@@ -1,0 +1,153 @@
+//! How a question was settled, as an agent hears it and as it is stored.
+
+use aaep::extension::{DecidedBy, Outcome};
+use aaep::reply::Response;
+use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::Resolution;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// How a question was settled.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settlement {
+    /// The question.
+    pub reply_token: ReplyToken,
+    /// What it came to. Only `accept` lets the action happen, and only once.
+    pub outcome: Outcome,
+    /// What decided it.
+    pub decided_by: DecidedBy,
+    /// What was answered to a clarification, by the person or by the agent's own default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Value>,
+}
+
+impl Settlement {
+    pub(super) fn new(
+        reply_token: ReplyToken,
+        resolution: &Resolution,
+        decided_by: DecidedBy,
+    ) -> Self {
+        let (outcome, response) = match resolution {
+            Resolution::Accept => (Outcome::Accept, None),
+            Resolution::Reject => (Outcome::Reject, None),
+            Resolution::Answer(response) => (Outcome::Answered, Some(words(response))),
+            Resolution::DefaultAnswer(text) => (Outcome::Answered, Some(text.as_str().into())),
+            Resolution::NoAnswer => (Outcome::Unanswered, None),
+            Resolution::Withdrawn => (Outcome::Withdrawn, None),
+        };
+        Settlement { reply_token, outcome, decided_by, response }
+    }
+
+    /// The word for the outcome that logs and metrics use.
+    pub(super) fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Accept => "accept",
+            Outcome::Reject => "reject",
+            Outcome::Answered => "answered",
+            Outcome::Unanswered => "unanswered",
+            Outcome::Withdrawn => "withdrawn",
+            _ => "other",
+        }
+    }
+
+    /// As it is stored: with whose question it was.
+    pub(super) fn to_stored(&self, asked: &Asked) -> Vec<u8> {
+        let stored = json!({
+            "principal": asked.principal,
+            "event_id": asked.event_id,
+            "session_id": asked.session_id,
+            "settlement": self,
+        });
+        stored.to_string().into_bytes()
+    }
+
+    /// Reads what was stored. What cannot be read gives nothing: never an accept by accident.
+    pub(super) fn from_stored(reply_token: &ReplyToken, bytes: &[u8]) -> Option<(Asked, Self)> {
+        let stored: Value = serde_json::from_slice(bytes).ok()?;
+        let settlement = stored.get("settlement")?;
+        let asked = Asked {
+            principal: stored.get("principal")?.as_u64()?,
+            event_id: EventId::parse(stored.get("event_id")?.as_str()?).ok()?,
+            session_id: SessionId::parse(stored.get("session_id")?.as_str()?).ok()?,
+        };
+        let outcome = match settlement.get("outcome")?.as_str()? {
+            "accept" => Outcome::Accept,
+            "reject" => Outcome::Reject,
+            "answered" => Outcome::Answered,
+            "unanswered" => Outcome::Unanswered,
+            "withdrawn" => Outcome::Withdrawn,
+            _ => return None,
+        };
+        let decided_by = match settlement.get("decided_by")?.as_str()? {
+            "reply" => DecidedBy::Reply,
+            "timeout" => DecidedBy::Timeout,
+            "no_listener" => DecidedBy::NoListener,
+            "withdrawn" => DecidedBy::Withdrawn,
+            _ => return None,
+        };
+        let response = settlement.get("response").cloned();
+        let reply_token = reply_token.clone();
+        Some((asked, Settlement { reply_token, outcome, decided_by, response }))
+    }
+}
+
+/// Whose question it is, and where it was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asked {
+    pub(super) principal: u64,
+    pub(super) event_id: EventId,
+    pub(super) session_id: SessionId,
+}
+
+fn words(response: &Response) -> Value {
+    serde_json::to_value(response).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> ReplyToken {
+        ReplyToken::parse("rpl_0123456789abcdef").expect("a token")
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            principal: 7,
+            event_id: EventId::parse("evt_1").expect("an id"),
+            session_id: SessionId::parse("sess_1").expect("an id"),
+        }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back() {
+        let yes = Response::Text("yes".to_owned());
+        for (resolution, by) in [
+            (Resolution::Accept, DecidedBy::Reply),
+            (Resolution::Reject, DecidedBy::Timeout),
+            (Resolution::Answer(yes), DecidedBy::Reply),
+            (Resolution::DefaultAnswer("no".to_owned()), DecidedBy::NoListener),
+            (Resolution::NoAnswer, DecidedBy::Timeout),
+            (Resolution::Withdrawn, DecidedBy::Withdrawn),
+        ] {
+            let settlement = Settlement::new(token(), &resolution, by);
+            let stored = settlement.to_stored(&asked());
+            assert_eq!(Settlement::from_stored(&token(), &stored), Some((asked(), settlement)));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_accept() {
+        let accept = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
+        let stored = String::from_utf8(accept.to_stored(&asked())).expect("text");
+        for wrong in [
+            String::new(),
+            "{}".to_owned(),
+            stored.replace("\"accept\"", "\"Accept\""),
+            stored.replace("\"reply\"", "\"somebody\""),
+            stored.replace("\"principal\":7", "\"principal\":\"7\""),
+        ] {
+            assert_eq!(Settlement::from_stored(&token(), wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

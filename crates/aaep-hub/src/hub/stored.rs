@@ -1,0 +1,136 @@
+//! What the engine needs after a start, made of what the store has, and the terms of a subscription as
+//! they are stored.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aaep::{Capabilities, Message, Mode, ReplyToken, SessionId, Version, printable};
+use aaep_engine::{AskTimeRecord, Author, Hears, Record, Recovered, Subscription};
+use serde_json::{Value, json};
+
+use super::entry;
+use super::owner::OpenAsk;
+use super::settlement::Asked;
+use crate::store::{self, StoredEvent, StoredSubscription};
+
+/// The terms of a subscription as JSON.
+pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
+    let hears = match &subscription.hears {
+        Hears::All => Value::Null,
+        Hears::Agents(agents) => agents.iter().copied().collect::<Vec<u64>>().into(),
+    };
+    let terms = json!({
+        "hears": hears,
+        "aaep_version": subscription.aaep_version,
+        "asked": subscription.asked,
+    });
+    terms.to_string().into_bytes()
+}
+
+/// The same, read back. What cannot be read is no subscription: its listener subscribes again.
+fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
+    let terms: Value = serde_json::from_slice(&stored.json).ok()?;
+    let hears = match terms.get("hears")? {
+        Value::Null => Hears::All,
+        agents => {
+            let agents = agents.as_array()?.iter().map(Value::as_u64);
+            Hears::Agents(Arc::new(agents.collect::<Option<_>>()?))
+        }
+    };
+    Some(Subscription {
+        subscription_id: stored.subscription_id.clone(),
+        principal: stored.principal,
+        may_reply: stored.may_reply,
+        hears,
+        aaep_version: Version::parse(terms.get("aaep_version")?.as_str()?).ok()?,
+        asked: capabilities(terms.get("asked")?)?,
+    })
+}
+
+/// Capabilities are read as part of a request, which is how they came.
+fn capabilities(asked: &Value) -> Option<Capabilities> {
+    let request = json!({
+        "type": "subscription.request",
+        "aaep_version": "1.0.0",
+        "subscriber_id": "stored",
+        "capabilities": asked,
+    });
+    match aaep::read(request.to_string().as_bytes(), Mode::Strict).message? {
+        Message::SubscriptionRequest(request) => Some(request.capabilities),
+        _ => None,
+    }
+}
+
+/// What was stored, as the engine and the owner go on with it.
+pub(super) struct Loaded {
+    pub(super) engine: Recovered,
+    pub(super) sessions: HashMap<SessionId, u64>,
+    pub(super) asks: HashMap<ReplyToken, OpenAsk>,
+}
+
+/// Reads it all back.
+pub(super) fn load(stored: &store::Recovered) -> Loaded {
+    let records: Vec<Record> = stored.events.iter().filter_map(record).collect();
+    let sessions: HashMap<SessionId, u64> = stored
+        .sessions
+        .iter()
+        .map(|session| (session.session_id.clone(), session.principal))
+        .collect();
+    let mut events = HashMap::new();
+    for record in &records {
+        if let Some(token) = entry::question(&record.event) {
+            events.insert(token, record.event.envelope.event_id.clone());
+        }
+    }
+    let mut asks = HashMap::new();
+    let mut times = Vec::new();
+    for ask in &stored.open_asks {
+        let Some(event_id) = events.get(&ask.reply_token) else { continue };
+        times.push(AskTimeRecord {
+            reply_token: ask.reply_token.clone(),
+            ends_unix_us: ask.time.ends_unix_us,
+            left_us: ask.time.left_us,
+            limit_unix_us: ask.time.limit_unix_us,
+            changes: ask.time.changes,
+        });
+        let asked = Asked {
+            principal: sessions.get(&ask.session_id).copied().unwrap_or(0),
+            event_id: event_id.clone(),
+            session_id: ask.session_id.clone(),
+        };
+        asks.insert(
+            ask.reply_token.clone(),
+            OpenAsk {
+                asked,
+                is_stored: true,
+                ends_unix_us: ask.time.ends_unix_us,
+                waiting: Vec::new(),
+                connection: None,
+            },
+        );
+    }
+    drop(events);
+    let subscriptions = stored.subscriptions.iter().filter_map(subscription).collect();
+    let used_tokens = stored.used_tokens().cloned().collect();
+    let engine = Recovered { records, times, used_tokens, subscriptions };
+    Loaded { engine, sessions, asks }
+}
+
+fn record(stored: &StoredEvent) -> Option<Record> {
+    let reading = aaep::read(&stored.json, Mode::Tolerant);
+    let Some(Message::Event(event)) = reading.message else {
+        let event_id = printable(stored.event_id.as_str()).into_owned();
+        tracing::error!(
+            event_id,
+            "A stored event cannot be read. Its session takes no more events."
+        );
+        return None;
+    };
+    Some(Record {
+        agent: stored.agent,
+        event: Arc::new(*event),
+        is_urgent: stored.is_urgent,
+        author: if stored.by_hub { Author::Hub } else { Author::Agent },
+        unix_us: stored.unix_us,
+    })
+}
