@@ -8,5 +8,6 @@ pub mod keys;
 pub mod manifest;
 pub mod metrics;
 pub mod redact;
+pub mod server;
 pub mod store;
 pub mod tls;

@@ -112,8 +112,11 @@ pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<He
     }
     let mut answer = cors_headers(page);
     for (name, value) in [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type, Last-Event-ID"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+        ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ] {
         answer.insert(name, HeaderValue::from_static(value));

@@ -1,0 +1,292 @@
+//! The server around the hub: HTTP on TCP, with TLS where others can reach it.
+//!
+//! Every request goes through the doors in `door` and then to one handler. Streams and WebSockets leave this
+//! server: their sockets go to the wires of the hub. Nothing here decides anything about events.
+
+mod agents;
+mod answer;
+mod body;
+mod certificates;
+mod config;
+mod connection;
+mod daemon;
+mod door;
+mod everyone;
+mod legacy;
+mod listen;
+mod listeners;
+mod manifest;
+mod query;
+mod route;
+mod stop;
+mod takeover;
+mod upgrade;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+
+pub use config::{
+    Config, ConfigFileError, DEFAULT_ADDRESS, HubTable, MAX_CONFIG_BYTES, RetentionTable,
+};
+pub use daemon::{Daemon, DaemonError, DaemonOptions};
+pub use listen::{ListenError, Listener};
+pub use manifest::{ManifestError, ManifestService};
+
+use crate::access::{Access, AccessError, Guard, Principal};
+use crate::hub::Hub;
+use crate::metrics::Metrics;
+use answer::Answer;
+use certificates::Certificates;
+use door::{Connection, Doors, Passed, for_page};
+use route::Route;
+use stop::{Stop, Stopper, stop};
+
+/// How many connections that are too many are told so at the same time.
+const TURNED_AWAY_AT_ONCE: usize = 64;
+
+/// How long to wait before connections are accepted again after the system could give none.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    stopper: Stopper,
+}
+
+/// What every request needs.
+#[derive(Debug)]
+pub(crate) struct App {
+    hub: Hub,
+    doors: Doors,
+    guard: Guard,
+    metrics: Metrics,
+    manifest: ManifestService,
+    stop: Stop,
+}
+
+impl Server {
+    /// Starts to accept connections.
+    pub(crate) fn start(
+        hub: Hub,
+        access: Arc<Access>,
+        manifest: ManifestService,
+        certificates: Option<Arc<Certificates>>,
+        listeners: Vec<Listener>,
+    ) -> Self {
+        let (stopper, stop) = stop();
+        let app = Arc::new(App {
+            doors: Doors::new(access),
+            guard: hub.guard().clone(),
+            metrics: hub.metrics().clone(),
+            manifest,
+            hub,
+            stop: stop.clone(),
+        });
+        for listener in listeners {
+            let certificates = certificates.clone().filter(|_| listener.is_tls());
+            tokio::spawn(accept(Arc::clone(&app), listener, certificates, stop.clone()));
+        }
+        if let Some(certificates) = certificates {
+            tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
+        }
+        tokio::spawn(look_at_manifest(app, stop));
+        Server { stopper }
+    }
+
+    /// Takes no more connections, finishes the requests that came, and then ends, within this time. The
+    /// hub must still run.
+    pub(crate) async fn finish(&mut self, grace: Duration) {
+        self.stopper.finish();
+        let _ = tokio::time::timeout(grace, self.stopper.all_gone()).await;
+        self.stopper.end();
+    }
+}
+
+impl App {
+    /// Answers a request.
+    async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
+        let now = self.hub.clock().now();
+        let (page, passed) = self.doors.pass(&connection, &request, now).await;
+        let route = match &passed {
+            Ok(Passed::Open(route) | Passed::By(route, _) | Passed::Refused(route, _)) => {
+                route.name()
+            }
+            Err(_) => "none",
+        };
+        let answered = match passed {
+            Ok(Passed::Open(route)) => Ok(self.open(&route, &connection, &request)),
+            Ok(Passed::By(route, principal)) => {
+                self.handle(route, Arc::new(*principal), &connection, request).await
+            }
+            Ok(Passed::Refused(route, error)) => {
+                Ok(self.refuse(&route, &error, &connection, request))
+            }
+            Err(answer) => Err(answer),
+        };
+        let answer = answered.unwrap_or_else(|answer| *answer);
+        let status = answer.status().as_u16();
+        self.metrics.answered(status);
+        tracing::debug!(route, status, "A request was answered.");
+        for_page(answer, &page)
+    }
+
+    /// What everyone may see.
+    fn open(&self, route: &Route, connection: &Connection, request: &Request<Incoming>) -> Answer {
+        match route {
+            Route::Health => App::health(),
+            Route::Ready => self.ready(connection),
+            Route::Manifest => self.manifest(request.headers()),
+            Route::KeySet => self.key_set(),
+            _ => answer::not_found(),
+        }
+    }
+
+    /// What takes a scope, which this principal has.
+    async fn handle(
+        &self,
+        route: Route,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        match route {
+            Route::Metrics => Ok(self.metrics()),
+            Route::Subscribe => self.subscribe(&principal, request).await,
+            Route::Events => self.events(principal, connection, &request).await,
+            Route::Reply => self.reply(&principal, request).await,
+            Route::ListenerSocket => self.listener_socket(principal, connection, request),
+            Route::Agents => self.agents(&principal).await,
+            Route::LegacyEvents => self.legacy_events(principal, connection, request),
+            Route::LegacyMessage => self.legacy_message(&principal, request).await,
+            Route::Publish => self.publish(&principal, request).await,
+            Route::Ask => self.ask(&principal, request).await,
+            Route::AskState(token) => self.ask_state(&principal, &token, request.uri()).await,
+            Route::Withdraw(token) => self.withdraw(&principal, &token).await,
+            Route::Accepts(agent) => self.accepts(&principal, &agent, request).await,
+            Route::Inbox(agent) => self.inbox(&principal, &agent, request.uri()).await,
+            Route::AgentSocket => self.agent_socket(principal, connection, request),
+            Route::Health | Route::Ready | Route::Manifest | Route::KeySet => {
+                Ok(self.open(&route, connection, &request))
+            }
+        }
+    }
+
+    /// A refusal, in the words of what was asked for.
+    fn refuse(
+        &self,
+        route: &Route,
+        error: &AccessError,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Answer {
+        match route {
+            Route::Subscribe => listeners::rejected_at_the_door(error),
+            Route::ListenerSocket | Route::AgentSocket | Route::LegacyEvents => {
+                self.refuse_socket(route, error, connection, request)
+            }
+            _ => answer::no_access(error),
+        }
+    }
+
+    /// The whole body of a request, in JSON.
+    async fn json_body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
+        body::kind(request.headers(), false)?;
+        self.body(request).await
+    }
+
+    /// The whole body of a request.
+    async fn body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
+        let limits = self.guard.limits();
+        body::read(request, limits.body_bytes, Duration::from_millis(limits.idle_ms)).await
+    }
+
+    /// Waits until the hub stops: long waits end then.
+    async fn stopping(&self) {
+        self.stop.clone().finishing().await;
+    }
+}
+
+/// Accepts connections on one address until the hub stops.
+async fn accept(
+    app: Arc<App>,
+    listener: Listener,
+    certificates: Option<Arc<Certificates>>,
+    mut stop: Stop,
+) {
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.socket.accept() => accepted,
+            () = stop.finishing() => return,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "A connection could not be accepted.");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        match app.guard.connection() {
+            Ok(permit) => {
+                let (app, stop) = (Arc::clone(&app), stop.clone());
+                let certificates = certificates.clone();
+                tokio::spawn(connection::serve(app, stream, address, certificates, permit, stop));
+            }
+            Err(limit) => {
+                app.metrics.refused("too_many_connections");
+                tracing::warn!(%address, %limit, "A connection was turned away.");
+                // Those who would be too many even for that, and those who expect TLS, are cut off.
+                if certificates.is_none()
+                    && let Ok(place) = Arc::clone(&turned_away).try_acquire_owned()
+                {
+                    tokio::spawn(async move {
+                        connection::turn_away(stream).await;
+                        drop(place);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Loads certificates anew when their files change.
+async fn look_at_certificates(app: Arc<App>, certificates: Arc<Certificates>, mut stop: Stop) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(certificates::LOOK_EVERY) => {}
+            () = stop.finishing() => return,
+        }
+        let (certificates, clock) = (Arc::clone(&certificates), *app.hub.clock());
+        // A look that broke has changed nothing.
+        let _ = tokio::task::spawn_blocking(move || certificates.look(clock)).await;
+    }
+}
+
+/// Signs the manifest anew when it is time, and lets new listeners have it.
+async fn look_at_manifest(app: Arc<App>, mut stop: Stop) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(manifest::LOOK_EVERY) => {}
+            () = stop.finishing() => return,
+        }
+        let now_unix_ms = app.hub.clock().now().unix_us / 1000;
+        let manifest = app.manifest.clone();
+        match tokio::task::spawn_blocking(move || manifest.look(now_unix_ms)).await {
+            Ok(Ok(true)) => {
+                let (uri, signed) = (app.manifest.uri().clone(), app.manifest.signed());
+                if app.hub.offer_manifest(Some(uri), signed).await.is_ok() {
+                    tracing::info!("The manifest was made anew.");
+                }
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "The manifest could not be made anew. The one before stays.");
+            }
+            Ok(Ok(false)) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What agents ask for: to publish, to ask and wait, and to hear what people tell them.
+
+use aaep::extension::Accepts;
+use aaep::{Code, CoreType, EventType, Mode, Object, ReplyToken, Timestamp, Violation};
+use http::header::LOCATION;
+use http::{HeaderMap, Request, StatusCode, Uri};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::App;
+use super::answer::{self, Answer, JSON_LINES};
+use super::body::{self, Kind};
+use super::listeners::failed;
+use super::query;
+use crate::access::Principal;
+use crate::hub::{AskState, HubError, Published, Refused};
+use crate::keys::strict_json::{self, NotStrict};
+
+/// The longest idempotency key.
+const MAX_KEY_BYTES: usize = 255;
+
+impl App {
+    /// Events are published: one, or one on each line.
+    pub(super) async fn publish(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let kind = body::kind(request.headers(), true)?;
+        let key = idempotency_key(request.headers())?;
+        let bytes = self.body(request).await?;
+        if kind == Kind::Lines {
+            return self.publish_lines(principal, &bytes, key).await;
+        }
+        let event = read_event(&bytes).map_err(|wrong| Box::new(not_valid(&wrong)))?;
+        match self.publish_one(principal, event, key).await? {
+            Ok(published) => Ok(answer::json(StatusCode::OK, &published)),
+            Err(refused) => Ok(refusal(&refused)),
+        }
+    }
+
+    async fn publish_one(
+        &self,
+        principal: &Principal,
+        event: Object,
+        key: Option<String>,
+    ) -> Result<Result<Published, Refused>, Box<Answer>> {
+        let outcomes = self.hub.publish(principal, vec![event], key).await;
+        let outcomes = outcomes.map_err(|error| failed(&error))?;
+        // A key that was used for nothing has no outcome of its own.
+        Ok(outcomes.into_iter().next().unwrap_or(Err(Refused::Before)))
+    }
+
+    async fn publish_lines(
+        &self,
+        principal: &Principal,
+        bytes: &[u8],
+        key: Option<String>,
+    ) -> Result<Answer, Box<Answer>> {
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        let read: Vec<Result<Object, Vec<Violation>>> = lines.map(read_event).collect();
+        let events: Vec<Object> = read.iter().filter_map(|it| it.as_ref().ok()).cloned().collect();
+        let outcomes = match events.len() {
+            0 => Vec::new(),
+            _ => {
+                let outcomes = self.hub.publish(principal, events, key).await;
+                outcomes.map_err(|error| failed(&error))?
+            }
+        };
+        if let Some(Err(Refused::Limit(limit))) = outcomes.first() {
+            return Ok(answer::limited(*limit));
+        }
+        Ok(lines_answer(&read, outcomes))
+    }
+
+    /// A question is asked, and its outcome waited for.
+    pub(super) async fn ask(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let wait = query::wait(request.uri())?;
+        let key = idempotency_key(request.headers())?;
+        let event = read_event(&self.json_body(request).await?);
+        let event = event.map_err(|wrong| Box::new(not_valid(&wrong)))?;
+        if !is_question(&event) {
+            return Ok(answer::refusal(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "not_a_question",
+                "This event asks nothing. Send agent.awaiting.confirmation or \
+                 agent.awaiting.clarification here, and the rest to /aaep/v1/publish.",
+            ));
+        }
+        let published = match self.publish_one(principal, event, key).await? {
+            Ok(published) => published,
+            Err(refused) => return Ok(refusal(&refused)),
+        };
+        match &published.reply_token {
+            Some(token) => self.wait_for(principal, token, wait).await,
+            None => Ok(answer::refusal(
+                StatusCode::CONFLICT,
+                "not_a_question",
+                "This idempotency key was used for an event that asks nothing. Use another one.",
+            )),
+        }
+    }
+
+    /// How a question stands.
+    pub(super) async fn ask_state(
+        &self,
+        principal: &Principal,
+        token: &str,
+        uri: &Uri,
+    ) -> Result<Answer, Box<Answer>> {
+        let wait = query::wait(uri)?;
+        let token = parse_token(token)?;
+        self.wait_for(principal, &token, wait).await
+    }
+
+    async fn wait_for(
+        &self,
+        principal: &Principal,
+        token: &ReplyToken,
+        wait: std::time::Duration,
+    ) -> Result<Answer, Box<Answer>> {
+        let state = tokio::select! {
+            state = self.hub.ask_state(principal, token, wait) => state,
+            // A hub that stops keeps nobody waiting; the question stays open over the restart.
+            () = self.stopping() => {
+                self.hub.ask_state(principal, token, std::time::Duration::ZERO).await
+            }
+        };
+        let state = state.map_err(|error| failed(&error))?;
+        Ok(state_answer(token, &state))
+    }
+
+    /// A question is taken back (§6.8).
+    pub(super) async fn withdraw(
+        &self,
+        principal: &Principal,
+        token: &str,
+    ) -> Result<Answer, Box<Answer>> {
+        let token = parse_token(token)?;
+        self.hub.withdraw(principal, &token).await.map_err(|error| failed(&error))?;
+        Ok(answer::done())
+    }
+
+    /// An agent says what people may tell it.
+    pub(super) async fn accepts(
+        &self,
+        principal: &Principal,
+        agent_id: &str,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let bytes = self.json_body(request).await?;
+        let accepts = read_accepts(agent_id, &bytes)?;
+        match self.hub.declare(principal, agent_id, accepts).await {
+            Ok(()) => Ok(answer::done()),
+            Err(HubError::NoSuchAgent) => Ok(answer::refusal(
+                StatusCode::CONFLICT,
+                "name_taken",
+                "Somebody else speaks under this agent_id, or too many agents are here. Choose \
+                 another agent_id, or try again later.",
+            )),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// What people told an agent.
+    pub(super) async fn inbox(
+        &self,
+        principal: &Principal,
+        agent_id: &str,
+        uri: &Uri,
+    ) -> Result<Answer, Box<Answer>> {
+        let after = query::whole_number(uri, "after")?.unwrap_or(0);
+        let wait = query::wait(uri)?;
+        let instructions = tokio::select! {
+            found = self.hub.instructions(principal, agent_id, after, wait) => {
+                found.map_err(|error| failed(&error))?
+            }
+            () = self.stopping() => Vec::new(),
+        };
+        Ok(answer::json(StatusCode::OK, &json!({ "instructions": instructions })))
+    }
+}
+
+/// An event as an agent writes it: an object in which nothing stands twice. The rest is for the hub to say.
+fn read_event(bytes: &[u8]) -> Result<Object, Vec<Violation>> {
+    let all = || aaep::validate(bytes, Mode::Strict);
+    match strict_json::parse(bytes) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) | Err(NotStrict::NotJson) => Err(all()),
+        Err(NotStrict::DuplicateMember) => {
+            // What else is missing may be for the hub to fill in.
+            Err(all().into_iter().filter(|it| it.code == Code::DuplicateKey).collect())
+        }
+    }
+}
+
+fn is_question(event: &Object) -> bool {
+    let name = event.get("type").and_then(Value::as_str).map(EventType::parse);
+    matches!(
+        name,
+        Some(Ok(EventType::Core(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)))
+    )
+}
+
+/// The key by which a request that is sent again is known.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Answer>> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let is_visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if values.next().is_some() || !is_visible || text.len() > MAX_KEY_BYTES {
+        return Err(Box::new(answer::refusal(
+            StatusCode::BAD_REQUEST,
+            "wrong_idempotency_key",
+            "The header Idempotency-Key is not one. Send 1 to 255 visible ASCII characters, once.",
+        )));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+fn parse_token(text: &str) -> Result<ReplyToken, Box<Answer>> {
+    ReplyToken::parse(text).map_err(|_| failed(&HubError::NoSuchAsk))
+}
+
+fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<Answer>> {
+    let stated = match strict_json::parse(bytes) {
+        Ok(Value::Object(stated)) => stated,
+        _ => Object::new(),
+    };
+    let mut hello = stated;
+    hello.insert("type".to_owned(), "agentvoice:agent.hello".into());
+    hello.insert("agent_id".to_owned(), agent_id.into());
+    let text = Value::Object(hello).to_string();
+    match aaep::read(text.as_bytes(), Mode::Strict).into_result() {
+        Ok(aaep::Message::AgentHello(hello)) => Ok(hello.accepts),
+        Ok(_) => Err(Box::new(answer::not_found())),
+        Err(wrong) => Err(Box::new(answer::not_valid(StatusCode::BAD_REQUEST, &wrong))),
+    }
+}
+
+fn not_valid(violations: &[Violation]) -> Answer {
+    answer::not_valid(StatusCode::UNPROCESSABLE_ENTITY, violations)
+}
+
+fn refusal(refused: &Refused) -> Answer {
+    match refused {
+        Refused::Limit(limit) => answer::limited(*limit),
+        refused => answer::json(answer::status(refused.status()), &refusal_object(refused)),
+    }
+}
+
+fn refusal_object(refused: &Refused) -> Value {
+    match refused {
+        Refused::NotValid { violations } => answer::violations_object(violations),
+        Refused::Rules { event_id, .. } => json!({
+            "error": refused.code(),
+            "message": refused.to_string(),
+            "event_id": event_id,
+        }),
+        refused => json!({ "error": refused.code(), "message": refused.to_string() }),
+    }
+}
+
+/// One line for each line, in their order.
+fn lines_answer(
+    read: &[Result<Object, Vec<Violation>>],
+    outcomes: Vec<Result<Published, Refused>>,
+) -> Answer {
+    let mut outcomes = outcomes.into_iter();
+    let mut is_refused = false;
+    let mut text = String::new();
+    for line in read {
+        let value = match line {
+            Err(wrong) => Err(answer::violations_object(wrong)),
+            Ok(_) => match outcomes.next().unwrap_or(Err(Refused::Before)) {
+                Ok(published) => Ok(json!(published)),
+                Err(refused) => Err(refusal_object(&refused)),
+            },
+        };
+        is_refused |= value.is_err();
+        let value = value.unwrap_or_else(|refused| refused);
+        text.push_str(&value.to_string());
+        text.push('\n');
+    }
+    let status = if is_refused { StatusCode::CONFLICT } else { StatusCode::OK };
+    answer::whole(status, JSON_LINES, text)
+}
+
+/// A question: settled, or where to ask again.
+fn state_answer(token: &ReplyToken, state: &AskState) -> Answer {
+    let mut object = Object::new();
+    object.insert("event_id".to_owned(), state.event_id.as_str().into());
+    object.insert("session_id".to_owned(), state.session_id.as_str().into());
+    object.insert("reply_token".to_owned(), token.as_str().into());
+    if let Some(settlement) = &state.settlement {
+        object.insert("status".to_owned(), "settled".into());
+        if let Ok(Value::Object(settled)) = serde_json::to_value(settlement) {
+            object.extend(settled);
+        }
+        return answer::json(StatusCode::OK, &object);
+    }
+    object.insert("status".to_owned(), "open".into());
+    let deadline = state.ends_unix_us.and_then(|us| Timestamp::from_unix_ms(us / 1000));
+    if let Some(deadline) = deadline {
+        object.insert("deadline".to_owned(), deadline.as_str().into());
+    }
+    let place = format!("/aaep/v1/asks/{}", token.as_str());
+    answer::with(answer::json(StatusCode::ACCEPTED, &object), LOCATION, &place)
+}

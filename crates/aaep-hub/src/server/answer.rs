@@ -1,0 +1,234 @@
+//! What the hub answers over HTTP: JSON, nothing, or a stream.
+//!
+//! Every refusal has the same form: a code for machines and sentences for people, of which the last says
+//! what to do next. Nothing of a request is repeated that was not escaped.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use aaep::{Severity, Violation};
+use aaep_transport::steal::PendingBody;
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Response, StatusCode};
+use hyper::body::{Body, Frame, SizeHint};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::access::{AccessError, LimitError};
+
+/// An answer.
+pub(crate) type Answer = Response<Content>;
+
+/// JSON.
+pub(crate) const JSON: &str = "application/json";
+/// One JSON value on each line.
+pub(crate) const JSON_LINES: &str = "application/x-ndjson";
+/// Server-sent events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// How many violations an answer lists.
+const MAX_LISTED: usize = 64;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// All of it, or nothing any more.
+    Whole(Option<Bytes>),
+    /// A stream that the wire goes on with.
+    Stream(PendingBody),
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
+            Content::Stream(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Content::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Content::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// An answer with a body of this type.
+pub(crate) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Content::Whole(Some(body.into())));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    // What the hub answers with can always be written: its keys are strings.
+    whole(status, JSON, serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// Done, and nothing to say.
+pub(crate) fn done() -> Answer {
+    let mut answer = Response::new(Content::Whole(None));
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer
+}
+
+/// A refusal: a code, and what to do.
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Answer {
+    json(status, &json!({ "error": code, "message": message }))
+}
+
+/// A refusal of a message that is not valid, with all that is wrong with it.
+pub(crate) fn not_valid(status: StatusCode, violations: &[Violation]) -> Answer {
+    json(status, &violations_object(violations))
+}
+
+/// The same as JSON.
+pub(crate) fn violations_object(violations: &[Violation]) -> Value {
+    let errors = violations.iter().filter(|it| it.severity == Severity::Error);
+    let listed: Vec<Value> = errors
+        .take(MAX_LISTED)
+        .map(|it| {
+            json!({
+                "pointer": it.pointer,
+                "code": it.code.name(),
+                "message": format!("{} {}", it.problem, it.advice()),
+            })
+        })
+        .collect();
+    json!({
+        "error": "not_valid",
+        "message": "The message is not valid. Mend what the list violations says, and send it again.",
+        "violations": listed,
+    })
+}
+
+/// A refusal at the door.
+pub(crate) fn no_access(error: &AccessError) -> Answer {
+    let code = match error {
+        AccessError::ScopeMissing(_) => "scope_missing",
+        AccessError::Tokens(_) => "tokens_unavailable",
+        AccessError::CredentialsRequired | AccessError::Forwarded => "credentials_required",
+        _ => "credentials_refused",
+    };
+    let mut answer = refusal(status(error.status()), code, &error.public_message());
+    challenge(&mut answer, error);
+    answer
+}
+
+/// Adds the header that says how to prove who one is, where the answer needs one.
+pub(crate) fn challenge(answer: &mut Answer, error: &AccessError) {
+    if let Some(challenge) = error.challenge() {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
+}
+
+/// A limit was reached.
+pub(crate) fn limited(error: LimitError) -> Answer {
+    let code = match error {
+        LimitError::Connections | LimitError::ConnectionsOfPrincipal => "too_many_connections",
+        LimitError::SubscriptionsOfPrincipal => "too_many_subscriptions",
+        LimitError::PublishRate { .. } => "too_fast",
+        LimitError::TooManyAtOnce => "too_many_at_once",
+        LimitError::Principals => "too_many_principals",
+    };
+    let answer = refusal(status(error.status()), code, &error.to_string());
+    retry_after(answer, error.retry_after_seconds())
+}
+
+/// The same answer with the time after which to try again.
+pub(crate) fn retry_after(answer: Answer, seconds: u64) -> Answer {
+    with(answer, RETRY_AFTER, &seconds.to_string())
+}
+
+/// There is nothing of this name.
+pub(crate) fn not_found() -> Answer {
+    refusal(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "There is nothing at this address. The file docs/openapi.yaml lists what there is.",
+    )
+}
+
+/// The address is right and the method is not.
+pub(crate) fn not_allowed(methods: &str) -> Answer {
+    let message = format!("This address takes other methods. Use one of: {methods}.");
+    let answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message);
+    with(answer, ALLOW, methods)
+}
+
+/// The same answer with one more header. A value that no header can have is left out.
+pub(crate) fn with(mut answer: Answer, name: HeaderName, value: &str) -> Answer {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+    answer
+}
+
+/// A status of a number that this program wrote.
+pub(crate) fn status(number: u16) -> StatusCode {
+    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(answer: Answer) -> Value {
+        match answer.into_body() {
+            Content::Whole(Some(bytes)) => serde_json::from_slice(&bytes).expect("JSON"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_a_code_and_a_next_step() {
+        let answer = no_access(&AccessError::UnknownToken);
+        assert_eq!(answer.status(), 401);
+        assert!(answer.headers().contains_key(WWW_AUTHENTICATE));
+        let body = body(answer);
+        assert_eq!(body["error"], "credentials_refused");
+        assert!(body["message"].as_str().expect("words").contains("Ask the person"));
+    }
+
+    #[test]
+    fn too_fast_says_when_to_come_back() {
+        let answer = limited(LimitError::PublishRate { retry_after_ms: 1500 });
+        assert_eq!(answer.status(), 429);
+        assert_eq!(answer.headers()[RETRY_AFTER], "2");
+    }
+
+    #[test]
+    fn notes_are_no_violations() {
+        let text = br#"{"type":"subscription.request","aaep_version":"1.0.0",
+            "subscriber_id":"r","capabilities":{"supported_conformance_levels":[2],
+            "max_events_per_second":0}}"#;
+        let violations = aaep::validate(text, aaep::Mode::Strict);
+        assert!(violations.len() > 1, "a note is among them: {violations:?}");
+        let body = body(not_valid(StatusCode::BAD_REQUEST, &violations));
+        assert_eq!(body["violations"].as_array().expect("a list").len(), 1);
+        assert_eq!(body["violations"][0]["pointer"], "/capabilities/max_events_per_second");
+    }
+}

@@ -1,0 +1,139 @@
+//! One accepted connection: TLS if it is spoken there, then requests until the end.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aaep_transport::steal::{ServeLimits, Source, serve_connection_until};
+use hyper::service::service_fn;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::App;
+use super::certificates::Certificates;
+use super::door::Connection;
+use super::stop::Stop;
+use crate::access::{ClientCertificate, ConnectionPermit, LimitError, Peer};
+
+/// How long somebody who is turned away may take to read that.
+const TURNED_AWAY: Duration = Duration::from_secs(2);
+
+/// Serves a connection until it ends, is taken over by the wire, or the hub stops.
+pub(super) async fn serve(
+    app: Arc<App>,
+    stream: TcpStream,
+    address: SocketAddr,
+    certificates: Option<Arc<Certificates>>,
+    permit: ConnectionPermit,
+    mut stop: Stop,
+) {
+    // Small messages must not wait for each other. If the system cannot do that, it is only slower.
+    let _ = stream.set_nodelay(true);
+    let Some(certificates) = certificates else {
+        let connection = Connection::new(Peer::plain(address.ip()), permit);
+        requests(app, stream, connection, stop).await;
+        return;
+    };
+    let handshake_time = Duration::from_millis(app.guard.limits().handshake_ms);
+    let handshake = TlsAcceptor::from(certificates.config()).accept(stream);
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(handshake_time, handshake) => accepted,
+        () = stop.finishing() => return,
+    };
+    let stream = match accepted {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::debug!(%address, %error, "TLS was not agreed on.");
+            return;
+        }
+        Err(_) => {
+            tracing::debug!(%address, "TLS took too long.");
+            return;
+        }
+    };
+    let Some(certificate) = certificate_of(&stream, address) else { return };
+    let connection = Connection::new(Peer::tls(address.ip(), certificate), permit);
+    requests(app, stream, connection, stop).await;
+}
+
+/// The certificate of the client: none if it has none, nothing at all if it cannot be read.
+fn certificate_of(
+    stream: &TlsStream<TcpStream>,
+    address: SocketAddr,
+) -> Option<Option<ClientCertificate>> {
+    let Some(der) = stream.get_ref().1.peer_certificates().and_then(<[_]>::first) else {
+        return Some(None);
+    };
+    match ClientCertificate::read(der) {
+        Ok(certificate) => Some(Some(certificate)),
+        Err(error) => {
+            tracing::warn!(%address, %error, "A client certificate cannot be used.");
+            None
+        }
+    }
+}
+
+/// Answers requests. The first one must come within the time of the handshake.
+async fn requests(app: Arc<App>, source: impl Source, connection: Connection, stop: Stop) {
+    let limits = app.guard.limits();
+    let first_time = Duration::from_millis(limits.handshake_ms);
+    let serve_limits = ServeLimits {
+        header_bytes: limits.header_bytes,
+        idle: Duration::from_millis(limits.idle_ms),
+    };
+    let connection = Arc::new(connection);
+    let has_asked = AtomicBool::new(false);
+    let service = service_fn(|request| {
+        has_asked.store(true, Ordering::Relaxed);
+        let (app, connection) = (Arc::clone(&app), Arc::clone(&connection));
+        async move { Ok::<_, Infallible>(app.answer(connection, request).await) }
+    });
+    let nothing_came = async {
+        tokio::time::sleep(first_time).await;
+        if has_asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    let (mut finishing, mut ending) = (stop.clone(), stop);
+    let finishing = async move { finishing.finishing().await };
+    let serving = serve_connection_until(source, service, serve_limits, finishing);
+    tokio::select! {
+        served = serving => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "A connection ended early.");
+            }
+        }
+        () = ending.ending() => tracing::debug!("A connection was cut because the hub ends."),
+        () = nothing_came => tracing::debug!("A connection on which nothing came was closed."),
+    }
+}
+
+/// Says that the hub is full, and reads what comes, so that the words are not lost with a reset.
+pub(super) async fn turn_away(mut stream: TcpStream) {
+    let saying = async {
+        stream.write_all(full().as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        Ok::<_, std::io::Error>(())
+    };
+    // Whoever does not listen is let go all the same.
+    let _ = tokio::time::timeout(TURNED_AWAY, saying).await;
+}
+
+/// What is said when there are too many connections. Whole, so that nothing needs to be read for it.
+fn full() -> String {
+    let message = LimitError::Connections.to_string();
+    let body = json!({ "error": "too_many_connections", "message": message }).to_string();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: {}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        LimitError::Connections.retry_after_seconds(),
+        body.len()
+    )
+}

@@ -1,0 +1,271 @@
+//! A whole hub from its configuration: store, doors, manifest, addresses, and how all of it stops.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep::Uri;
+use aaep_engine::terms::Offer;
+
+use super::Server;
+use super::certificates::Certificates;
+use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
+use super::listen::{ListenError, Listener};
+use super::manifest::{ManifestError, ManifestService};
+use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
+use crate::hub::{Clock, Hub, StartError, default_offer};
+use crate::manifest::{Endpoint, ManifestDescription};
+use crate::redact::{RedactError, Redactor};
+use crate::store::OpenOptions;
+use crate::tls::TlsError;
+
+/// How long requests that came may take when the hub stops.
+const FINISH: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the hub still lives.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a hub is started with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DaemonOptions {
+    /// The configuration file, or defaults.
+    pub config: Config,
+    /// The addresses to listen on, in place of those of the configuration.
+    pub bind: Vec<SocketAddr>,
+    /// The folder of the store. Without it, everything is in memory and gone when the hub stops.
+    pub store: Option<PathBuf>,
+    /// The file of the tokens. It need not be there.
+    pub tokens: PathBuf,
+    /// The folder of the keys that sign the manifest. It need not be there.
+    pub keys: Option<PathBuf>,
+    /// The flag [`crate::access::INSECURE_FLAG`].
+    pub allow_plain_http: bool,
+    /// Whether a broken audit log is set aside and a new one begun.
+    pub begin_new_audit_log: bool,
+}
+
+/// A hub that runs and can be reached.
+#[derive(Debug)]
+pub struct Daemon {
+    hub: Hub,
+    server: Server,
+    addresses: Vec<SocketAddr>,
+    origins: Vec<String>,
+}
+
+/// Why a hub did not start.
+#[derive(Debug)]
+pub enum DaemonError {
+    /// The configuration cannot be used.
+    Config(ConfigFileError),
+    /// The part of it about who may come in cannot be used.
+    Access(ConfigError),
+    /// The tokens cannot be used.
+    Tokens(TokensError),
+    /// The certificates cannot be used.
+    Tls(TlsError),
+    /// The patterns for secrets cannot be used.
+    Redact(RedactError),
+    /// It cannot listen.
+    Listen(ListenError),
+    /// There is no manifest.
+    Manifest(ManifestError),
+    /// The hub itself did not start.
+    Hub(StartError),
+}
+
+impl DaemonOptions {
+    /// A hub with everything at its default, in memory, whose tokens are in this file.
+    pub fn new(tokens: impl Into<PathBuf>) -> Self {
+        DaemonOptions {
+            config: Config::default(),
+            bind: Vec::new(),
+            store: None,
+            tokens: tokens.into(),
+            keys: None,
+            allow_plain_http: false,
+            begin_new_audit_log: false,
+        }
+    }
+}
+
+impl Daemon {
+    /// Starts it. When this returns, connections are answered.
+    pub async fn start(options: DaemonOptions) -> Result<Self, DaemonError> {
+        options.config.check().map_err(DaemonError::Config)?;
+        let clock = Clock::start();
+        let tokens = Tokens::load(&options.tokens).map_err(DaemonError::Tokens)?;
+        let config = &options.config;
+        let access = Access::new(config.access.clone(), tokens, None, options.allow_plain_http)
+            .map_err(DaemonError::Access)?;
+        let certificates = match &config.tls {
+            Some(files) => {
+                let loaded = Certificates::load(files.clone(), clock).map_err(DaemonError::Tls)?;
+                Some(Arc::new(loaded))
+            }
+            None => None,
+        };
+        let listeners = listen(&options, &access, certificates.is_some())?;
+        let origin = public_origin(config, &listeners);
+        let now_unix_ms = clock.now().unix_us / 1000;
+        let description = describe(config, &origin)?;
+        let manifest =
+            ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
+                .map_err(DaemonError::Manifest)?;
+        let hub = start_hub(&options, offer(config, &manifest)?).await?;
+        let addresses = listeners.iter().map(Listener::address).collect();
+        let origins = listeners.iter().map(Listener::origin).collect();
+        let server =
+            Server::start(hub.clone(), Arc::new(access), manifest, certificates, listeners);
+        Ok(Daemon { hub, server, addresses, origins })
+    }
+
+    /// The hub, for those in the same program.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The same as the beginnings of addresses, such as `http://127.0.0.1:7117`.
+    pub fn origins(&self) -> &[String] {
+        &self.origins
+    }
+
+    /// Waits until the hub cannot go on, and says why. That may never be.
+    pub async fn died(&self) -> String {
+        loop {
+            if self.hub.is_dead() {
+                return self.hub.trouble().unwrap_or_default();
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Stops: requests that came are answered, everything that was acknowledged is stored, and streams
+    /// end. Takes a few seconds at most.
+    pub async fn stop(mut self) {
+        self.server.finish(FINISH).await;
+        self.hub.stop().await;
+    }
+}
+
+fn listen(
+    options: &DaemonOptions,
+    access: &Access,
+    has_tls: bool,
+) -> Result<Vec<Listener>, DaemonError> {
+    let mut addresses = options.bind.clone();
+    if addresses.is_empty() {
+        addresses.clone_from(&options.config.hub.bind);
+    }
+    if addresses.is_empty() {
+        addresses.extend(DEFAULT_ADDRESS.parse::<SocketAddr>().ok());
+    }
+    let has_credentials = access.has_credentials();
+    let bind = |address: SocketAddr| {
+        Listener::bind(address, has_tls, has_credentials, options.allow_plain_http)
+    };
+    addresses.into_iter().map(bind).collect::<Result<_, _>>().map_err(DaemonError::Listen)
+}
+
+async fn start_hub(options: &DaemonOptions, offer: Offer) -> Result<Hub, DaemonError> {
+    let redactor = Redactor::new(&options.config.redact).map_err(DaemonError::Redact)?;
+    let open = OpenOptions {
+        retention: options.config.retention.into(),
+        begin_new_audit_log: options.begin_new_audit_log,
+    };
+    let mut builder = Hub::builder()
+        .offer(offer)
+        .open_options(open)
+        .guard(Guard::new(options.config.limits.clone()))
+        .redactor(Arc::new(redactor));
+    if let Some(folder) = &options.store {
+        builder = builder.store(folder);
+    }
+    // Going on from a large store takes a while.
+    let started = tokio::task::spawn_blocking(move || builder.start()).await;
+    let started = started.map_err(|error| StartError::System(std::io::Error::other(error)));
+    started.and_then(|it| it).map_err(DaemonError::Hub)
+}
+
+/// What listeners are offered.
+fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonError> {
+    let mut offer = default_offer();
+    offer.producer.agent_id.clone_from(&config.hub.agent_id);
+    offer.languages = config.languages().map_err(DaemonError::Config)?;
+    offer.max_concurrent_subscriptions = config.hub.max_subscriptions;
+    offer.manifest_uri = Some(manifest.uri().clone());
+    offer.signed_manifest = manifest.signed();
+    Ok(offer)
+}
+
+/// What the manifest says.
+fn describe(config: &Config, origin: &str) -> Result<ManifestDescription, DaemonError> {
+    let socket_origin = origin.replacen("http", "ws", 1);
+    let endpoint = |transport: &str, uri: String| {
+        let uri = Uri::parse(&uri)
+            .map_err(|_| DaemonError::Manifest(ManifestError::Origin(origin.to_owned())))?;
+        Ok(Endpoint { transport: transport.to_owned(), uri: Some(uri), framing: None })
+    };
+    let mut description = ManifestDescription::new(&config.hub.agent_id);
+    description.agent_version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    description.agent_name = Some(config.hub.name.clone());
+    description.languages = config.languages().map_err(DaemonError::Config)?;
+    description.contact.clone_from(&config.hub.contact);
+    description.max_concurrent_subscriptions = u64::try_from(config.hub.max_subscriptions).ok();
+    description.endpoints = vec![
+        endpoint("sse", format!("{origin}/aaep/v1/events"))?,
+        endpoint("websocket", format!("{socket_origin}/aaep/v1/ws"))?,
+    ];
+    Ok(description)
+}
+
+/// The beginning of the addresses by which others reach the hub: as it is set, or else the best guess.
+fn public_origin(config: &Config, listeners: &[Listener]) -> String {
+    if let Some(url) = &config.hub.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let others = |it: &&Listener| !crate::access::is_loopback(it.address().ip());
+    let Some(listener) = listeners.iter().find(others).or_else(|| listeners.first()) else {
+        return format!("http://{DEFAULT_ADDRESS}");
+    };
+    let scheme = if listener.is_tls() { "https" } else { "http" };
+    let address = listener.address();
+    match config.access.host_names.first() {
+        Some(name) if others(&listener) && name.contains(':') => format!("{scheme}://{name}"),
+        Some(name) if others(&listener) => format!("{scheme}://{name}:{}", address.port()),
+        _ => format!("{scheme}://{}", SocketAddr::new(reachable(address.ip()), address.port())),
+    }
+}
+
+/// An address that a program on this machine can connect to.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(it) if it.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(it) if it.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
+}
+
+impl fmt::Display for DaemonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DaemonError::Config(error) => error.fmt(f),
+            DaemonError::Access(error) => error.fmt(f),
+            DaemonError::Tokens(error) => error.fmt(f),
+            DaemonError::Tls(error) => error.fmt(f),
+            DaemonError::Redact(error) => error.fmt(f),
+            DaemonError::Listen(error) => error.fmt(f),
+            DaemonError::Manifest(error) => error.fmt(f),
+            DaemonError::Hub(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DaemonError {}

@@ -1,0 +1,173 @@
+//! The doors of the hub, for every request alike: is it for this hub, may its page ask, what is it for, who
+//! sent it, may they. Only then does anyone look at what it says.
+//!
+//! What is refused here is logged with its reason, a few lines a second at most; the sender hears no more
+//! than [`AccessError::public_message`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aaep::printable;
+use aaep_engine::Now;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method, Request, Uri};
+use hyper::body::Incoming;
+
+use super::answer::{self, Answer};
+use super::route::{NoRoute, Route};
+use crate::access::{
+    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, Principal, RequestError,
+    cors_headers, preflight,
+};
+
+/// How many refusals are logged in a second.
+const LOGGED_PER_SECOND: u32 = 10;
+
+/// One connection, as all its requests see it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The other end.
+    pub(crate) peer: Peer,
+    permit: Mutex<Option<ConnectionPermit>>,
+}
+
+impl Connection {
+    pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
+        Connection { peer, permit: Mutex::new(Some(permit)) }
+    }
+
+    /// Counts the connection as that of this principal.
+    fn belongs_to(&self, principal: &Principal, now: Now) -> Result<(), LimitError> {
+        let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
+        permit.as_mut().map_or(Ok(()), |it| it.belongs_to(&principal.id, now.monotonic_us))
+    }
+
+    /// Takes the place of the connection along, for a socket that lives on elsewhere.
+    pub(crate) fn take_permit(&self) -> Option<ConnectionPermit> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What came through the doors.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    /// Everyone may see it.
+    Open(Route),
+    /// This principal may do it.
+    By(Route, Box<Principal>),
+    /// They may not; how they hear so depends on what they asked for.
+    Refused(Route, AccessError),
+}
+
+/// The doors.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    access: Arc<Access>,
+    logged: Mutex<(u64, u32)>,
+}
+
+impl Doors {
+    pub(crate) fn new(access: Arc<Access>) -> Self {
+        Doors { access, logged: Mutex::default() }
+    }
+
+    /// Lets a request in, or answers it. Also says which page asked, for the headers of the answer.
+    pub(crate) async fn pass(
+        &self,
+        connection: &Connection,
+        request: &Request<Incoming>,
+        now: Now,
+    ) -> (Page, Result<Passed, Box<Answer>>) {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let page = match self.access.check(&connection.peer, headers, uri) {
+            Ok(page) => page,
+            Err(error) => {
+                self.log(connection, now, &error.to_string());
+                return (Page::None, Err(foreign(&error)));
+            }
+        };
+        if let Some(headers) = preflight(method, headers, &page) {
+            let mut answer = answer::done();
+            answer.headers_mut().extend(headers);
+            // The headers of the page are among these already.
+            return (Page::None, Err(Box::new(answer)));
+        }
+        let passed = self.principal(connection, method, uri, headers, now).await;
+        (page, passed)
+    }
+
+    async fn principal(
+        &self,
+        connection: &Connection,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Result<Passed, Box<Answer>> {
+        let route = Route::find(method, uri.path()).map_err(|no_route| {
+            Box::new(match no_route {
+                NoRoute::Path => answer::not_found(),
+                NoRoute::Method(methods) => answer::not_allowed(methods),
+            })
+        })?;
+        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
+        let known = self.authenticate(connection, headers, uri, now).await;
+        let allowed = known.and_then(|it| it.allow(scope).map(|()| it));
+        match allowed {
+            Ok(principal) => match connection.belongs_to(&principal, now) {
+                Ok(()) => Ok(Passed::By(route, Box::new(principal))),
+                Err(limit) => Err(Box::new(answer::limited(limit))),
+            },
+            Err(error) => {
+                self.log(connection, now, &error.to_string());
+                Ok(Passed::Refused(route, error))
+            }
+        }
+    }
+
+    /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
+    async fn authenticate(
+        &self,
+        connection: &Connection,
+        headers: &HeaderMap,
+        uri: &Uri,
+        now: Now,
+    ) -> Result<Principal, AccessError> {
+        if !headers.contains_key(AUTHORIZATION) && uri.query().is_none() {
+            return self.access.authenticate(&connection.peer, headers, uri, now);
+        }
+        let (access, peer) = (Arc::clone(&self.access), connection.peer.clone());
+        let (headers, uri) = (headers.clone(), uri.clone());
+        let check = move || access.authenticate(&peer, &headers, &uri, now);
+        // A check that broke has let nobody in.
+        tokio::task::spawn_blocking(check).await.unwrap_or(Err(AccessError::Malformed))
+    }
+
+    /// Logs a refusal, unless that would fill the log.
+    fn log(&self, connection: &Connection, now: Now, reason: &str) {
+        let second = now.monotonic_us / 1_000_000;
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.0 != second {
+            *logged = (second, 0);
+        }
+        logged.1 = logged.1.saturating_add(1);
+        if logged.1 <= LOGGED_PER_SECOND {
+            let peer = format!("{:?}", connection.peer.address);
+            tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
+        }
+    }
+}
+
+/// The same answer with what lets a configured page read it.
+pub(crate) fn for_page(mut answer: Answer, page: &Page) -> Answer {
+    answer.headers_mut().extend(cors_headers(page));
+    answer
+}
+
+/// A request that is not for this hub, or comes from a page that may not ask.
+fn foreign(error: &RequestError) -> Box<Answer> {
+    Box::new(answer::refusal(
+        answer::status(error.status()),
+        "not_for_this_hub",
+        &error.to_string(),
+    ))
+}

@@ -1,0 +1,71 @@
+//! The legacy paths `/events` and `/messages` (ruling 27). What they mean is in the hub.
+
+use std::sync::Arc;
+
+use aaep::EventId;
+use aaep_transport::websocket::SUBPROTOCOL;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::App;
+use super::answer::{self, Answer};
+use super::door::Connection;
+use super::listeners::failed;
+use super::takeover::last_event_header;
+use super::upgrade::{self, Subprotocol};
+use crate::access::Principal;
+use crate::hub::LegacyAnswer;
+
+impl App {
+    /// A stream, or a WebSocket for those who ask for one.
+    pub(super) fn legacy_events(
+        &self,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        if upgrade::is_websocket(request.headers()) {
+            let subprotocol = Subprotocol::Optional(SUBPROTOCOL);
+            return self.upgrade(
+                request,
+                subprotocol,
+                principal,
+                connection,
+                |hub, new| async move { hub.legacy_socket(new).await },
+            );
+        }
+        // What is no id of an event is no place to go on from; the stream then begins now.
+        let last = last_event_header(request.headers()).and_then(|it| EventId::parse(it).ok());
+        self.stream(&request, false, principal, connection, |hub, new| async move {
+            hub.legacy_stream(new, last).await
+        })
+    }
+
+    /// Any message of a listener. What is well formed is taken, whatever comes of it on the stream.
+    pub(super) async fn legacy_message(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let bytes = self.body(request).await?;
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Ok(answer::refusal(
+                StatusCode::BAD_REQUEST,
+                "not_utf8",
+                "The body is not UTF-8. Encode the message as UTF-8.",
+            ));
+        };
+        let taken = self.hub.legacy_message(principal, text).await;
+        Ok(match taken.map_err(|error| failed(&error))? {
+            LegacyAnswer::Taken => {
+                answer::json(StatusCode::ACCEPTED, &json!({ "status": "taken" }))
+            }
+            LegacyAnswer::NotInstructed(why) => answer::json(
+                StatusCode::ACCEPTED,
+                &json!({ "status": "not_accepted", "message": why.to_string() }),
+            ),
+            LegacyAnswer::NotValid(wrong) => answer::not_valid(StatusCode::BAD_REQUEST, &wrong),
+        })
+    }
+}

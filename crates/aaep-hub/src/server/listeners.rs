@@ -1,0 +1,204 @@
+//! What listeners ask for: a subscription, its stream, and to be heard (B.1).
+
+use std::sync::Arc;
+
+use aaep::handshake::{ReasonCode, SubscriptionRejected, SubscriptionRequest};
+use aaep::{EventId, Message, Mode, Object, SubscriptionId};
+use aaep_engine::terms::Door;
+use http::header::LOCATION;
+use http::{Request, StatusCode, Uri};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::App;
+use super::answer::{self, Answer};
+use super::door::Connection;
+use super::query;
+use super::takeover::last_event_header;
+use crate::access::{AccessError, Principal};
+use crate::hub::{HubError, Told};
+
+impl App {
+    /// A subscription is asked for (B.1.2).
+    pub(super) async fn subscribe(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let request = read_request(&self.json_body(request).await?)?;
+        let outcome = self.hub.subscribe(principal, Door::Open, request).await;
+        match outcome.map_err(|error| failed(&error))? {
+            Ok(accepted) => {
+                let answer = answer::json(StatusCode::CREATED, &accepted);
+                let id = accepted.subscription_id.as_str();
+                let place = format!("/aaep/v1/events?subscription_id={id}");
+                Ok(answer::with(answer, LOCATION, &place))
+            }
+            Err(rejected) => Ok(rejection(&rejected)),
+        }
+    }
+
+    /// The stream of a subscription (B.1.3, B.1.5).
+    pub(super) async fn events(
+        &self,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: &Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let subscription_id = query::parameter(request.uri(), "subscription_id")?
+            .ok_or_else(|| {
+                wrong("The parameter subscription_id is missing. Subscribe first with POST /aaep/v1/subscriptions.")
+            })?;
+        let last_event_id = last_event(request)?;
+        let Ok(subscription_id) = SubscriptionId::parse(&subscription_id) else {
+            return Ok(no_such_subscription());
+        };
+        let known = self.hub.has_subscription(&principal, &subscription_id).await;
+        if !known.map_err(|error| failed(&error))? {
+            return Ok(no_such_subscription());
+        }
+        self.stream(request, true, principal, connection, |hub, new| async move {
+            hub.stream(new, subscription_id, last_event_id).await
+        })
+    }
+
+    /// A listener says something (B.1.4).
+    pub(super) async fn reply(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let message = read_message(&self.json_body(request).await?)?;
+        let told = self.hub.tell(principal, message).await.map_err(|error| failed(&error))?;
+        Ok(match told {
+            Told::Counted | Told::Closed => answer::done(),
+            Told::NotCounted => answer::refusal(
+                StatusCode::BAD_REQUEST,
+                "invalid_token",
+                "The reply does not count. Listen for how the question was settled.",
+            ),
+            Told::Accepted(message) => answer::json(StatusCode::OK, &message),
+            Told::Rejected(message) => answer::json(StatusCode::OK, &message),
+            Told::NoSuchSubscription => no_such_subscription(),
+            Told::Instructed(session_id) => {
+                answer::json(StatusCode::ACCEPTED, &json!({ "session_id": session_id }))
+            }
+            Told::NotInstructed(why) => {
+                answer::refusal(StatusCode::CONFLICT, "not_accepted", &why.to_string())
+            }
+            Told::NotForHere => answer::refusal(
+                StatusCode::BAD_REQUEST,
+                "not_for_here",
+                "This message is not one that is sent here. Events of agents go to /aaep/v1/publish, \
+                 and subscription.request goes to /aaep/v1/subscriptions.",
+            ),
+        })
+    }
+
+    /// The agents that can be told something.
+    pub(super) async fn agents(&self, principal: &Principal) -> Result<Answer, Box<Answer>> {
+        let agents = self.hub.agents(principal).await.map_err(|error| failed(&error))?;
+        Ok(answer::json(StatusCode::OK, &json!({ "agents": agents })))
+    }
+}
+
+/// The hub could not do it.
+pub(super) fn failed(error: &HubError) -> Box<Answer> {
+    let (status, code) = match error {
+        HubError::NoSuchAsk => (StatusCode::NOT_FOUND, "no_such_ask"),
+        HubError::NoSuchAgent => (StatusCode::NOT_FOUND, "no_such_agent"),
+        HubError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        HubError::NotStored { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_stored"),
+        HubError::TooManyNames => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),
+    };
+    let answer = answer::refusal(status, code, &error.to_string());
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return Box::new(answer::retry_after(answer, 5));
+    }
+    Box::new(answer)
+}
+
+/// A subscription that was refused before anyone looked at what was wanted.
+pub(super) fn rejected_at_the_door(error: &AccessError) -> Answer {
+    let message = SubscriptionRejected {
+        reason_code: error.reason_code(),
+        reason_message: error.public_message(),
+        retry_after_seconds: None,
+        alternative_manifest_uri: None,
+        other: Object::new(),
+    };
+    let mut answer = answer::json(answer::status(error.status()), &message);
+    answer::challenge(&mut answer, error);
+    answer
+}
+
+/// A `subscription.rejected` with the status of its reason.
+fn rejection(message: &SubscriptionRejected) -> Answer {
+    let status = match message.reason_code {
+        ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
+        ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
+        ReasonCode::VersionUnsupported
+        | ReasonCode::CapabilitiesIncompatible
+        | ReasonCode::ManifestSignatureRequired => StatusCode::CONFLICT,
+        ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let answer = answer::json(status, message);
+    match message.retry_after_seconds {
+        Some(seconds) => answer::retry_after(answer, seconds),
+        None => answer,
+    }
+}
+
+/// A message in strict form.
+fn read_message(bytes: &[u8]) -> Result<Message, Box<Answer>> {
+    let reading = aaep::read(bytes, Mode::Strict);
+    let not_valid = |wrong: Vec<_>| Box::new(answer::not_valid(StatusCode::BAD_REQUEST, &wrong));
+    reading.into_result().map_err(not_valid)
+}
+
+/// A request for a subscription. One of another major version may have another form, and is let through
+/// to be told that its version is not spoken (ruling 21).
+fn read_request(bytes: &[u8]) -> Result<SubscriptionRequest, Box<Answer>> {
+    let refused = match read_message(bytes) {
+        Ok(Message::SubscriptionRequest(request)) => return Ok(*request),
+        Ok(_) => wrong("This is another message than subscription.request. Send that one here."),
+        Err(refused) => refused,
+    };
+    match aaep::read(bytes, Mode::Tolerant).message {
+        Some(Message::SubscriptionRequest(request)) if request.aaep_version.major() != 1 => {
+            Ok(*request)
+        }
+        _ => Err(refused),
+    }
+}
+
+/// Where a stream broke off, by its header or, for those who can send none, by its address.
+fn last_event(request: &Request<Incoming>) -> Result<Option<EventId>, Box<Answer>> {
+    let text = match last_event_header(request.headers()) {
+        Some(text) => Some(text.to_owned()),
+        None => from_query(request.uri())?,
+    };
+    let parse = |text: String| {
+        EventId::parse(&text).map_err(|_| {
+            wrong("The last event id is not one. Send the id of the last event that came, or none.")
+        })
+    };
+    text.map(parse).transpose()
+}
+
+fn from_query(uri: &Uri) -> Result<Option<String>, Box<Answer>> {
+    Ok(query::parameter(uri, "last_event_id")?.filter(|text| !text.is_empty()))
+}
+
+fn wrong(message: &str) -> Box<Answer> {
+    Box::new(answer::refusal(StatusCode::BAD_REQUEST, "wrong_request", message))
+}
+
+fn no_such_subscription() -> Answer {
+    answer::refusal(
+        StatusCode::NOT_FOUND,
+        "no_such_subscription",
+        "There is no such subscription of yours. Subscribe anew with POST /aaep/v1/subscriptions.",
+    )
+}

@@ -1,0 +1,167 @@
+//! Handing a connection over to the hub's wires: the answer goes out, and then the socket is theirs.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use aaep_transport::packet::Protocol;
+use aaep_transport::steal::upgraded;
+use aaep_transport::websocket::SUBPROTOCOL;
+use http::{HeaderMap, Method, Request};
+use hyper::body::Incoming;
+
+use super::App;
+use super::answer::{self, Answer, Content};
+use super::door::Connection;
+use super::route::Route;
+use super::upgrade::{self, Subprotocol};
+use crate::access::{AccessError, Hears, Principal, Scopes};
+use crate::hub::{Hub, HubError, NewConnection};
+
+/// The subprotocol of agents.
+pub(super) const AGENT_SUBPROTOCOL: &str = "aaep.agent.v1";
+
+/// Authentication failed (B.2.6).
+const NOT_AUTHENTICATED: u16 = 4002;
+/// Authorization denied (B.2.6).
+const NOT_AUTHORIZED: u16 = 4003;
+
+impl App {
+    /// A listener's WebSocket.
+    pub(super) fn listener_socket(
+        &self,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let subprotocol = Subprotocol::Required(SUBPROTOCOL);
+        self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
+            hub.listener_socket(new).await
+        })
+    }
+
+    /// An agent's WebSocket.
+    pub(super) fn agent_socket(
+        &self,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let subprotocol = Subprotocol::Required(AGENT_SUBPROTOCOL);
+        self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
+            hub.agent_socket(new).await
+        })
+    }
+
+    /// Tells somebody who may not have a WebSocket so with a close code, which is all that a page in a
+    /// browser can see. Whoever asked for anything else gets the status.
+    pub(super) fn refuse_socket(
+        &self,
+        route: &Route,
+        error: &AccessError,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Answer {
+        let subprotocol = match route {
+            Route::ListenerSocket => Subprotocol::Required(SUBPROTOCOL),
+            Route::AgentSocket => Subprotocol::Required(AGENT_SUBPROTOCOL),
+            _ => Subprotocol::Optional(SUBPROTOCOL),
+        };
+        if !upgrade::is_websocket(request.headers()) {
+            return answer::no_access(error);
+        }
+        let code = if error.status() == 403 { NOT_AUTHORIZED } else { NOT_AUTHENTICATED };
+        let reason = error.public_message();
+        let nobody = Arc::new(nobody());
+        self.upgrade(request, subprotocol, nobody, connection, move |hub, new| async move {
+            hub.turn_away(new, code, reason).await
+        })
+        .unwrap_or_else(|_| answer::no_access(error))
+    }
+
+    /// Answers a request for a WebSocket and hands the socket over.
+    pub(super) fn upgrade<F, W>(
+        &self,
+        request: Request<Incoming>,
+        subprotocol: Subprotocol,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        hand_over: F,
+    ) -> Result<Answer, Box<Answer>>
+    where
+        F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
+        W: Future<Output = Result<(), HubError>> + Send,
+    {
+        let answer = upgrade::websocket(&request, subprotocol)?;
+        let (hub, permit) = (self.hub.clone(), connection.take_permit());
+        tokio::spawn(async move {
+            let Ok(upgrade) = hyper::upgrade::on(request).await else {
+                tracing::debug!("A WebSocket ended before it began.");
+                return;
+            };
+            let (socket, read_ahead) = match upgraded(upgrade) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    tracing::warn!(%error, "A WebSocket could not be taken over.");
+                    return;
+                }
+            };
+            let protocol = Protocol::WebSocket;
+            let new = NewConnection { principal, socket, read_ahead, protocol, permit };
+            log_failure(hand_over(hub, new).await);
+        });
+        Ok(answer)
+    }
+
+    /// Answers a request for a stream and hands the socket over. HEAD gets the head alone.
+    pub(super) fn stream<F, W>(
+        &self,
+        request: &Request<Incoming>,
+        is_named: bool,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        hand_over: F,
+    ) -> Result<Answer, Box<Answer>>
+    where
+        F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
+        W: Future<Output = Result<(), HubError>> + Send,
+    {
+        if request.method() == Method::HEAD {
+            return Ok(upgrade::stream(Content::Whole(None)));
+        }
+        let (body, stolen) = upgrade::thief(request)?.steal();
+        let (hub, permit) = (self.hub.clone(), connection.take_permit());
+        tokio::spawn(async move {
+            let Ok(loot) = stolen.await else {
+                tracing::debug!("A stream ended before it began.");
+                return;
+            };
+            let protocol = upgrade::protocol(&loot, is_named);
+            let (socket, read_ahead) = (loot.socket, loot.read_ahead);
+            let new = NewConnection { principal, socket, read_ahead, protocol, permit };
+            log_failure(hand_over(hub, new).await);
+        });
+        Ok(upgrade::stream(Content::Stream(body)))
+    }
+}
+
+/// The value of the header by which a stream says where it broke off, if it has one.
+pub(super) fn last_event_header(headers: &HeaderMap) -> Option<&str> {
+    headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty())
+}
+
+/// A hub that stops closes the connection; there is nobody left to tell.
+fn log_failure(outcome: Result<(), HubError>) {
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "A connection could not be taken over.");
+    }
+}
+
+/// Somebody who may do nothing.
+fn nobody() -> Principal {
+    Principal {
+        id: "nobody".to_owned(),
+        name: "nobody".to_owned(),
+        scopes: Scopes::NONE,
+        hears: Hears::Only(std::collections::BTreeSet::new()),
+    }
+}
