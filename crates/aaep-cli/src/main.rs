@@ -7,6 +7,7 @@ mod agent;
 mod ask;
 mod audit;
 mod console;
+mod demo;
 mod emit;
 mod http;
 mod keys;
@@ -16,6 +17,7 @@ mod progress;
 mod schema;
 mod sessions;
 mod split;
+mod stop;
 mod store;
 mod tokens;
 mod validate;
@@ -41,6 +43,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show how it works: a hub, a scripted agent, and you, in this terminal.
+    Demo(demo::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
@@ -63,6 +67,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
