@@ -13,12 +13,12 @@ use aaep_engine::{Config, Engine};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
-use super::agents::Posts;
 use super::clock::Clock;
 use super::ears::{self, Ears};
 use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
+use super::posts::Posts;
 use super::publish::Answers;
 use super::status::Status;
 use super::{Hub, Shared, stored};
@@ -132,13 +132,9 @@ impl HubBuilder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
-        let redactor = match self.redactor.take() {
-            Some(redactor) => redactor,
-            None => {
-                let built_in = Redactor::new(&RedactConfig::default());
-                Arc::new(built_in.map_err(StartError::Redact)?)
-            }
-        };
+        let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
+        let redactor = self.redactor.take().map_or_else(built_in, Ok);
+        let redactor = redactor.map_err(StartError::Redact)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)
             .map_err(|error| StartError::System(std::io::Error::other(error.to_string())))?;
@@ -196,7 +192,6 @@ impl HubBuilder {
             posts: Posts::default(),
             answers: Answers::new(&recovered.answers),
             guard: guard.clone(),
-            redactor: Arc::clone(&redactor),
             reader: reader.clone(),
             wire: wire.clone(),
             agent_wire: agent_wire.clone(),

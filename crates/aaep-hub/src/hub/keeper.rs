@@ -23,7 +23,7 @@ const MAX_TOGETHER: usize = MAX_CHANGES / 4;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether something is beyond the retention.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_mins(1);
 
 /// What is to be done once everything before it is stored.
 pub(super) enum Effect {

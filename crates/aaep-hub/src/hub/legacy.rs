@@ -12,9 +12,9 @@ use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::{Value, json};
 
-use super::agents::{NotInstructed, Wish};
-use super::connections::Told;
+use super::listeners::Told;
 use super::owner::Owner;
+use super::posts::{NotInstructed, Wish};
 use crate::access::{Principal, Scope};
 
 /// How many prompts may wait for a stream.
@@ -121,7 +121,6 @@ impl Owner {
 
     /// Something was posted on the legacy path.
     pub(super) fn legacy_message(&mut self, principal: &Principal, text: &str) -> LegacyAnswer {
-        let reading = aaep::read(text.as_bytes(), Mode::Strict);
         let Ok(number) = self.principal(principal) else {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         };
@@ -132,7 +131,7 @@ impl Owner {
         if let Some(text) = prompt_of(text) {
             return self.legacy_input(connection, principal, number, text);
         }
-        let message = match reading.into_result() {
+        let message = match read(text, subscription_id.as_ref()).into_result() {
             Ok(message) => message,
             Err(violations) => return LegacyAnswer::NotValid(violations),
         };
@@ -147,9 +146,7 @@ impl Owner {
                     legacy.is_fresh = true;
                 }
             }
-            (message, connection) => {
-                self.legacy_tell(connection, principal, message, subscription_id);
-            }
+            (message, connection) => self.legacy_tell(connection, principal, message),
         }
         LegacyAnswer::Taken
     }
@@ -160,24 +157,23 @@ impl Owner {
         connection: ConnectionKey,
         principal: &Principal,
         text: &str,
-        reading: &Reading,
     ) -> bool {
         if let Some(text) = prompt_of(text) {
             // What came of it is on the socket.
             let _ = self.legacy_prompt(connection, principal, text);
             return true;
         }
-        match reading.message.clone() {
+        let listener = self.connections.get(&connection).and_then(|it| it.listener);
+        let listener = listener.and_then(|listener| self.listeners.get(&listener));
+        let subscription_id = listener.map(|it| it.subscription_id.clone());
+        match read(text, subscription_id.as_ref()).message {
             None => false,
             Some(Message::SubscriptionRequest(request)) => {
                 self.legacy_request(connection, principal, *request);
                 true
             }
             Some(message) => {
-                let listener = self.connections.get(&connection).and_then(|it| it.listener);
-                let listener = listener.and_then(|listener| self.listeners.get(&listener));
-                let subscription_id = listener.map(|it| it.subscription_id.clone());
-                self.legacy_tell(Some(connection), principal, message, subscription_id);
+                self.legacy_tell(Some(connection), principal, message);
                 true
             }
         }
@@ -195,23 +191,13 @@ impl Owner {
         }
     }
 
-    /// A reply or a wish, on the subscription that the stream really has.
+    /// A reply or a wish. What a reply came to is in the events that follow it.
     fn legacy_tell(
         &mut self,
         connection: Option<ConnectionKey>,
         principal: &Principal,
-        mut message: Message,
-        subscription_id: Option<SubscriptionId>,
+        message: Message,
     ) {
-        if let Some(real) = subscription_id {
-            match &mut message {
-                Message::ConfirmationReply(it) => it.subscription_id = real,
-                Message::ClarificationReply(it) => it.subscription_id = real,
-                Message::SubscriptionRenegotiate(it) => it.subscription_id = real,
-                Message::SubscriptionClose(it) => it.subscription_id = real,
-                _ => {}
-            }
-        }
         if let Told::Rejected(message) = self.tell(principal, message, connection)
             && let Some(connection) = connection
         {
@@ -257,6 +243,15 @@ impl Owner {
         self.send(connection, &frame);
         told.map(|_| ())
     }
+}
+
+/// Reads a message as if it named the subscription that its stream really has.
+fn read(text: &str, real: Option<&SubscriptionId>) -> Reading {
+    let named = serde_json::from_str(text).ok().and_then(|mut message: Value| {
+        *message.get_mut("subscription_id")? = real?.as_str().into();
+        Some(message.to_string())
+    });
+    aaep::read(named.as_deref().unwrap_or(text).as_bytes(), Mode::Strict)
 }
 
 /// The text of `{"kind": "user_input", "text": …}`.

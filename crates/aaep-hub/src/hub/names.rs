@@ -8,8 +8,8 @@ use crate::store::{Change, MAX_NAMES};
 /// The numbers of one kind of names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    keys: HashMap<String, u64>,
-    names: HashMap<u64, String>,
+    by_name: HashMap<String, u64>,
+    by_key: HashMap<u64, String>,
     next: u64,
 }
 
@@ -20,8 +20,8 @@ pub(super) struct TooManyNames;
 impl Names {
     pub(super) fn new(stored: Vec<(u64, String)>) -> Self {
         let next = stored.iter().map(|(key, _)| key + 1).max().unwrap_or(1);
-        let keys = stored.iter().map(|(key, name)| (name.clone(), *key)).collect();
-        Names { keys, names: stored.into_iter().collect(), next }
+        let by_name = stored.iter().map(|(key, name)| (name.clone(), *key)).collect();
+        Names { by_name, by_key: stored.into_iter().collect(), next }
     }
 
     /// The number of a name. A new one is to be stored, as the change that `store` makes of it.
@@ -31,27 +31,27 @@ impl Names {
         changes: &mut Vec<Change>,
         store: fn(u64, String) -> Change,
     ) -> Result<u64, TooManyNames> {
-        if let Some(key) = self.keys.get(name) {
+        if let Some(key) = self.by_name.get(name) {
             return Ok(*key);
         }
-        if self.names.len() as u64 >= MAX_NAMES {
+        if self.by_key.len() as u64 >= MAX_NAMES {
             return Err(TooManyNames);
         }
         let key = self.next;
         self.next += 1;
-        self.keys.insert(name.to_owned(), key);
-        self.names.insert(key, name.to_owned());
+        self.by_name.insert(name.to_owned(), key);
+        self.by_key.insert(key, name.to_owned());
         changes.push(store(key, name.to_owned()));
         Ok(key)
     }
 
     /// The number of a name that is known.
     pub(super) fn known(&self, name: &str) -> Option<u64> {
-        self.keys.get(name).copied()
+        self.by_name.get(name).copied()
     }
 
     /// The name of a number.
     pub(super) fn name(&self, key: u64) -> Option<&str> {
-        self.names.get(&key).map(String::as_str)
+        self.by_key.get(&key).map(String::as_str)
     }
 }

@@ -50,8 +50,7 @@ impl Refused {
         match self {
             Refused::NotValid { .. } | Refused::NotAnEvent => 422,
             Refused::Limit(limit) => limit.status(),
-            Refused::TooManyNames => 503,
-            Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
+            Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
             Refused::Rules { .. } | Refused::Before => 409,
         }
     }

@@ -46,7 +46,7 @@ impl Settlement {
             Outcome::Answered => "answered",
             Outcome::Unanswered => "unanswered",
             Outcome::Withdrawn => "withdrawn",
-            _ => "other",
+            Outcome::Other(_) => "other",
         }
     }
 

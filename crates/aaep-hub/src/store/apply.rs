@@ -150,12 +150,11 @@ fn store_events(
     let mut events = transaction.open_table(EVENTS)?;
     for (session_id, Gathered { chunks, agent, principal, first_unix_us, last_unix_us }) in gathered
     {
-        let mut session = match session_of(&sessions, session_id.as_str())? {
-            Some(session) => session,
-            None => {
-                let whose = (agent, principal);
-                start_session(transaction, counters, session_id, whose, first_unix_us)?
-            }
+        let mut session = if let Some(session) = session_of(&sessions, session_id.as_str())? {
+            session
+        } else {
+            let whose = (agent, principal);
+            start_session(transaction, counters, session_id, whose, first_unix_us)?
         };
         session.last_unix_us = last_unix_us;
         for chunk in chunks {

@@ -1,0 +1,135 @@
+//! Agents on their sockets, and what people tell them.
+
+use std::time::Duration;
+
+use aaep::extension::Accepts;
+use aaep_hub::hub::{HubError, NotInstructed, Told};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Peer, Stream, confirmation, hub, me, progress, publish, read, reply, somebody_else, started,
+    subscribe,
+};
+
+const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
+
+#[tokio::test]
+async fn an_agent_publishes_and_asks_over_its_socket() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    let mut agent = Peer::agent(&hub).await;
+    agent.send(&Value::Object(started("sess_one")));
+    assert_eq!(agent.next()["type"], "agentvoice:published");
+    agent.send(&Value::Object(confirmation("sess_one", TOKEN)));
+    let published = agent.next();
+    assert_eq!(published["reply_token"], TOKEN);
+    stream.next_of("awaiting.confirmation");
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "reject").await, Told::Counted);
+    let resolved = agent.next();
+    assert_eq!(
+        (&resolved["type"], &resolved["outcome"]),
+        (&json!("agentvoice:resolved"), &json!("reject"))
+    );
+
+    let mut later = Peer::agent(&hub).await;
+    let mut again = confirmation("sess_one", TOKEN);
+    again.insert("event_id".to_owned(), published["event_id"].clone());
+    later.send(&Value::Object(again));
+    assert_eq!(later.next()["repeated"], true);
+    assert_eq!(later.next()["outcome"], "reject", "the same question finds the same answer");
+}
+
+#[tokio::test]
+async fn what_an_agent_gets_wrong_is_said_on_its_socket() {
+    let hub = hub();
+    let mut agent = Peer::agent(&hub).await;
+    agent.say("no json");
+    assert_eq!(agent.next()["error"], "not_json");
+    agent.send(&Value::Object(progress("sess_one", "Early.")));
+    assert_eq!(agent.next()["error"], "not_started");
+    agent.send(&json!({ "type": "agentvoice:ask.withdraw", "reply_token": TOKEN }));
+    assert_eq!(agent.next()["error"], "no_such_ask");
+    agent.send(&json!({ "type": "agentvoice:agent.hello" }));
+    assert_eq!(agent.next()["error"], "not_valid");
+}
+
+fn prompt(subscription: &aaep::SubscriptionId) -> aaep::Message {
+    read(&json!({
+        "type": "agentvoice:agent.prompt", "subscription_id": subscription, "text": "Tidy up.",
+    }))
+}
+
+#[tokio::test]
+async fn people_tell_agents_that_accept_it_what_to_do() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let nobody = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
+    assert_eq!(nobody, Told::NotInstructed(NotInstructed::NoAgent));
+
+    hub.declare(&me(), "builder", vec![Accepts::Prompt, Accepts::Cancel]).await.expect("declared");
+    let waiting = {
+        let hub = hub.clone();
+        tokio::spawn(
+            async move { hub.instructions(&me(), "builder", 0, Duration::from_secs(20)).await },
+        )
+    };
+    let told = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
+    let Told::Instructed(session) = told else { panic!("{told:?}") };
+    let instructions = waiting.await.expect("no panic").expect("known");
+    assert_eq!(instructions.len(), 1);
+    assert_eq!(instructions[0].session_id, session);
+    assert_eq!(instructions[0].text.as_deref(), Some("Tidy up."));
+    let number = instructions[0].number;
+    let none = hub.instructions(&me(), "builder", number, Duration::ZERO).await.expect("known");
+    assert!(none.is_empty(), "what was taken does not come again");
+
+    publish(&hub, started(session.as_str())).await;
+    let cancel = read(&json!({
+        "type": "agentvoice:session.cancel", "subscription_id": subscription, "session_id": session,
+    }));
+    assert_eq!(hub.tell(&me(), cancel).await, Ok(Told::Instructed(session.clone())));
+    let steer = read(&json!({
+        "type": "agentvoice:session.steer", "subscription_id": subscription,
+        "session_id": session, "text": "Only the old ones.",
+    }));
+    let steered = hub.tell(&me(), steer).await.expect("answered");
+    assert_eq!(steered, Told::NotInstructed(NotInstructed::NoAgent), "it does not accept that");
+}
+
+#[tokio::test]
+async fn an_agent_on_its_socket_is_told_there() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut agent = Peer::agent(&hub).await;
+    agent.send(&json!({
+        "type": "agentvoice:agent.hello", "agent_id": "builder", "accepts": ["prompt"],
+    }));
+    agent.send(&Value::Object(started("sess_one")));
+    agent.next_of("agentvoice:published");
+    hub.tell(&me(), prompt(&subscription)).await.expect("answered");
+    assert_eq!(agent.next_of("agentvoice:agent.prompt")["text"], "Tidy up.");
+    let agents = hub.agents(&me()).await.expect("answered");
+    assert_eq!(agents.len(), 1);
+    assert_eq!(agents[0].sessions.len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_takes_the_name_or_the_post_of_an_agent() {
+    let hub = hub();
+    hub.declare(&me(), "builder", vec![Accepts::Prompt]).await.expect("declared");
+    let other = somebody_else();
+    let taken = hub.declare(&other, "builder", vec![Accepts::Prompt]).await;
+    assert_eq!(taken, Err(HubError::NoSuchAgent));
+    let read = hub.instructions(&other, "builder", 0, Duration::ZERO).await;
+    assert_eq!(read, Err(HubError::NoSuchAgent));
+    let mut listener = other;
+    listener.scopes = [aaep_hub::access::Scope::Listen].into_iter().collect();
+    let accepted = hub
+        .subscribe(&listener, aaep_engine::terms::Door::Open, crate::support::request(&json!({})))
+        .await
+        .expect("answered")
+        .expect("accepted");
+    let told = hub.tell(&listener, prompt(&accepted.subscription_id)).await.expect("answered");
+    assert_eq!(told, Told::NotInstructed(NotInstructed::NotAllowed));
+}

@@ -1,0 +1,140 @@
+//! Agents ask, people answer.
+
+use std::time::Duration;
+
+use aaep::extension::{DecidedBy, Outcome};
+use aaep_hub::hub::{HubError, Told};
+use serde_json::json;
+
+use crate::support::{
+    Stream, confirmation, event, hub, me, progress, publish, reply, somebody_else, started,
+    subscribe, token, try_publish,
+};
+
+const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
+const LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn an_agent_waits_for_the_answer_of_a_person() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    let published = publish(&hub, confirmation("sess_one", TOKEN)).await;
+    assert_eq!(published.reply_token, Some(token(TOKEN)));
+    stream.next_of("awaiting.confirmation");
+
+    let open = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert!(open.settlement.is_none() && open.ends_unix_us.is_some());
+    let waiting = {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.ask_state(&me(), &token(TOKEN), LONG).await })
+    };
+    assert_eq!(
+        reply(&hub, &somebody_else(), &subscription, TOKEN, "accept").await,
+        Told::NotCounted
+    );
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, Told::Counted);
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "reject").await, Told::NotCounted);
+    let state = waiting.await.expect("no panic").expect("known");
+    let settlement = state.settlement.expect("settled");
+    assert_eq!((settlement.outcome, settlement.decided_by), (Outcome::Accept, DecidedBy::Reply));
+    let again = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert_eq!(again.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    assert_eq!(stream.next_of("state.changed")["to_state"], "calling_tool");
+}
+
+#[tokio::test]
+async fn with_nobody_there_the_safe_default_applies_at_once() {
+    let hub = hub();
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    let state = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    let settlement = state.settlement.expect("settled");
+    assert_eq!(
+        (settlement.outcome, settlement.decided_by),
+        (Outcome::Reject, DecidedBy::NoListener)
+    );
+    let tool = event(
+        "tool.invoked",
+        Some("sess_one"),
+        &json!({
+            "tool": "delete_folder", "tool_call_id": "call_1", "irreversible": true,
+            "summary_normal": "Deleting.",
+        }),
+    );
+    let refused = try_publish(&hub, &me(), tool).await.expect_err("nobody allowed it");
+    assert_eq!(refused.code(), "irreversible_without_accept");
+}
+
+#[tokio::test]
+async fn the_questions_of_an_agent_are_nobody_elses() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let _stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    let other = somebody_else();
+    let seen = hub.ask_state(&other, &token(TOKEN), Duration::ZERO).await;
+    assert_eq!(seen, Err(HubError::NoSuchAsk));
+    assert_eq!(hub.withdraw(&other, &token(TOKEN)).await, Err(HubError::NoSuchAsk));
+    assert_eq!(hub.withdraw(&me(), &token(TOKEN)).await, Ok(()));
+    assert_eq!(hub.withdraw(&me(), &token(TOKEN)).await, Err(HubError::NoSuchAsk));
+    let seen = hub.ask_state(&other, &token(TOKEN), Duration::ZERO).await;
+    assert_eq!(seen, Err(HubError::NoSuchAsk), "settled, and still not theirs");
+    let mine = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert_eq!(mine.settlement.map(|it| it.outcome), Some(Outcome::Withdrawn));
+}
+
+#[tokio::test]
+async fn a_session_is_only_spoken_in_by_whoever_started_it() {
+    let hub = hub();
+    publish(&hub, started("sess_one")).await;
+    let refused = try_publish(&hub, &somebody_else(), progress("sess_one", "Hello.")).await;
+    assert_eq!(refused.expect_err("not theirs").code(), "not_your_session");
+    publish(&hub, progress("sess_one", "Hello.")).await;
+}
+
+#[tokio::test]
+async fn a_request_that_comes_twice_happens_once() {
+    let hub = hub();
+    let key = || Some("the-same".to_owned());
+    let events = || vec![started("sess_one"), progress("sess_one", "Once.")];
+    let first = hub.publish(&me(), events(), key()).await.expect("answered");
+    let second = hub.publish(&me(), events(), key()).await.expect("answered");
+    for (one, other) in first.iter().zip(&second) {
+        let (one, other) = (one.as_ref().expect("taken"), other.as_ref().expect("taken"));
+        assert_eq!(one.event_id, other.event_id);
+        assert!(!one.is_repeated && other.is_repeated);
+    }
+    let theirs = hub.publish(&somebody_else(), vec![started("sess_two")], key()).await;
+    assert!(!theirs.expect("answered")[0].as_ref().expect("taken").is_repeated);
+
+    let mut named = progress("sess_one", "Named.");
+    named.insert("event_id".to_owned(), "evt_named".into());
+    assert!(!publish(&hub, named.clone()).await.is_repeated);
+    assert!(publish(&hub, named).await.is_repeated);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_event_is_said() {
+    let hub = hub();
+    let mut unknown = started("sess_one");
+    unknown.insert("colour".to_owned(), "red".into());
+    let refused = try_publish(&hub, &me(), unknown).await.expect_err("not valid");
+    assert_eq!((refused.code(), refused.status()), ("not_valid", 422));
+    assert!(refused.to_string().contains("colour"), "{refused}");
+    let early = try_publish(&hub, &me(), progress("sess_one", "Early.")).await;
+    assert_eq!(early.expect_err("not started").code(), "not_started");
+}
+
+#[tokio::test]
+async fn secrets_reach_nobody() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, progress("sess_one", "Using api_key=sk-test-12345 now.")).await;
+    let heard = stream.next_of("progress.updated").to_string();
+    assert!(heard.contains("[redacted]") && !heard.contains("sk-test-12345"), "{heard}");
+}

@@ -1,0 +1,8 @@
+//! The hub as a whole, over real sockets and a real store, without HTTP.
+
+mod agents;
+mod asks;
+mod legacy;
+mod restart;
+mod streams;
+mod support;

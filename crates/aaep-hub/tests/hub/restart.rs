@@ -1,0 +1,70 @@
+//! What was acknowledged is there after the next start.
+
+use std::time::Duration;
+
+use aaep::extension::Outcome;
+use aaep_hub::audit;
+use serde_json::json;
+
+use crate::support::{
+    Stream, confirmation, hub_in, me, progress, publish, reply, started, subscribe, token,
+    try_publish,
+};
+
+const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
+
+#[tokio::test]
+async fn sessions_questions_and_subscriptions_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    stream.next_of("awaiting.confirmation");
+    let last = stream.last_id.clone();
+    hub.stop().await;
+    drop((hub, stream));
+
+    let hub = hub_in(folder.path());
+    let open = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert!(open.settlement.is_none(), "it waits for its answer");
+    let mut stream = Stream::open(&hub, &subscription, last.as_deref()).await;
+    assert_eq!(
+        reply(&hub, &me(), &subscription, TOKEN, "accept").await,
+        aaep_hub::hub::Told::Counted
+    );
+    // After a stop, what is critical may come again before it.
+    while stream.next_of("state.changed")["to_state"] != "calling_tool" {}
+    hub.stop().await;
+    drop((hub, stream));
+
+    let hub = hub_in(folder.path());
+    let settled = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert_eq!(settled.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    let used = try_publish(&hub, &me(), confirmation("sess_one", TOKEN)).await;
+    assert_eq!(used.expect_err("a token is used once").code(), "token_used");
+    publish(&hub, progress("sess_one", "It goes on.")).await;
+    hub.stop().await;
+    drop(hub);
+
+    let verified = audit::verify(&folder.path().join("audit.jsonl")).expect("an unbroken chain");
+    assert!(verified.entries >= 3, "asked, replied, settled: {verified:?}");
+}
+
+#[tokio::test]
+async fn a_request_with_an_idempotency_key_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = || Some("the-same".to_owned());
+    let hub = hub_in(folder.path());
+    let first = hub.publish(&me(), vec![started("sess_one")], key()).await.expect("answered");
+    hub.stop().await;
+    drop(hub);
+    let hub = hub_in(folder.path());
+    let again = hub.publish(&me(), vec![started("sess_one")], key()).await.expect("answered");
+    let (first, again) = (first[0].as_ref().expect("taken"), again[0].as_ref().expect("taken"));
+    assert!(again.is_repeated && first.event_id == again.event_id);
+    let later =
+        hub.publish(&me(), vec![progress("sess_one", "On.")], key()).await.expect("answered");
+    assert!(later[0].as_ref().expect("taken").is_repeated, "a key is for one request");
+}
