@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::extension::Delivery;
-use aaep::{CoreType, LanguageTag, Payload};
+use aaep::{CoreType, EventId, LanguageTag, Payload};
 
 use crate::audience::{Audience, SessionKey, Superseded, TextKey, Unit, text_key};
 use crate::frame::{Frame, encode};
@@ -297,6 +297,22 @@ impl Cursor {
         if sessions.peek().is_some() {
             self.rest().summaries.extend(sessions);
         }
+    }
+
+    /// The listener is to be told that something is missing.
+    pub(crate) fn owe_gap(&mut self) {
+        self.rest().owes_gap = true;
+    }
+
+    /// Whether it is still to be told that something is missing.
+    pub(crate) fn owes_gap(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.rest.owes_gap)
+    }
+
+    /// A summary is told: it says that something is missing, if so.
+    pub(crate) fn tell_summary(&mut self, id: &EventId, audience: &Audience) {
+        self.rest().owes_gap = false;
+        self.remember_summary(id, audience);
     }
 
     /// Whether something of a session is still to be told.

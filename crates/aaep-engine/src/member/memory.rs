@@ -39,6 +39,8 @@ pub(super) struct Rest {
     pub(super) told_text: BTreeMap<TextKey, u64>,
     /// The running sessions that it has not been told of yet (ruling 19).
     pub(super) summaries: BTreeSet<SessionKey>,
+    /// Whether it is still to be told that something is missing (ruling 20).
+    pub(super) owes_gap: bool,
 }
 
 impl Rest {
@@ -47,6 +49,7 @@ impl Rest {
             && self.folded.is_empty()
             && self.told_text.is_empty()
             && self.summaries.is_empty()
+            && !self.owes_gap
     }
 }
 
@@ -106,7 +109,7 @@ impl Cursor {
     }
 
     /// Remembers that a summary was sent.
-    pub(crate) fn remember_summary(&mut self, id: &EventId, audience: &Audience) {
+    pub(super) fn remember_summary(&mut self, id: &EventId, audience: &Audience) {
         self.keep(id, false, audience);
     }
 

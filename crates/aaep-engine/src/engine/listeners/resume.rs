@@ -87,6 +87,7 @@ impl Engine {
 
     /// Tells a listener that is back what it may be told now.
     fn go_on(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        self.find_where_to_tell_gap(listener);
         self.tell_summaries(now, listener, out);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
@@ -130,6 +131,9 @@ impl Engine {
                 };
                 let running = sessions.iter().filter(|(_, session)| was_running(session));
                 place.owe_summaries(running.map(|(key, _)| *key));
+                if member.has_gap {
+                    place.owe_gap();
+                }
                 place
             }
             Began::Where(place) => (**place).clone(),
@@ -208,17 +212,19 @@ impl Engine {
         self.start_anew(listener, missing_after);
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
             member.has_gap = true;
+            member.cursor.owe_gap();
             // What it was sent before is forgotten.
             member.began = Began::At(self.next_order);
         }
-        self.owe_gap(listener);
+        self.find_where_to_tell_gap(listener);
     }
 
-    /// Something is missing, and that is still to be said: in a session that runs, or in the next.
-    fn owe_gap(&mut self, listener: ListenerKey) {
+    /// That something is missing is told in a session that runs, or else in the next, unless it was
+    /// told already.
+    fn find_where_to_tell_gap(&mut self, listener: ListenerKey) {
         let Engine { members, sessions, owed_gaps, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        if !member.has_gap || member.cursor.owes_summaries() {
+        if !member.cursor.owes_gap() || member.cursor.owes_summaries() {
             return;
         }
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
@@ -260,7 +266,9 @@ impl Engine {
         for listener in told {
             self.owed_gaps.remove(&listener);
             self.leave_lists(listener);
-            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            if let Some(Some(member)) = self.members.get_mut(listener as usize)
+                && member.cursor.owes_gap()
+            {
                 member.cursor.owe_summaries(std::iter::once(key));
             }
             self.catch_up(now, listener, out);
@@ -287,7 +295,7 @@ impl Engine {
             }
             let Some(key) = member.cursor.next_summary() else { return };
             let Some(event) = self.summary(now, key, listener) else {
-                self.owe_gap(listener);
+                self.find_where_to_tell_gap(listener);
                 continue;
             };
             let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
@@ -301,7 +309,7 @@ impl Engine {
                 self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
             let number = number.filter(|_| terms.keeps_every_event());
             let frame = encode(&event, false, number, terms, &self.primary);
-            member.cursor.remember_summary(&frame.event_id, audience);
+            member.cursor.tell_summary(&frame.event_id, audience);
             out.push(Output::Deliver { frame, to: vec![listener] });
         }
     }
