@@ -6,7 +6,7 @@ mod memory;
 mod merge;
 mod place;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::extension::Delivery;
@@ -90,12 +90,20 @@ impl Cursor {
     /// Everything in its order, for whoever counts.
     fn tell_everything<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
         let end = telling.audience.end();
+        let overtaken = self.overtaken(telling.audience);
+        let frame = |telling: &Telling<'_, F>, at: u64, unit: &Unit| {
+            if overtaken.get(&unit.session).is_some_and(|told| at <= *told) {
+                telling.audience.frame_without_number(unit, telling.primary)
+            } else {
+                telling.audience.frame(unit, telling.primary)
+            }
+        };
         // Under other terms, something urgent may have been left behind.
         while self.urgent_at < self.at {
             self.urgent_at += 1;
             let unit = telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent);
             if let Some(unit) = unit {
-                self.send(telling, telling.audience.frame(unit, telling.primary));
+                self.send(telling, frame(telling, self.urgent_at - 1, unit));
             }
         }
         while let Some(unit) = telling.audience.unit(self.at) {
@@ -114,11 +122,32 @@ impl Cursor {
             } else {
                 self.at += 1;
                 self.urgent_at = self.urgent_at.max(self.at);
-                self.send(telling, telling.audience.frame(unit, telling.primary));
+                self.send(telling, frame(telling, self.at - 1, unit));
             }
         }
         self.urgent_at = end;
         self.forget(telling.audience);
+    }
+
+    /// Where in each session the last unit is that was told, or partly told, under other terms. What
+    /// comes before is told without a number: numbers would have a hole (ruling 7).
+    fn overtaken(&self, audience: &Audience) -> BTreeMap<SessionKey, u64> {
+        if self.at == self.urgent_at && self.is_plain() {
+            return BTreeMap::new();
+        }
+        let is_told = |at: u64, unit: &Unit| {
+            if unit.is_urgent {
+                at < self.urgent_at
+            } else {
+                let is_begun = self.is_text_told(unit) || merge::is_partly_told(self, unit);
+                at < self.at || self.is_ahead(at) || is_begun
+            }
+        };
+        (self.at.min(self.urgent_at)..audience.end())
+            .filter_map(|at| audience.unit(at).map(|unit| (at, unit)))
+            .filter(|(at, unit)| is_told(*at, unit))
+            .map(|(at, unit)| (unit.session, at))
+            .collect()
     }
 
     /// Everything urgent at once. Before a session ends critically, what is held of it is told as

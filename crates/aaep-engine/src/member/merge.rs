@@ -280,7 +280,6 @@ fn tell_merged(
         };
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
-    let number = last.sequence_number();
-    let frame = encode(&event, false, number, &audience.terms, primary);
+    let frame = encode(&event, false, None, &audience.terms, primary);
     Told { frame, payload }
 }

@@ -10,7 +10,7 @@ use aaep_engine::Input;
 use super::asks::token_in;
 use super::critical::is_urgent;
 use super::pace::is_sum_up;
-use super::{Invariant, Moment};
+use super::{Delivered, Invariant, Moment};
 use crate::truth::{Presence, Truth};
 
 /// No event arrives twice.
@@ -132,6 +132,20 @@ impl Invariant for Order {
 #[derive(Default)]
 pub struct Numbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
+    /// The place of each event among all.
+    places: BTreeMap<EventId, usize>,
+    /// How many events there were when terms were granted.
+    granted: BTreeMap<usize, usize>,
+}
+
+impl Numbers {
+    /// Whether an event may have come before the terms of a subscription: then something later may
+    /// have been told before it, and it has no number.
+    fn is_from_before(&self, sent: &Delivered) -> bool {
+        let granted = self.granted.get(&sent.subscription).copied().unwrap_or(0);
+        let place = self.places.get(&sent.frame.event_id);
+        !is_sum_up(&sent.event) && place.is_none_or(|place| *place < granted)
+    }
 }
 
 impl Invariant for Numbers {
@@ -140,12 +154,18 @@ impl Invariant for Numbers {
     }
 
     fn meaning(&self) -> &'static str {
-        "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere."
+        "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere; also \
+         where something later was told before under other terms."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
+                for event in step.recorded() {
+                    let place = self.places.len();
+                    self.places.insert(event.envelope.event_id.clone(), place);
+                }
+                self.granted.extend(step.accepted.iter().map(|(at, _)| (*at, self.places.len())));
                 let back = step.changed.map(|(at, _)| at);
                 for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
@@ -155,7 +175,7 @@ impl Invariant for Numbers {
                 let subscription = &truth.subscriptions[sent.subscription];
                 let (id, event_id) = (&subscription.id, &sent.frame.event_id);
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    return if sent.terms.keeps_all() {
+                    return if sent.terms.keeps_all() && !self.is_from_before(sent) {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
                         Ok(())
