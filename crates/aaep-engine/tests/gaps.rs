@@ -114,3 +114,23 @@ fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_ch
     let again = granted(1, &outputs);
     assert!(world.heard(&again).first().is_some_and(Heard::has_gap));
 }
+
+#[test]
+fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
+    for has_session in [true, false] {
+        let mut world = World::new();
+        let one = world.listen(1, everything());
+        world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+        world.disconnect(&one);
+        if has_session {
+            world.start(SESSION);
+            for number in 0..MAX_UNITS + 10 {
+                world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+            }
+        }
+        world.renegotiate(&one, json!({}));
+        assert_eq!(world.engine.subscriptions(), 1);
+        world.pass_s(3601);
+        assert_eq!(world.engine.subscriptions(), 0);
+    }
+}

@@ -105,8 +105,13 @@ impl Engine {
         }
     }
 
-    /// Takes a listener out of all lists of who is told what when; it stays in its audience.
+    /// Takes a listener out of all lists of who is told what when; it stays in its audience. One that
+    /// is away is in none of them, and its subscription still ends when it is due.
     pub(super) fn leave_lists(&mut self, listener: ListenerKey) {
+        let is_away = |member: &Member| matches!(member.presence, Presence::Away(_));
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_none_or(is_away) {
+            return;
+        }
         self.forget_due(listener);
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };

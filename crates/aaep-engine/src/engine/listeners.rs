@@ -137,16 +137,12 @@ impl Engine {
             Some(limits) if rate.is_some() || pace.is_some() => limits.change(rate, pace),
             limits => *limits = Limits::of(rate, pace),
         }
-        let presence = member.presence;
         if let Some(new) = audiences.get_mut(&wish.audience) {
             new.listeners.members.insert(listener);
         }
         member.wish = wish;
         if moves {
             self.leave_for_good(listener, &old_key);
-        }
-        if let Presence::Away(since) = presence {
-            self.set_due(listener, since.saturating_add(self.config.keep_subscription_us));
         }
         reaches_back
     }
@@ -311,6 +307,7 @@ impl Engine {
     /// Ends a subscription; questions that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         self.leave_lists(listener);
+        self.forget_due(listener);
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);

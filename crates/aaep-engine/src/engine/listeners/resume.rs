@@ -96,10 +96,10 @@ impl Engine {
     /// Takes a listener back to right after the event that it got last, or to where it began. Whether
     /// that is known and everything since then can still be told.
     fn go_back(&mut self, listener: ListenerKey, last: Option<&EventId>) -> bool {
-        self.leave_lists(listener);
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
             member.presence = Presence::Here;
         }
+        self.leave_lists(listener);
         let Some(last) = last else { return self.go_back_to_the_beginning(listener) };
         let Engine { audiences, members, sessions, asks, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
