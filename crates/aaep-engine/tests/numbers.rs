@@ -17,7 +17,7 @@ fn tool(number: usize) -> Json {
     json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id })
 }
 
-fn filters(include: Json, exclude: Json) -> Json {
+fn filters(include: &Json, exclude: &Json) -> Json {
     json!({ "event_filters": { "include": include, "exclude": exclude } })
 }
 
@@ -56,7 +56,7 @@ fn there_are_no_numbers_where_something_may_be_dropped_or_merged() {
         json!({ "supports_confirmation_reply": true }),
         with(json!({ "max_events_per_second": 100 })),
         with(json!({ "coalesce_boundaries": ["sentence"] })),
-        with(filters(json!(["*"]), json!(["aaep:agent.progress.*"]))),
+        with(filters(&json!(["*"]), &json!(["aaep:agent.progress.*"]))),
         with(json!({ "cognitive_load": "low" })),
     ] {
         let mut world = World::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Member, Presence};
+use super::{Engine, Member, NEVER, Presence};
 use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
@@ -42,7 +42,7 @@ impl Engine {
     /// A listener is due: something held for it can go, or its time to come back is over.
     pub(super) fn wake(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        member.due_us = None;
+        member.due_us = NEVER;
         match member.presence {
             Presence::Away(since) => {
                 let end_us = since.saturating_add(self.config.keep_subscription_us);
@@ -132,19 +132,19 @@ impl Engine {
 
     pub(super) fn set_due(&mut self, listener: ListenerKey, at_us: u64) {
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            if let Some(before) = member.due_us.replace(at_us) {
-                self.due.remove(&(before, listener));
+            let before = std::mem::replace(&mut member.due_us, at_us);
+            if before == at_us {
+                return;
             }
-            self.due.insert((at_us, listener));
+            self.due.remove(&(before, listener));
+            if at_us != NEVER {
+                self.due.insert((at_us, listener));
+            }
         }
     }
 
     pub(super) fn forget_due(&mut self, listener: ListenerKey) {
-        if let Some(Some(member)) = self.members.get_mut(listener as usize)
-            && let Some(at) = member.due_us.take()
-        {
-            self.due.remove(&(at, listener));
-        }
+        self.set_due(listener, NEVER);
     }
 }
 

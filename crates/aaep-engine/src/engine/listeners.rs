@@ -8,7 +8,7 @@ use aaep::SubscriptionId;
 use aaep::handshake::{SubscriptionRenegotiate, SubscriptionRequest};
 
 use self::resume::told_at;
-use super::{Began, Engine, Member, Presence, Wish};
+use super::{Began, Engine, Member, NEVER, Presence, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
 use crate::io::{Hears, Output, Principal, Resume, Subscription};
@@ -232,10 +232,9 @@ impl Engine {
             limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
             wish,
             cursor: Cursor::starting_at(end),
-            due_us: None,
+            due_us: NEVER,
             slot: None,
-            missing_after: None,
-            has_gap: false,
+            missing: None,
             began: Began::At(self.next_order),
         };
         let listener = self.free.pop().unwrap_or_else(|| {

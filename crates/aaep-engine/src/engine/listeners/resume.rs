@@ -12,10 +12,12 @@ use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::publish::state_changed;
-use super::super::{Began, Engine, Presence, Session, Wish};
+use super::super::{Began, Engine, Missing, Presence, Session, Wish};
+use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::frame::encode;
+use crate::ids::Digest;
 use crate::io::{Output, Principal, Resume};
 use crate::member::{Cursor, Known, Place};
 
@@ -30,7 +32,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         match resume {
-            None => self.start_anew(listener, None),
+            None => self.start_anew(listener),
             Some(resume) => {
                 let last = resume.last_event_id.as_ref();
                 let is_complete =
@@ -110,7 +112,8 @@ impl Engine {
         let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
             return false;
         };
-        for ask in asks.values_mut().filter(|it| again.contains(&it.event.envelope.event_id)) {
+        let is_lost = |ask: &&mut Ask| again.contains(&Digest::of(&ask.event.envelope.event_id));
+        for ask in asks.values_mut().filter(|ask| !again.is_empty() && is_lost(ask)) {
             ask.told.remove(&listener);
         }
         !member.cursor.fell_behind(audience)
@@ -131,7 +134,7 @@ impl Engine {
                 };
                 let running = sessions.iter().filter(|(_, session)| was_running(session));
                 place.owe_summaries(running.map(|(key, _)| *key));
-                if member.has_gap {
+                if member.missing.is_some() {
                     place.owe_gap();
                 }
                 place
@@ -183,7 +186,7 @@ impl Engine {
     }
 
     /// Only what comes from now on, and a summary of what is going on (ruling 19).
-    fn start_anew(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+    fn start_anew(&mut self, listener: ListenerKey) {
         self.leave_lists(listener);
         let Engine { audiences, members, sessions, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
@@ -191,7 +194,6 @@ impl Engine {
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
         member.cursor = Cursor::at_end(audience);
         member.cursor.owe_summaries(running.map(|(key, _)| *key));
-        member.missing_after = missing_after.cloned();
     }
 
     /// A listener starts anew because something cannot be told any more; the summaries say so
@@ -209,9 +211,9 @@ impl Engine {
     }
 
     fn pass_over(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
-        self.start_anew(listener, missing_after);
+        self.start_anew(listener);
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            member.has_gap = true;
+            member.missing = Some(Box::new(Missing { after: missing_after.cloned() }));
             member.cursor.owe_gap();
             // What it was sent before is forgotten.
             member.began = Began::At(self.next_order);
@@ -327,17 +329,20 @@ impl Engine {
         let known = session.announced.get(&like.producer.agent_id);
         let known = known.map_or(state::IDLE, String::as_str).to_owned();
         let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
-        let (has_gap, after_event_id) = (member.has_gap, member.missing_after.clone());
+        let gap = member.missing.as_ref().map(|missing| Gap {
+            after_event_id: missing.after.clone(),
+            missed: None,
+            other: Object::new(),
+        });
         let mut summary = format!("{name} is at work: {}.", known.replace('_', " "));
-        if has_gap {
+        if gap.is_some() {
             summary.push_str(" Some of what happened before is missing here.");
         }
         let id = self.ids.personal_event(&member.id, key, now.monotonic_us);
         let envelope = self.envelope_with(id, now, key, &like);
         let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
-        if has_gap {
-            let gap = Gap { after_event_id, missed: None, other: Object::new() };
-            Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
+        if gap.is_some() {
+            Delivery { gap, ..Delivery::new() }.put_on(&mut event);
         }
         Some(event)
     }
