@@ -285,6 +285,7 @@ impl Engine {
             Input::Close { principal, message } => {
                 self.close(now, principal, &message.subscription_id, out);
             }
+            Input::End { listener, reason } => self.end(now, listener, reason, out),
             Input::Disconnect { listener } => self.disconnect(now, listener, out),
             Input::Reconnect { principal, subscription_id, last_event_id } => {
                 self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);

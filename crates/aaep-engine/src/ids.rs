@@ -16,6 +16,12 @@ impl Ids {
         Ids { seed, counter: 0 }
     }
 
+    /// Other ids than before a stop, even if the seed is the same.
+    pub(crate) fn after_stop(seed: [u8; 32], unix_us: i64) -> Self {
+        let hash = Sha256::new().chain_update(seed).chain_update(unix_us.to_le_bytes());
+        Ids::new(hash.finalize().into())
+    }
+
     pub(crate) fn event(&mut self) -> EventId {
         EventId::parse(&self.next("evt_")).expect("the form of an id")
     }

@@ -245,6 +245,26 @@ fn text_comes_in_the_pieces_that_were_asked_for() {
 }
 
 #[test]
+fn a_long_text_is_told_in_several_events_that_each_fit_into_a_message() {
+    for boundary in ["none", "word", "paragraph", "completion"] {
+        let mut world = World::new();
+        let one = world.listen(1, json!({ "coalesce_boundaries": [boundary] }));
+        world.start(SESSION);
+        let chunk = "Ünd so wéiter ohne Ende".repeat(400);
+        let length = chunk.chars().count();
+        for number in 0..12 {
+            world.chunk(&chunk, number * length, number == 11);
+        }
+        let heard = world.heard(&one);
+        assert_eq!(text_of(heard, None), chunk.repeat(12), "{boundary}");
+        let longest = heard.iter().map(|it| it.text("chunk").chars().count()).max();
+        assert!(longest.is_some_and(|longest| longest <= 16_384), "{boundary}: {longest:?}");
+        let largest = heard.iter().map(|it| it.json.to_string().len()).max();
+        assert!(largest.is_some_and(|largest| largest <= aaep::MAX_MESSAGE_BYTES), "{boundary}");
+    }
+}
+
+#[test]
 fn who_wants_to_hear_little_gets_answers_whole_and_nothing_from_the_background() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "cognitive_load": "low" }));

@@ -5,13 +5,13 @@ mod resume;
 use std::sync::Arc;
 
 use aaep::SubscriptionId;
-use aaep::handshake::{SubscriptionRenegotiate, SubscriptionRequest};
+use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 
 use self::resume::told_at;
 use super::{Began, Engine, Member, NEVER, Presence, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
-use crate::io::{Hears, Output, Principal, Resume, Subscription};
+use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, Limits};
 use crate::terms::{self, Door};
 
@@ -161,6 +161,30 @@ impl Engine {
             }
             None => out.push(Output::NoSuchSubscription),
         }
+    }
+
+    /// The producer ends a subscription, and says so first to who is here (§5.8).
+    pub(super) fn end(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        reason: EndReason,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        if !matches!(member.presence, Presence::Away(_)) {
+            let message = Box::new(SubscriptionClose {
+                subscription_id: member.id.clone(),
+                reason_code: aaep::ReasonName::parse(reason.code()).ok(),
+                reason_message: Some(reason.words().to_owned()),
+                correlation_id: None,
+                extensions: None,
+                other: aaep::Object::new(),
+            });
+            out.push(Output::Ended { listener, message });
+        }
+        self.remove(now, listener, out);
+        out.push(Output::Closed { listener });
     }
 
     pub(super) fn disconnect(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
