@@ -1,7 +1,6 @@
 //! The stream of a listener as it arrives: each event once, in order, numbered right, nothing lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use aaep::event::action::ToolStatus;
 use aaep::{CoreType, Event, EventId, Payload, SessionId, Urgency};
@@ -9,9 +8,10 @@ use aaep_engine::Input;
 
 use super::asks::token_in;
 use super::critical::is_urgent;
+use super::owed::Owed;
 use super::pace::is_sum_up;
 use super::{Delivered, Invariant, Moment};
-use crate::truth::{Presence, Truth};
+use crate::truth::Truth;
 
 /// No event arrives twice.
 #[derive(Default)]
@@ -206,7 +206,7 @@ impl Invariant for Numbers {
 /// Resuming loses nothing: whatever is never merged has arrived in the end.
 #[derive(Default)]
 pub struct Nothing {
-    owed: BTreeMap<usize, Vec<Arc<Event>>>,
+    owed: Owed,
     critically_ended: BTreeSet<SessionId>,
 }
 
@@ -235,10 +235,7 @@ impl Invariant for Nothing {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.newcomers(truth) {
-                    let owed = before.and_then(|it| self.owed.get(&it)).cloned();
-                    self.owed.insert(at, owed.unwrap_or_default());
-                }
+                self.owed.hand_on(truth, step);
                 for event in step.recorded() {
                     if event.event_type().core() == Some(CoreType::SessionErrored)
                         || (is_urgent(event)
@@ -257,44 +254,25 @@ impl Invariant for Nothing {
                             && terms.wants(&event.event_type())
                             && !(terms.is_low && is_background)
                         {
-                            self.owed.entry(*at).or_default().push(Arc::clone(event));
+                            self.owed.owe(*at, event);
                         }
                     }
                 }
                 for (at, _) in step.accepted {
                     let terms = &truth.subscriptions[*at].terms;
-                    if let Some(owed) = self.owed.get_mut(at) {
-                        owed.retain(|event| terms.wants(&event.event_type()));
-                    }
+                    self.owed.retain(*at, |event| terms.wants(&event.event_type()));
                 }
-                for at in step.gaps() {
-                    self.owed.remove(&at);
-                }
+                self.owed.forgive(step);
             }
             Moment::Arrived(sent) => {
-                if let Some(owed) = self.owed.get_mut(&sent.subscription) {
-                    owed.retain(|event| event.envelope.event_id != sent.frame.event_id);
-                }
+                let id = &sent.frame.event_id;
+                self.owed.retain(sent.subscription, |event| event.envelope.event_id != *id);
             }
             Moment::Lost(_) | Moment::Restarted => {}
             Moment::Finished => {
-                for (at, owed) in &self.owed {
-                    let subscription = &truth.subscriptions[*at];
-                    let lost = owed
-                        .iter()
-                        .find(|event| !self.critically_ended.contains(&event.envelope.session_id));
-                    if subscription.presence == Presence::Here
-                        && !subscription.is_excused
-                        && let Some(event) = lost
-                    {
-                        return Err(format!(
-                            "{} of type {} never arrived at {}.",
-                            event.envelope.event_id,
-                            event.event_type().as_str(),
-                            subscription.id
-                        ));
-                    }
-                }
+                let has_ended =
+                    |event: &Event| self.critically_ended.contains(&event.envelope.session_id);
+                return self.owed.check(truth, |event| !has_ended(event));
             }
         }
         Ok(())
