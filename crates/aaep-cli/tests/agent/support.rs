@@ -121,6 +121,16 @@ impl Person {
         self.hears_where(kind, |_| true)
     }
 
+    /// Waits for the next event of one of these types.
+    pub(crate) fn hears_any(&self, kinds: &[&str]) -> Value {
+        loop {
+            let event = self.heard.recv_timeout(PATIENCE).expect("one of them");
+            if kinds.iter().any(|kind| event["type"] == format!("aaep:agent.{kind}").as_str()) {
+                return event;
+            }
+        }
+    }
+
     pub(crate) fn hears_where(&self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let kind = format!("aaep:agent.{kind}");
         loop {
