@@ -3,8 +3,12 @@
 //! Every command works without colour, redraw or terminal, and says what to do next when it fails.
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
+mod agent;
+mod ask;
 mod audit;
 mod console;
+mod emit;
+mod http;
 mod keys;
 mod log;
 mod manifest;
@@ -45,6 +49,10 @@ enum Command {
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
     Schema(schema::Arguments),
+    /// Publish events to a hub: what an agent does, from a script or a hook.
+    Emit(emit::Arguments),
+    /// Ask a person and wait: exits with 0 only if the person accepts.
+    Ask(ask::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
     /// Make, list and revoke the tokens by which programs prove who they are to a hub.
@@ -62,6 +70,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Emit(arguments) => emit::run(&arguments),
+        Command::Ask(arguments) => ask::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
