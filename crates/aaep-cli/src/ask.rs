@@ -4,7 +4,7 @@
 //! hub that is gone and an answer that cannot be read are all something else.
 
 mod question;
-mod stop;
+mod race;
 mod waiting;
 
 use std::io::{self, IsTerminal};
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let question = Question::new(arguments, &speaker)?;
     let asked = Arc::new(Asked { client, speaker, owns_session, question });
-    let race = stop::withdraw_when_stopped(&asked)?;
+    let race = race::withdraw_when_stopped(&asked)?;
     asked.begin()?;
     say_what_is_waited_for(arguments);
     let outcome = waiting::wait(&asked.client, &asked.question);

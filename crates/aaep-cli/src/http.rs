@@ -15,7 +15,7 @@ use aaep_hub::fetch::Address;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Pieces};
 
 /// How long one of several addresses of a host may take to answer the call.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -93,16 +93,34 @@ impl Client {
 
     /// Sends a request and reads its answer.
     pub(crate) fn send(&self, request: &Request<'_>) -> Result<Answer, NoAnswer> {
-        let until = Instant::now() + request.timeout;
-        let mut stream = Timed { stream: self.connect(until)?, until };
+        let mut stream = self.open(request.timeout)?;
+        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
+        match answer::read(&mut stream) {
+            // A server that refuses the body early answers all the same.
+            Err(NoAnswer::CutOff(error)) => Err(NoAnswer::CutOff(sent.err().unwrap_or(error))),
+            other => other,
+        }
+    }
+
+    /// Sends a request whose answer goes on and on.
+    pub(crate) fn stream(&self, request: &Request<'_>) -> Result<Pieces, NoAnswer> {
+        let mut stream = self.open(request.timeout)?;
+        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
+        sent.map_err(NoAnswer::CutOff)?;
+        Pieces::read(stream)
+    }
+
+    fn open(&self, timeout: Duration) -> Result<Box<dyn Connection>, NoAnswer> {
+        let until = Instant::now() + timeout;
+        let stream = Timed { stream: self.connect(until)?, until };
         if !self.address.is_https() {
-            return self.exchange(&mut stream, request);
+            return Ok(Box::new(stream));
         }
         let name = ServerName::try_from(self.address.host().to_owned())
             .map_err(|_| NoAnswer::Tls("the host has no name to check".to_owned()))?;
         let connection = ClientConnection::new(tls()?, name)
             .map_err(|error| NoAnswer::Tls(error.to_string()))?;
-        self.exchange(&mut StreamOwned::new(connection, stream), request)
+        Ok(Box::new(StreamOwned::new(connection, stream)))
     }
 
     fn connect(&self, until: Instant) -> Result<TcpStream, NoAnswer> {
@@ -126,19 +144,6 @@ impl Client {
             }
         }
         Err(NoAnswer::NotReached(last))
-    }
-
-    fn exchange(
-        &self,
-        stream: &mut (impl Read + Write),
-        request: &Request<'_>,
-    ) -> Result<Answer, NoAnswer> {
-        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
-        match answer::read(stream) {
-            // A server that refuses the body early answers all the same.
-            Err(NoAnswer::CutOff(error)) => Err(NoAnswer::CutOff(sent.err().unwrap_or(error))),
-            other => other,
-        }
     }
 
     /// The request as it goes over the wire, in one piece so that it goes in one packet if it can.
@@ -168,6 +173,11 @@ impl Client {
         bytes
     }
 }
+
+/// A connection, in the clear or not.
+trait Connection: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Connection for T {}
 
 /// The roots of the operating system, as elsewhere in the hub.
 fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {

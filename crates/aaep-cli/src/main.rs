@@ -7,6 +7,7 @@ mod agent;
 mod ask;
 mod audit;
 mod console;
+mod demo;
 mod emit;
 mod http;
 mod keys;
@@ -18,6 +19,7 @@ mod schema;
 mod serve;
 mod sessions;
 mod split;
+mod stop;
 mod store;
 mod tokens;
 mod validate;
@@ -43,6 +45,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show how it works: a hub, a scripted agent, and you, in this terminal.
+    Demo(demo::Arguments),
     /// Run a hub: agents speak into it, people listen to it.
     Serve(serve::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
@@ -67,6 +71,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -31,13 +31,17 @@ mod ears;
 mod entry;
 mod keeper;
 mod legacy;
+mod listeners;
 mod names;
 mod owner;
+mod posts;
 mod publish;
 mod refused;
 mod settlement;
 mod status;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod violations;
 
 use std::fmt;
@@ -52,11 +56,12 @@ use aaep_engine::terms::Door;
 use aaep_transport::wire::{Wire, WireHandle};
 use tokio::sync::{mpsc, oneshot};
 
-pub use agents::{Agent, Instruction, NotInstructed};
 pub use builder::{HubBuilder, StartError, default_offer};
 pub use clock::Clock;
-pub use connections::{NewConnection, Told};
+pub use connections::NewConnection;
 pub use legacy::LegacyAnswer;
+pub use listeners::Told;
+pub use posts::{Agent, Instruction, NotInstructed};
 pub use publish::Published;
 pub use refused::Refused;
 pub use settlement::Settlement;

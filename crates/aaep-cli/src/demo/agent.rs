@@ -4,6 +4,7 @@
 //! open question is withdrawn.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use aaep::extension::{Accepts, Outcome};
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::scenes::steps_for;
 use super::script::{Answer, Step};
+use crate::console;
 
 /// The name of the agent.
 pub(crate) const AGENT_ID: &str = "photo-keeper";
@@ -43,10 +45,25 @@ pub(crate) enum Stopped {
     Hub(HubError),
 }
 
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Refused(refused) => refused.fmt(f),
+            Stopped::Hub(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Agent {
     /// An agent that speaks into this hub.
     pub(crate) fn new(hub: Hub, is_unhurried: bool) -> Self {
         Agent { hub, principal: Principal::local(), is_unhurried }
+    }
+
+    /// Says that it is there and what it accepts.
+    pub(crate) async fn announce(&self) -> Result<(), HubError> {
+        let accepts = vec![Accepts::Prompt, Accepts::Cancel];
+        self.hub.declare(&self.principal, AGENT_ID, accepts).await
     }
 
     /// Takes prompts until the hub stops.
@@ -54,8 +71,7 @@ impl Agent {
         let mut running: HashMap<SessionId, JoinHandle<()>> = HashMap::new();
         let mut after = 0;
         loop {
-            let accepts = vec![Accepts::Prompt, Accepts::Cancel];
-            let taken = match self.hub.declare(&self.principal, AGENT_ID, accepts).await {
+            let taken = match self.announce().await {
                 Ok(()) => self.hub.instructions(&self.principal, AGENT_ID, after, WAIT).await,
                 Err(error) => Err(error),
             };
@@ -66,11 +82,13 @@ impl Agent {
                 let session_id = instruction.session_id;
                 match (instruction.kind, instruction.text) {
                     ("agentvoice:agent.prompt", Some(text)) => {
-                        let steps = if running.len() < MAX_SESSIONS { steps_for(&text) } else { busy() };
+                        let steps =
+                            if running.len() < MAX_SESSIONS { steps_for(&text) } else { busy() };
                         let (agent, session) = (self.clone(), session_id.clone());
                         let play = async move {
-                            // Nobody waits for the outcome; listeners heard as far as it went.
-                            let _ = agent.play(&session, steps).await;
+                            if let Err(why) = agent.play(&session, steps).await {
+                                console::say(&format!("The agent had to stop. {why}"));
+                            }
                         };
                         running.insert(session_id, tokio::spawn(play));
                     }
@@ -154,14 +172,20 @@ impl Agent {
 fn busy() -> Vec<Step> {
     use super::script::{errored, started};
     let hint = "Wait until some of them have ended, and ask again.";
-    vec![started("There is too much to do."), errored("TOO_BUSY", "Too many sessions run already.", hint)]
+    vec![
+        started("There is too much to do."),
+        errored("TOO_BUSY", "Too many sessions run already.", hint),
+    ]
 }
 
 fn event(session: &SessionId, name: &str, fields: Value) -> Object {
     let mut event = Object::new();
     event.insert("type".to_owned(), format!("aaep:agent.{name}").into());
     event.insert("session_id".to_owned(), session.as_str().into());
-    event.insert("producer".to_owned(), json!({ "agent_id": AGENT_ID, "agent_name": "Photo keeper" }));
+    event.insert(
+        "producer".to_owned(),
+        json!({ "agent_id": AGENT_ID, "agent_name": "Photo keeper" }),
+    );
     event.insert("localization_hints".to_owned(), json!({ "primary_language": "en" }));
     if let Value::Object(fields) = fields {
         event.extend(fields);
@@ -188,9 +212,21 @@ mod tests {
     fn a_hub_takes_every_scene_when_nobody_is_there_to_answer() {
         in_a_hub(async |_, agent| {
             for (at, prompt) in [
-                "photos", "hello", "moon", "tool", "paragraph", "does not exist", "api_key",
-                "book a room", "email", "delete record", "weather", "confirmation for any action",
-                "human", "rainbow", "deliberate error",
+                "photos",
+                "hello",
+                "moon",
+                "tool",
+                "paragraph",
+                "does not exist",
+                "api_key",
+                "book a room",
+                "email",
+                "delete record",
+                "weather",
+                "confirmation for any action",
+                "human",
+                "rainbow",
+                "deliberate error",
             ]
             .into_iter()
             .enumerate()

@@ -58,8 +58,9 @@ fn after_the_year(answer: &Answer) -> Vec<Step> {
         Some("2018") => "2018",
         Some("2019") => "2019",
         _ => {
-            let mut steps = say("out_answer", &["You chose no year.", "I leave everything as it is."]);
-            steps.push(completed("Done. Nothing was deleted."));
+            let mut steps =
+                say("out_answer", &["You chose no year.", "I leave everything as it is."]);
+            steps.push(completed("Nothing was deleted."));
             return steps;
         }
     };
@@ -90,10 +91,10 @@ fn after_the_consent(answer: &Answer) -> Vec<Step> {
         steps.push(pause(600));
         steps.push(DELETE.completed());
         steps.extend(say("out_answer", &["I deleted 240 photos.", "1.8 gigabytes are free now."]));
-        steps.push(completed("Done. 240 photos are deleted."));
+        steps.push(completed("240 photos are deleted."));
     } else {
         steps.extend(say("out_answer", &["I deleted nothing.", "All photos are where they were."]));
-        steps.push(completed("Done. Nothing was deleted."));
+        steps.push(completed("Nothing was deleted."));
     }
     steps
 }

@@ -261,7 +261,9 @@ fn weather() -> Vec<Step> {
         started("Looking up the weather."),
         Step::Ask("awaiting.clarification", question, |answer: &Answer| match answer.words() {
             Some(place) => {
-                let forecast = format!("The demonstration knows no real weather, but let it be dry in {place}.");
+                let forecast = format!(
+                    "The demonstration knows no real weather, but let it be dry in {place}."
+                );
                 let mut steps = say("out_answer", &[&forecast]);
                 steps.push(completed("Told the weather."));
                 steps

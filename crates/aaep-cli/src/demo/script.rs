@@ -36,7 +36,8 @@ impl Answer {
     /// The answer as it can stand within a sentence.
     pub(crate) fn words(&self) -> Option<String> {
         let text = self.response.as_deref()?.trim();
-        let words: String = text.chars().filter(|c| !c.is_control()).take(MAX_REPEATED_CHARACTERS).collect();
+        let words: String =
+            text.chars().filter(|c| !c.is_control()).take(MAX_REPEATED_CHARACTERS).collect();
         Some(words).filter(|it| !it.is_empty())
     }
 }

@@ -22,7 +22,9 @@ pub(crate) fn lines(event: &Value) -> Vec<String> {
         "progress.updated" => progress(event),
         "tool.invoked" => labelled("Tool", summary(event)),
         "tool.completed" if event["status"] == "success" => labelled("Tool done", summary(event)),
-        "tool.completed" => labelled("Tool failed", join(&[summary(event), text(event, "error_message")])),
+        "tool.completed" => {
+            labelled("Tool failed", join(&[summary(event), text(event, "error_message")]))
+        }
         "output.streaming" => labelled("Says", text(event, "chunk")),
         "handoff.requested" => labelled("Hands over", summary(event)),
         "awaiting.confirmation" => confirmation(event),
@@ -51,7 +53,10 @@ fn state(event: &Value) -> Vec<String> {
 fn progress(event: &Value) -> Vec<String> {
     let progress = &event["progress"];
     let percent = progress["percent"].as_f64().map(|it| format!("{it} percent."));
-    labelled("Progress", join(&[percent, text(progress, "description").map(|it| sentence(&it)), summary(event)]))
+    labelled(
+        "Progress",
+        join(&[percent, text(progress, "description").map(|it| sentence(&it)), summary(event)]),
+    )
 }
 
 fn confirmation(event: &Value) -> Vec<String> {
@@ -61,7 +66,10 @@ fn confirmation(event: &Value) -> Vec<String> {
     let undo = (event["irreversible"] == true).then(|| "It cannot be undone.".to_owned());
     lines.extend(labelled("Note", join(&[risk, undo])));
     let default = text(event, "default_decision").unwrap_or_default();
-    lines.extend(labelled("Time", Some(format!("{} Without an answer: {default}.", seconds(event)))));
+    lines.extend(labelled(
+        "Time",
+        Some(format!("{} Without an answer: {default}.", seconds(event))),
+    ));
     lines
 }
 
@@ -143,17 +151,22 @@ mod tests {
                 "choices": [{ "value": "a", "label": "The first" }, { "value": "b", "label": "The second" }],
             }),
         );
-        assert_eq!(lines(&asked), ["Question: Which?", "  1. The first", "  2. The second", "Time: 1 second to answer."]);
+        assert_eq!(
+            lines(&asked),
+            ["Question: Which?", "  1. The first", "  2. The second", "Time: 1 second to answer."]
+        );
         assert_eq!(choices(&asked)[1].0, "b");
     }
 
     #[test]
     fn foreign_text_does_not_steer_the_terminal() {
         for name in ["session.started", "session.errored", "tool.invoked", "handoff.requested"] {
-            let line = lines(&event(name, json!({ "summary_normal": "a\u{1b}[2Jb\u{7}\r\n" }))).concat();
+            let line =
+                lines(&event(name, json!({ "summary_normal": "a\u{1b}[2Jb\u{7}\r\n" }))).concat();
             assert!(!line.contains(char::is_control), "{line:?}");
         }
-        let says = lines(&event("output.streaming", json!({ "chunk": "x\u{202e}\u{9b}y" }))).concat();
+        let says =
+            lines(&event("output.streaming", json!({ "chunk": "x\u{202e}\u{9b}y" }))).concat();
         assert!(!says.contains(['\u{202e}', '\u{9b}']), "{says:?}");
     }
 

@@ -38,15 +38,55 @@ impl Answer {
 
 /// Reads an answer.
 pub(super) fn read(source: &mut impl Read) -> Result<Answer, NoAnswer> {
-    let mut source = Source { source, held: Vec::new() };
-    for _ in 0..MAX_INTERIM {
-        let head = source.head()?;
-        if head.status >= 200 {
-            let body = source.body(&head)?;
-            return Ok(Answer { status: head.status, body });
-        }
+    let mut source = Source { source: &mut *source, held: Vec::new() };
+    let head = source.final_head()?;
+    let body = source.body(&head)?;
+    Ok(Answer { status: head.status, body })
+}
+
+/// An answer whose body goes on for as long as the server likes.
+pub(crate) struct Pieces {
+    source: Source<Box<dyn Read + Send>>,
+    head: Head,
+    /// How much of the current chunk is still to come.
+    left: usize,
+}
+
+impl Pieces {
+    /// Reads as far as the head.
+    pub(super) fn read(source: Box<dyn Read + Send>) -> Result<Self, NoAnswer> {
+        let mut source = Source { source, held: Vec::new() };
+        let head = source.final_head()?;
+        Ok(Pieces { source, head, left: 0 })
     }
-    Err(NoAnswer::NotHttp("the server keeps us waiting without an answer"))
+
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The next bytes of the body, as they come; none at its end.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, NoAnswer> {
+        if self.head.is_chunked && self.left == 0 {
+            self.left = self.source.chunk_size()?;
+            if self.left == 0 {
+                return Ok(None);
+            }
+        }
+        if self.source.held.is_empty() && !self.source.more()? {
+            let cut = NoAnswer::CutOff(io::ErrorKind::UnexpectedEof.into());
+            return if self.head.is_chunked { Err(cut) } else { Ok(None) };
+        }
+        if !self.head.is_chunked {
+            return Ok(Some(std::mem::take(&mut self.source.held)));
+        }
+        let count = self.left.min(self.source.held.len());
+        self.left -= count;
+        let piece = self.source.held.drain(..count).collect();
+        if self.left == 0 {
+            self.source.end_of_chunk()?;
+        }
+        Ok(Some(piece))
+    }
 }
 
 /// What the head says that matters here.
@@ -57,13 +97,24 @@ struct Head {
     is_chunked: bool,
 }
 
-struct Source<'s, R> {
-    source: &'s mut R,
+struct Source<R> {
+    source: R,
     /// What was read and not used yet.
     held: Vec<u8>,
 }
 
-impl<R: Read> Source<'_, R> {
+impl<R: Read> Source<R> {
+    /// The head of the answer itself, after any that only ask for patience.
+    fn final_head(&mut self) -> Result<Head, NoAnswer> {
+        for _ in 0..MAX_INTERIM {
+            let head = self.head()?;
+            if head.status >= 200 {
+                return Ok(head);
+            }
+        }
+        Err(NoAnswer::NotHttp("the server keeps us waiting without an answer"))
+    }
+
     fn head(&mut self) -> Result<Head, NoAnswer> {
         loop {
             if let Some(end) = find(&self.held, b"\r\n\r\n") {
@@ -96,23 +147,30 @@ impl<R: Read> Source<'_, R> {
     fn chunks(&mut self) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
-            let line = self.line()?;
-            let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
-            let size = std::str::from_utf8(digits)
-                .ok()
-                .map(str::trim)
-                .filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
-                .and_then(|text| usize::from_str_radix(text, 16).ok())
-                .ok_or(NoAnswer::NotHttp("a piece of the answer has no size"))?;
+            let size = self.chunk_size()?;
             if size == 0 {
                 return Ok(body);
             }
             within_bounds(body.len().saturating_add(size))?;
             body.extend(self.exactly(size)?);
-            if !self.line()?.is_empty() {
-                return Err(NoAnswer::NotHttp("a piece of the answer is longer than it says"));
-            }
+            self.end_of_chunk()?;
         }
+    }
+
+    fn chunk_size(&mut self) -> Result<usize, NoAnswer> {
+        let line = self.line()?;
+        let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
+        std::str::from_utf8(digits)
+            .ok()
+            .map(str::trim)
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .and_then(|text| usize::from_str_radix(text, 16).ok())
+            .ok_or(NoAnswer::NotHttp("a piece of the answer has no size"))
+    }
+
+    fn end_of_chunk(&mut self) -> Result<(), NoAnswer> {
+        let longer = NoAnswer::NotHttp("a piece of the answer is longer than it says");
+        if self.line()?.is_empty() { Ok(()) } else { Err(longer) }
     }
 
     fn exactly(&mut self, length: usize) -> Result<Vec<u8>, NoAnswer> {

@@ -32,7 +32,10 @@ fn played(prompt: &str, answer: &Answer) -> Vec<Value> {
             Step::Pause(_) => continue,
             Step::Tell(name, fields) => (name, fields),
             Step::Ask(name, fields, then) => {
-                assert!(steps.is_empty(), "{prompt}: nothing is planned before the answer is known");
+                assert!(
+                    steps.is_empty(),
+                    "{prompt}: nothing is planned before the answer is known"
+                );
                 steps.extend(then(answer));
                 (name, fields)
             }
@@ -83,9 +86,12 @@ fn every_scene_is_valid_from_start_to_end() {
     for prompt in PROMPTS {
         for answer in answers() {
             let events = played(prompt, &answer);
-            let kinds: Vec<&str> = events.iter().map(|it| it["type"].as_str().expect("a type")).collect();
+            let kinds: Vec<&str> =
+                events.iter().map(|it| it["type"].as_str().expect("a type")).collect();
             assert_eq!(kinds.first(), Some(&"aaep:agent.session.started"), "{prompt}");
-            let ends = kinds.iter().filter(|it| it.contains("completed") && it.contains("session") || it.contains("errored"));
+            let ends = kinds.iter().filter(|it| {
+                it.contains("completed") && it.contains("session") || it.contains("errored")
+            });
             assert_eq!(ends.count(), 1, "{prompt}: {kinds:?}");
             for (number, event) in events.iter().enumerate() {
                 completed_by_the_hub(event, number);
@@ -98,12 +104,18 @@ fn every_scene_is_valid_from_start_to_end() {
 fn nothing_irreversible_happens_without_an_accept() {
     for prompt in PROMPTS {
         for answer in answers() {
-            let acts = played(prompt, &answer).iter().any(|it| it["irreversible"] == true && it["type"] == "aaep:agent.tool.invoked");
+            let acts = played(prompt, &answer)
+                .iter()
+                .any(|it| it["irreversible"] == true && it["type"] == "aaep:agent.tool.invoked");
             assert!(answer.is_accepted || !acts, "{prompt}: {answer:?}");
         }
     }
     let accepted = Answer { is_accepted: true, response: Some("2019".to_owned()) };
-    let acting = |prompt: &&&str| played(prompt, &accepted).iter().any(|it| it["irreversible"] == true && it["type"] == "aaep:agent.tool.invoked");
+    let acting = |prompt: &&&str| {
+        played(prompt, &accepted)
+            .iter()
+            .any(|it| it["irreversible"] == true && it["type"] == "aaep:agent.tool.invoked")
+    };
     assert_eq!(PROMPTS.iter().filter(acting).count(), 3, "photos, email and record");
 }
 

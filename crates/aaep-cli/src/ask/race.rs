@@ -9,6 +9,7 @@ use std::thread;
 
 use super::Asked;
 use crate::console::Failure;
+use crate::stop::Stopped;
 
 /// Who was first, the outcome or the wish to stop.
 #[derive(Debug, Clone, Default)]
@@ -56,50 +57,4 @@ pub(super) fn withdraw_when_stopped(asked: &Arc<Asked>) -> Result<Race, Failure>
         })
         .map_err(failure)?;
     Ok(race)
-}
-
-/// The ways in which a program is asked to stop.
-#[cfg(unix)]
-struct Stopped {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Stopped {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Stopped {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn wait(mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Stopped;
-
-#[cfg(not(unix))]
-impl Stopped {
-    #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
-    fn new() -> std::io::Result<Self> {
-        Ok(Stopped)
-    }
-
-    async fn wait(self) {
-        // Where Control-C cannot be watched, the program ends in the system's own way.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }
