@@ -3,10 +3,11 @@
 #[path = "common/support.rs"]
 mod support;
 
+use aaep::extension::DecidedBy;
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{Config, Hears, Input, Output};
+use aaep_engine::{Config, EndReason, Hears, Input, Output, Resolution};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -129,6 +130,45 @@ fn a_closed_subscription_gets_nothing_more_and_only_its_owner_closes_it() {
     assert!(world.heard(&one).is_empty());
     assert_eq!(world.close(&one), [Output::NoSuchSubscription]);
     assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
+}
+
+#[test]
+fn a_producer_that_ends_a_subscription_says_so_first() {
+    let reasons = [EndReason::ProducerShutdown, EndReason::AccessEnded, EndReason::TooSlow];
+    for reason in reasons {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+        world.take(&one);
+        let outputs = world.handle(Input::End { listener: one.key, reason });
+        let said = outputs.iter().position(|it| {
+            matches!(it, Output::Ended { listener, message } if *listener == one.key
+                && message.subscription_id == one.id
+                && message.reason_code.as_ref().is_some_and(|code| code.as_str() == reason.code())
+                && aaep::check(&**message).is_empty())
+        });
+        let closed = outputs.iter().position(|it| *it == Output::Closed { listener: one.key });
+        assert!(said.is_some() && said < closed, "{outputs:?}");
+        let settled = [("rpl_1", Resolution::Reject, DecidedBy::NoListener)];
+        assert_eq!(resolved(&outputs), settled, "nobody else could answer");
+        world.fail(SESSION);
+        assert!(world.heard(&one).is_empty());
+        assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
+        assert_eq!(world.handle(Input::End { listener: one.key, reason }), []);
+    }
+}
+
+#[test]
+fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.disconnect(&one);
+    let reason = EndReason::AccessEnded;
+    let outputs = world.handle(Input::End { listener: one.key, reason });
+    assert!(!outputs.iter().any(|it| matches!(it, Output::Ended { .. })));
+    assert!(outputs.contains(&Output::Closed { listener: one.key }));
+    assert_eq!(world.engine.subscriptions(), 0);
+    assert_eq!(world.engine.deadline(), None, "nothing is due for it any more");
 }
 
 #[test]

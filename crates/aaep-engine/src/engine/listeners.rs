@@ -5,13 +5,13 @@ mod resume;
 use std::sync::Arc;
 
 use aaep::SubscriptionId;
-use aaep::handshake::{SubscriptionRenegotiate, SubscriptionRequest};
+use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 
 use self::resume::told_at;
-use super::{Began, Engine, Member, Presence, Wish};
+use super::{Began, Engine, Member, NEVER, Presence, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
-use crate::io::{Hears, Output, Principal, Resume, Subscription};
+use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, Limits};
 use crate::terms::{self, Door};
 
@@ -137,16 +137,12 @@ impl Engine {
             Some(limits) if rate.is_some() || pace.is_some() => limits.change(rate, pace),
             limits => *limits = Limits::of(rate, pace),
         }
-        let presence = member.presence;
         if let Some(new) = audiences.get_mut(&wish.audience) {
             new.listeners.members.insert(listener);
         }
         member.wish = wish;
         if moves {
             self.leave_for_good(listener, &old_key);
-        }
-        if let Presence::Away(since) = presence {
-            self.set_due(listener, since.saturating_add(self.config.keep_subscription_us));
         }
         reaches_back
     }
@@ -165,6 +161,30 @@ impl Engine {
             }
             None => out.push(Output::NoSuchSubscription),
         }
+    }
+
+    /// The producer ends a subscription, and says so first to who is here (§5.8).
+    pub(super) fn end(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        reason: EndReason,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        if !matches!(member.presence, Presence::Away(_)) {
+            let message = Box::new(SubscriptionClose {
+                subscription_id: member.id.clone(),
+                reason_code: aaep::ReasonName::parse(reason.code()).ok(),
+                reason_message: Some(reason.words().to_owned()),
+                correlation_id: None,
+                extensions: None,
+                other: aaep::Object::new(),
+            });
+            out.push(Output::Ended { listener, message });
+        }
+        self.remove(now, listener, out);
+        out.push(Output::Closed { listener });
     }
 
     pub(super) fn disconnect(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
@@ -236,10 +256,9 @@ impl Engine {
             limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
             wish,
             cursor: Cursor::starting_at(end),
-            due_us: None,
+            due_us: NEVER,
             slot: None,
-            missing_after: None,
-            has_gap: false,
+            missing: None,
             began: Began::At(self.next_order),
         };
         let listener = self.free.pop().unwrap_or_else(|| {
@@ -311,6 +330,7 @@ impl Engine {
     /// Ends a subscription; questions that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         self.leave_lists(listener);
+        self.forget_due(listener);
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
