@@ -136,6 +136,13 @@ impl Owner {
         true
     }
 
+    /// Whether somebody else is there for this agent.
+    pub(super) fn has_post_of_another(&self, agent: u64, principal: u64) -> bool {
+        let now_us = self.clock.now().monotonic_us;
+        let post = self.posts.0.get(&agent).filter(|post| post.is_alive(now_us));
+        post.is_some_and(|post| post.principal != principal)
+    }
+
     /// What waited for an agent goes to its new socket.
     fn deliver_waiting(&mut self, agent: u64, connection: ConnectionKey) {
         let waiting = self.posts.0.get_mut(&agent).map(|post| std::mem::take(&mut post.waiting));

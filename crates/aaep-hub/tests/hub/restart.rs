@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aaep::extension::Outcome;
 use aaep_hub::audit;
+use aaep_hub::store::{Retention, Store};
 use serde_json::json;
 
 use crate::support::{
@@ -50,6 +51,9 @@ async fn sessions_questions_and_subscriptions_go_on() {
 
     let verified = audit::verify(&folder.path().join("audit.jsonl")).expect("an unbroken chain");
     assert!(verified.entries >= 3, "asked, replied, settled: {verified:?}");
+    let (store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let words = store.reader().details(1).expect("read").expect("what was asked");
+    assert!(words.contains("Delete the build folder") && !words.contains(TOKEN), "{words}");
 }
 
 #[tokio::test]
