@@ -1,7 +1,7 @@
 //! The server around the hub: HTTP on TCP, with TLS where others can reach it.
 //!
-//! Every request goes through the doors in `door` and then to one handler. Streams and WebSockets leave this
-//! server: their sockets go to the wires of the hub. Nothing here decides anything about events.
+//! Every request goes through the doors in `door` and then to one handler. Long-lived connections leave
+//! this server: their sockets go to the wires of the hub. Nothing here decides anything about events.
 
 mod agents;
 mod answer;

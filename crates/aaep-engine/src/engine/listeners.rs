@@ -249,10 +249,12 @@ impl Engine {
     }
 
     pub(super) fn unblock(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        if member.presence == Presence::Blocked {
-            member.presence = Presence::Here;
+        let is_blocked = |it: &Member| it.presence == Presence::Blocked;
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_some_and(is_blocked) {
             self.tell_gap(listener);
+            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                member.presence = Presence::Here;
+            }
             self.tell_summaries(now, listener, out);
             self.ask_late(now, listener, out);
             self.catch_up(now, listener, out);
