@@ -142,7 +142,7 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
 }
 
 /// The folder of this program for what it keeps from one run to the next.
-fn state_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_STATE_HOME")
         .filter(|path| path.is_absolute())
