@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use aaep::printable;
+use aaep::{EventType, printable};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.short, &arguments.file) {
         (Some(short), None) => {
             let events = short.events(&arguments.speaker)?;
-            report.tell(publish(&client, &events)?, short.tells())?;
+            report.tell(publish(&client, &events)?, short.tells(), &[])?;
         }
         (None, Some(file)) => from_file(file, &arguments.speaker, &client, &mut report)?,
         _ => {
@@ -182,34 +182,42 @@ fn from_stream(
     let mut splitter = Splitter::new(source);
     let mut found_any = false;
     while let Some(batch) = splitter.next().map_err(unreadable)? {
-        let mut waiting = Vec::new();
-        let mut bytes = 0;
+        let (mut lines, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (line, found) in batch.pieces() {
             found_any = true;
-            let event = match found {
-                Found::Message(text) => {
-                    serde_json::from_slice(text).map_err(|error| error.to_string())
-                }
-                Found::Fault(fault) => Err(fault.to_owned()),
-            };
-            match event {
-                Ok(event @ Value::Object(_)) => {
-                    waiting.push(filled(event));
+            match event_of(&found) {
+                Ok(event) => {
                     bytes += if let Found::Message(text) = found { text.len() } else { 0 };
+                    lines.push(line);
+                    waiting.push(filled(event));
                 }
-                Ok(_) => report.complain(line, "it is not an object"),
                 Err(problem) => report.complain(line, &problem),
             }
             if waiting.len() >= at_a_time || bytes >= MAX_BYTES {
-                report.tell(publish(client, &std::mem::take(&mut waiting))?, Tells::EventId)?;
-                bytes = 0;
+                report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
+                (lines, waiting, bytes) = (Vec::new(), Vec::new(), 0);
             }
         }
         if !waiting.is_empty() {
-            report.tell(publish(client, &waiting)?, Tells::EventId)?;
+            report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
         }
     }
     if found_any { Ok(()) } else { Err(Failure::new("there is no event", "Check the file.")) }
+}
+
+/// The event that stands there, or why there is none.
+fn event_of(found: &Found<'_>) -> Result<Value, String> {
+    let text = match found {
+        Found::Message(text) => text,
+        Found::Fault(fault) => return Err((*fault).to_owned()),
+    };
+    let event: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let kind = event["type"].as_str().ok_or("it has no type")?;
+    // Recordings hold handshakes and replies too, which are not for an agent to say.
+    match EventType::parse(kind) {
+        Ok(_) => Ok(event),
+        Err(_) => Err(format!("{kind} is no type of event")),
+    }
 }
 
 /// Names the speaker and the session where an event does not.
@@ -231,8 +239,14 @@ struct Report {
 }
 
 impl Report {
-    fn tell(&mut self, answers: Vec<Result<Value, Refusal>>, tells: Tells) -> Result<(), Failure> {
-        for answer in answers {
+    /// With the lines on which the events stand, where they have some.
+    fn tell(
+        &mut self,
+        answers: Vec<Result<Value, Refusal>>,
+        tells: Tells,
+        lines: &[u64],
+    ) -> Result<(), Failure> {
+        for (at, answer) in answers.into_iter().enumerate() {
             let key = match tells {
                 Tells::SessionId => "session_id",
                 Tells::EventId => "event_id",
@@ -245,7 +259,9 @@ impl Report {
                     if self.json {
                         tell(&ascii_json_line(&refusal.answer))?;
                     }
-                    console::say(&format!("Refused: {}", refusal.message));
+                    let place = lines.get(at).map(|line| format!(" at line {line}"));
+                    let place = place.unwrap_or_default();
+                    console::say(&format!("Refused{place}: {}", refusal.message));
                 }
             }
         }
@@ -254,7 +270,8 @@ impl Report {
 
     fn complain(&mut self, line: u64, problem: &str) {
         self.refused += 1;
-        console::say(&format!("Refused: line {line} holds no event: {}.", printable(problem)));
+        let problem = printable(problem);
+        console::say(&format!("Refused at line {line}: There is no event, because {problem}."));
     }
 }
 
@@ -314,6 +331,17 @@ mod tests {
         let short = Short::End { summary: "Done.".into(), failed: false };
         let failure = short.events(&speaker(None)).expect_err("no session");
         assert!(failure.to_string().contains("aaep emit start"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_no_event_is_named() {
+        let problem = |text: &str| event_of(&Found::Message(text.as_bytes())).expect_err(text);
+        let request = r#"{"type":"subscription.request"}"#;
+        assert_eq!(problem(request), "subscription.request is no type of event");
+        assert_eq!(problem("{}"), "it has no type");
+        assert_eq!(problem("[1]"), "it has no type");
+        assert!(event_of(&Found::Message(b"{")).is_err());
+        assert!(event_of(&Found::Message(br#"{"type":"lumen:lamp.lit"}"#)).is_ok());
     }
 
     #[test]

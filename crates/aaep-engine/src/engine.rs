@@ -279,6 +279,9 @@ impl Engine {
                 let who = Newcomer { principal, may_reply, hears };
                 self.subscribe(now, &who, door, *request, resume.as_ref(), out);
             }
+            Input::Replace { listener, door, request } => {
+                self.replace(now, listener, door, *request, out);
+            }
             Input::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);
             }

@@ -134,3 +134,18 @@ fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
         assert_eq!(world.engine.subscriptions(), 0);
     }
 }
+
+#[test]
+fn who_is_only_slow_can_still_answer_after_it_fell_behind() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    for number in 0..MAX_UNITS + 10 {
+        world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+    }
+    world.pass_s(2);
+    let heard = world.heard(&one);
+    assert!(heard.iter().any(Heard::has_gap), "{:?}", kinds(heard));
+    assert_eq!(heard.iter().filter(|it| it.kind() == "awaiting.confirmation").count(), 1);
+    assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
+}

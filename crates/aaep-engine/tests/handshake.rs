@@ -214,6 +214,63 @@ fn a_renegotiation_changes_only_what_it_names_and_from_then_on() {
 }
 
 #[test]
+fn another_request_on_the_same_connection_replaces_all_terms_and_tells_nothing_twice() {
+    let mut world = World::started();
+    let terse = json!({
+        "preferred_verbosity": "terse", "supports_confirmation_reply": true, "pace_wpm": 900,
+    });
+    let one = world.listen(1, terse);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.take(&one);
+    let outputs = world.replace(&one, json!({ "supports_confirmation_reply": true }));
+    let (listener, message) = accepted(&outputs).expect("a grant");
+    assert_eq!(listener, one.key);
+    assert_ne!(message.subscription_id, one.id);
+    let honored = serde_json::to_value(&message.honored_capabilities).expect("json");
+    assert!(honored.get("pace_wpm").is_none(), "what is not named is at its default: {honored}");
+    world.pass_s(2);
+    assert!(world.take(&one).is_empty(), "it had heard everything, the question too");
+    assert_eq!(
+        world.confirm(&one, "rpl_1", "accept").first(),
+        Some(&Output::Replied { is_accepted: false })
+    );
+    let renamed = granted(1, &outputs);
+    let settled = world.confirm(&renamed, "rpl_1", "reject");
+    assert!(settled.contains(&Output::Replied { is_accepted: true }), "{settled:?}");
+    assert_eq!(world.heard(&renamed).len(), 1, "how it was settled");
+}
+
+#[test]
+fn another_request_that_is_not_granted_leaves_the_terms_as_they_were() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "preferred_verbosity": "terse" }));
+    world.take(&one);
+    let outputs = world.replace(&one, json!({ "accept_signed_manifests_only": true }));
+    assert!(accepted(&outputs).is_none());
+    assert!(matches!(&outputs[..], [Output::Rejected { listener: None, .. }]), "{outputs:?}");
+    world.change("idle", "thinking");
+    assert_eq!(world.heard(&one).len(), 1);
+    assert!(accepted(&world.renegotiate(&one, json!({}))).is_some(), "under its old name");
+}
+
+#[test]
+fn what_is_held_goes_on_under_the_terms_of_another_request() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.pass_s(2);
+    world.take(&one);
+    for number in 0..4 {
+        let id = format!("call_{number}");
+        let fields = json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id });
+        world.say("tool.invoked", fields);
+    }
+    assert_eq!(world.take(&one).len(), 1);
+    let outputs = world.replace(&one, json!({}));
+    assert!(accepted(&outputs).is_some());
+    assert_eq!(world.take(&one).len(), 3, "the rate is gone, and what it held comes once");
+}
+
+#[test]
 fn a_renegotiated_rate_applies_at_once_and_delivery_goes_on() {
     let mut world = World::started();
     let one = world.listen(1, limited(5, json!({})));

@@ -155,3 +155,20 @@ fn a_text_that_was_begun_under_other_terms_goes_on_without_a_number() {
     assert_eq!(text, "two three.");
     assert_eq!(numbers(heard), [None, Some(2), Some(3)]);
 }
+
+#[test]
+fn a_question_that_is_asked_again_out_of_its_place_has_no_number() {
+    let mut world = World::new();
+    world.listen(9, everything());
+    let one = world.listen(1, everything());
+    world.start(SESSION);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.say("progress.updated", progress(1));
+    let last = last_id(&world.take(&one));
+    world.close(&one);
+    let again = granted(1, &world.request(1, true, everything(), last));
+    world.say("progress.updated", progress(2));
+    let heard = world.heard(&again);
+    assert_eq!(kinds(heard), ["awaiting.confirmation", "progress.updated"]);
+    assert_eq!(numbers(heard), [None, Some(4)]);
+}

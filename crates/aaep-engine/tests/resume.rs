@@ -292,6 +292,29 @@ fn many_lost_events_come_again_even_past_what_is_remembered_one_by_one() {
 }
 
 #[test]
+fn an_event_that_was_sent_twice_says_where_the_listener_was_the_second_time() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(1, json!({})));
+    world.start(SESSION);
+    let first = last_id(&world.take(&one));
+    world.chunk("One. ", 0, false);
+    world.chunk("Two. ", 5, true);
+    world.say("tool.invoked", tool(1));
+    world.pass_us(1_100_000);
+    world.say("handoff.requested", handoff("Help."));
+    assert_eq!(kinds(&world.take(&one)), ["output.streaming", "handoff.requested"]);
+    world.disconnect(&one);
+    world.reconnect(&one, first.as_ref());
+    let again = world.take(&one);
+    assert_eq!(kinds(&again), ["handoff.requested"], "the text is held for now");
+    world.renegotiate(&one, json!({ "preferred_verbosity": "terse" }));
+    world.disconnect(&one);
+    world.reconnect(&one, last_id(&again).as_ref());
+    world.pass_s(5);
+    assert_eq!(text_of(world.heard(&one), None), "One. Two. ");
+}
+
+#[test]
 fn a_second_connection_takes_over_and_strangers_cannot() {
     let mut world = World::started();
     let one = world.listen(1, everything());

@@ -37,6 +37,7 @@ mod owner;
 mod posts;
 mod publish;
 mod refused;
+mod sessions;
 mod settlement;
 mod status;
 mod stored;
@@ -64,6 +65,7 @@ pub use listeners::Told;
 pub use posts::{Agent, Instruction, NotInstructed};
 pub use publish::Published;
 pub use refused::Refused;
+pub use sessions::SessionInfo;
 pub use settlement::Settlement;
 pub use violations::to_json as violations_to_json;
 
@@ -415,6 +417,17 @@ impl Hub {
             }
         })
         .await
+    }
+
+    /// Everyone who is connected, once each.
+    pub async fn everyone(&self) -> Result<Vec<Arc<Principal>>, HubError> {
+        self.call(|owner| owner.everyone()).await
+    }
+
+    /// The principal with this id may not be here any more: what it hears ends, and so do its connections.
+    pub async fn end_access(&self, principal_id: &str) -> Result<(), HubError> {
+        let id = principal_id.to_owned();
+        self.call(move |owner| owner.end_access(&id)).await
     }
 
     /// What the hub offers listeners changed: a new manifest.

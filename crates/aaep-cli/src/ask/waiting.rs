@@ -21,6 +21,9 @@ const SLACK: Duration = Duration::from_secs(20);
 /// How long after the last possible moment of an answer the hub is still asked for it.
 const GRACE: Duration = Duration::from_mins(1);
 
+/// How long a hub is tried that may have heard the question, but has never answered.
+const SHORT_GRACE: Duration = Duration::from_secs(10);
+
 /// The first pause before the hub is tried again, and the longest.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
@@ -82,39 +85,80 @@ impl Outcome {
 
 /// Asks and waits until the question is settled.
 pub(super) fn wait(client: &Client, question: &Question) -> Result<Outcome, Failure> {
-    let give_up = Instant::now() + Duration::from_secs(question.longest_seconds) + GRACE;
-    let mut was_taken = false;
-    let mut has_lost = false;
-    let mut pause = PAUSE;
+    let began = Instant::now();
+    let mut patience = Patience { heard: Heard::No, has_lost: false, pause: PAUSE };
     // The first time, and whenever it may have been lost, the question itself is sent.
     let mut must_ask = true;
     loop {
+        let give_up = began + patience.limit(question);
         match turn(client, question, must_ask) {
             Ok(Turn::Settled(outcome)) => return Ok(outcome),
             Ok(Turn::Open) => {
-                if has_lost {
-                    console::say("The hub answers again. The question is still open.");
-                }
-                (was_taken, has_lost, must_ask, pause) = (true, false, false, PAUSE);
+                patience.found();
+                must_ask = false;
             }
-            // Nobody can have heard of it yet, so there is nothing to wait for.
-            Err(trouble) if !was_taken || !trouble.may_pass() => {
-                return Err(trouble.failure(client));
-            }
-            Err(trouble) if Instant::now() + pause > give_up => return Err(trouble.failure(client)),
-            Err(_) => {
-                if !has_lost {
-                    console::say("The hub does not answer now. Still trying.");
+            Err(trouble) => {
+                if !patience.bears(&trouble) || Instant::now() + patience.pause > give_up {
+                    return Err(trouble.failure(client));
                 }
-                (has_lost, must_ask) = (true, true);
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                patience.rest();
+                must_ask = true;
             }
         }
-        if Instant::now() > give_up {
+        if Instant::now() > began + patience.limit(question) {
             let what = "the hub has not said in time how the question ended";
             return Err(Failure::new(what, "Take it as a no, and look at the log of the hub."));
         }
+    }
+}
+
+/// Whether the hub has heard the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    No,
+    /// The connection broke before it answered.
+    Perhaps,
+    Yes,
+}
+
+/// How trouble with the hub is borne: not at all before it can have heard the question, for a moment
+/// when it may have, and for as long as an answer can come when it has.
+#[derive(Debug)]
+struct Patience {
+    heard: Heard,
+    has_lost: bool,
+    pause: Duration,
+}
+
+impl Patience {
+    fn limit(&self, question: &Question) -> Duration {
+        match self.heard {
+            Heard::Yes => Duration::from_secs(question.longest_seconds) + GRACE,
+            Heard::No | Heard::Perhaps => SHORT_GRACE,
+        }
+    }
+
+    fn found(&mut self) {
+        if self.has_lost {
+            console::say("The hub answers again. The question is still open.");
+        }
+        *self = Patience { heard: Heard::Yes, has_lost: false, pause: PAUSE };
+    }
+
+    fn bears(&mut self, trouble: &Trouble) -> bool {
+        if self.heard == Heard::No && matches!(trouble, Trouble::NoAnswer(NoAnswer::CutOff(_))) {
+            self.heard = Heard::Perhaps;
+        }
+        self.heard != Heard::No && trouble.may_pass()
+    }
+
+    fn rest(&mut self) {
+        if !self.has_lost {
+            console::say("The hub does not answer now. Still trying.");
+        }
+        self.has_lost = true;
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 }
 

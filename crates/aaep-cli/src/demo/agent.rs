@@ -1,10 +1,12 @@
 //! The scripted agent at work: it takes prompts from the hub and plays the scenes that they call for.
 //!
-//! It acts only on what the hub says was accepted. A session that is cancelled stops where it is; its
-//! open question is withdrawn.
+//! It acts only on what the hub says was accepted. A session that is cancelled stops where it is, and its
+//! open question is withdrawn; so is one when a prompt comes in place of its answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aaep::extension::{Accepts, Outcome};
@@ -34,6 +36,14 @@ pub(crate) struct Agent {
     principal: Principal,
     /// Whether time passes between events, for someone who follows along.
     is_unhurried: bool,
+}
+
+/// A scene that is being played.
+#[derive(Debug)]
+struct Running {
+    task: JoinHandle<()>,
+    /// Whether it waits for an answer.
+    is_asking: Arc<AtomicBool>,
 }
 
 /// Why a scene was not played to its end.
@@ -68,7 +78,7 @@ impl Agent {
 
     /// Takes prompts until the hub stops.
     pub(crate) async fn serve(self) {
-        let mut running: HashMap<SessionId, JoinHandle<()>> = HashMap::new();
+        let mut running: HashMap<SessionId, Running> = HashMap::new();
         let mut after = 0;
         loop {
             let taken = match self.announce().await {
@@ -78,25 +88,18 @@ impl Agent {
             let Ok(instructions) = taken else { return };
             for instruction in instructions {
                 after = instruction.number;
-                running.retain(|_, session| !session.is_finished());
+                running.retain(|_, session| !session.task.is_finished());
                 let session_id = instruction.session_id;
                 match (instruction.kind, instruction.text) {
                     ("agentvoice:agent.prompt", Some(text)) => {
-                        let steps =
-                            if running.len() < MAX_SESSIONS { steps_for(&text) } else { busy() };
-                        let (agent, session) = (self.clone(), session_id.clone());
-                        let play = async move {
-                            if let Err(why) = agent.play(&session, steps).await {
-                                console::say(&format!("The agent had to stop. {why}"));
-                            }
-                        };
-                        running.insert(session_id, tokio::spawn(play));
+                        self.give_up_asking(&mut running).await;
+                        let is_busy = running.len() >= MAX_SESSIONS;
+                        let steps = if is_busy { busy() } else { steps_for(&text) };
+                        running.insert(session_id.clone(), self.run(session_id, steps));
                     }
                     ("agentvoice:session.cancel", _) => {
                         if let Some(session) = running.remove(&session_id) {
-                            session.abort();
-                            let _ = session.await;
-                            self.cancelled(&session_id).await;
+                            self.cancel(&session_id, session, "Stopped, as you asked.").await;
                         }
                     }
                     _ => {}
@@ -105,8 +108,46 @@ impl Agent {
         }
     }
 
-    /// Plays a scene in a session, from its first step to its last.
-    pub(crate) async fn play(&self, session: &SessionId, steps: Vec<Step>) -> Result<(), Stopped> {
+    /// Plays a scene in the background.
+    fn run(&self, session: SessionId, steps: Vec<Step>) -> Running {
+        let is_asking = Arc::new(AtomicBool::new(false));
+        let (agent, asks) = (self.clone(), Arc::clone(&is_asking));
+        let task = tokio::spawn(async move {
+            if let Err(why) = agent.play(&session, steps, &asks).await {
+                console::say(&format!("The agent had to stop. {why}"));
+            }
+        });
+        Running { task, is_asking }
+    }
+
+    /// Whoever asks for something else instead of answering does not want what was asked about.
+    async fn give_up_asking(&self, running: &mut HashMap<SessionId, Running>) {
+        let asking = running.extract_if(|_, session| session.is_asking.load(Ordering::SeqCst));
+        let asking: Vec<(SessionId, Running)> = asking.collect();
+        for (session_id, session) in asking {
+            let summary = "You asked for something else, so I no longer ask.";
+            self.cancel(&session_id, session, summary).await;
+        }
+    }
+
+    /// Stops a scene where it is and ends its session. With it, the hub withdraws what is still asked.
+    async fn cancel(&self, session_id: &SessionId, session: Running, summary: &str) {
+        session.task.abort();
+        let was_stopped = session.task.await.is_err_and(|error| error.is_cancelled());
+        if was_stopped {
+            let fields = json!({ "cancelled_by": "user", "summary_normal": summary });
+            // If it had just ended by itself, there is nothing left to end.
+            let _ = self.tell(session_id, "session.cancelled", fields).await;
+        }
+    }
+
+    /// Plays a scene in a session, from its first step to its last, and says while it waits for an answer.
+    async fn play(
+        &self,
+        session: &SessionId,
+        steps: Vec<Step>,
+        is_asking: &AtomicBool,
+    ) -> Result<(), Stopped> {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             match step {
@@ -116,11 +157,13 @@ impl Agent {
                     self.tell(session, name, fields).await?;
                 }
                 Step::Ask(name, fields, then) => {
+                    is_asking.store(true, Ordering::SeqCst);
                     let token = self.tell(session, name, fields).await?;
                     let answer = match token {
                         Some(token) => self.answer(&token).await?,
                         None => Answer::default(),
                     };
+                    is_asking.store(false, Ordering::SeqCst);
                     steps.extend(then(&answer));
                 }
             }
@@ -159,12 +202,6 @@ impl Agent {
                 });
             }
         }
-    }
-
-    /// Ends a session that a person cancelled. The hub withdraws what it still asks.
-    async fn cancelled(&self, session: &SessionId) {
-        let fields = json!({ "cancelled_by": "user", "summary_normal": "Stopped, as you asked." });
-        let _ = self.tell(session, "session.cancelled", fields).await;
     }
 }
 
@@ -232,7 +269,7 @@ mod tests {
             .enumerate()
             {
                 let session = SessionId::parse(&format!("sess_{at}")).expect("an id");
-                let played = agent.play(&session, steps_for(prompt)).await;
+                let played = agent.play(&session, steps_for(prompt), &AtomicBool::new(false)).await;
                 assert!(played.is_ok(), "{prompt}: {played:?}");
             }
         });

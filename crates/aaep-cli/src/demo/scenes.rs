@@ -227,8 +227,7 @@ fn delete_record() -> Vec<Step> {
         "consequence": "It is gone for good. There is no copy.",
         "risk_level": "high",
         "irreversible": true,
-        // Long enough that its end does not fall into whatever somebody does next.
-        "timeout_seconds": 900,
+        "timeout_seconds": 300,
         "default_decision": "reject",
     });
     let arguments = json!({ "record": 12345 });

@@ -63,6 +63,38 @@ impl Engine {
         }
     }
 
+    /// Other terms, asked for in a request of their own on the connection that there is.
+    pub(super) fn replace(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        door: Door,
+        mut request: SubscriptionRequest,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else {
+            out.push(Output::NoSuchSubscription);
+            return;
+        };
+        let (may_reply, hears) = (member.may_reply, member.wish.hears.clone());
+        let id = self.ids.subscription();
+        let active = self.subscriptions.len().saturating_sub(1);
+        if !may_reply {
+            refuse_answers(&mut request.capabilities);
+        }
+        match terms::negotiate(&self.config.offer, door, active, &request, id.clone()) {
+            Err(message) => {
+                out.push(Output::Rejected { listener: None, message: Box::new(message) });
+            }
+            Ok((message, granted)) => {
+                self.rename(listener, id, may_reply, out);
+                out.push(Output::Accepted { listener, message: Box::new(message) });
+                let wish = self.share(Wish::new(request.capabilities, granted, hears));
+                self.go_over(now, listener, wish, out);
+            }
+        }
+    }
+
     pub(super) fn renegotiate(
         &mut self,
         now: Now,
@@ -88,15 +120,20 @@ impl Engine {
             Ok((message, granted, asked)) => {
                 out.push(Output::Accepted { listener, message: Box::new(message) });
                 let wish = self.share(Wish::new(asked, granted, wish.hears.clone()));
-                if !self.move_to(listener, wish) {
-                    self.lose(listener, None);
-                }
-                self.remember(listener, out);
-                self.forget_unable(listener);
-                self.ask_late(now, listener, out);
-                self.catch_up(now, listener, out);
+                self.go_over(now, listener, wish, out);
             }
         }
+    }
+
+    /// A listener that is here goes on with other terms.
+    fn go_over(&mut self, now: Now, listener: ListenerKey, wish: Arc<Wish>, out: &mut Vec<Output>) {
+        if !self.move_to(listener, wish) {
+            self.lose(listener, None);
+        }
+        self.remember(listener, out);
+        self.forget_unable(listener);
+        self.ask_late(now, listener, out);
+        self.catch_up(now, listener, out);
     }
 
     /// A listener that gave up answering does not count as asked any more.
@@ -212,10 +249,12 @@ impl Engine {
     }
 
     pub(super) fn unblock(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        if member.presence == Presence::Blocked {
-            member.presence = Presence::Here;
+        let is_blocked = |it: &Member| it.presence == Presence::Blocked;
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_some_and(is_blocked) {
             self.tell_gap(listener);
+            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                member.presence = Presence::Here;
+            }
             self.tell_summaries(now, listener, out);
             self.ask_late(now, listener, out);
             self.catch_up(now, listener, out);

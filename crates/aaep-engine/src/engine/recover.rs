@@ -173,10 +173,10 @@ impl Engine {
     ) {
         let Some(session) = self.sessions.get(&open.session) else { return };
         let is_over = session.order.is_ended();
-        let places = (open.entry.order, open.entry.sequence_number);
+        let order = open.entry.order;
         let event = Arc::clone(&open.entry.event);
         let mut ask =
-            Ask::new(session.agent, open.session, event, places, (now.monotonic_us, false));
+            Ask::new(session.agent, open.session, event, order, (now.monotonic_us, false));
         let over = AskTimeRecord {
             reply_token: token.clone(),
             ends_unix_us: Some(i64::MIN),

@@ -41,6 +41,17 @@ pub enum Input {
         /// Where they want to go on, if they were here before.
         resume: Option<Resume>,
     },
+    /// A listener sends another request on the connection that it has. From here on these terms take
+    /// the place of those that it had; nothing is told twice. If they are not granted, the ones that it
+    /// had stay.
+    Replace {
+        /// Which listener.
+        listener: ListenerKey,
+        /// Whether it may, and if not why.
+        door: Door,
+        /// What it wants.
+        request: Box<SubscriptionRequest>,
+    },
     /// A listener wants other terms (§5.7).
     Renegotiate {
         /// Who says so.

@@ -173,7 +173,6 @@ impl Cursor {
             (self.at, self.urgent_at) = (at, urgent_at);
             return Some(again);
         }
-        // What was sent out of order before stays remembered: it may be the next to be named.
         let at = audience.position_of(last)?;
         let unit = audience.unit(at)?;
         let may_have_overtaken = !known.in_order || unit.is_urgent;
@@ -181,10 +180,13 @@ impl Cursor {
             return None;
         }
         (self.at, self.urgent_at) = (at + 1, at + 1);
-        if let Some(memory) = &mut self.memory {
-            memory.rest = None;
-        }
-        Some(Vec::new())
+        let Some(memory) = &mut self.memory else { return Some(Vec::new()) };
+        memory.rest = None;
+        // What was sent out of order before stays remembered: it may be the next to be named. What was
+        // sent after is lost, and sent again.
+        let is_lost = |sent: &mut Sent| matches!(sent.then, Then::InLog(then, ..) if then > at);
+        let again = memory.sent.extract_if(.., is_lost).filter(|sent| sent.is_late_question);
+        Some(again.map(|sent| sent.id).collect())
     }
 
     /// At a place, with nothing remembered; none if the log does not reach back to it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{EventId, SubscriptionId};
-use aaep_engine::{Input, ListenerKey};
+use aaep_engine::{EndReason, Input, ListenerKey};
 use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
 use aaep_transport::{Packet, Protocol};
 use serde_json::json;
@@ -119,6 +119,28 @@ impl Owner {
             }
             self.handle(Input::Disconnect { listener }, None);
         }
+    }
+
+    /// Whoever this is may not be here any more: what they hear ends, and so do their connections.
+    pub(super) fn end_access(&mut self, principal_id: &str) {
+        let theirs = self.connections.iter().filter(|(_, it)| it.principal.id == principal_id);
+        let theirs: Vec<_> = theirs.map(|(key, it)| (*key, it.listener)).collect();
+        for (connection, listener) in theirs {
+            if let Some(listener) = listener {
+                let reason = EndReason::AccessEnded;
+                self.handle(Input::End { listener, reason }, Some(connection));
+            }
+            self.close(connection, 4003, "You may not be here any more. Ask for a new token.");
+        }
+    }
+
+    /// Everyone who is connected, once each.
+    pub(super) fn everyone(&self) -> Vec<Arc<Principal>> {
+        let mut all: Vec<Arc<Principal>> =
+            self.connections.values().map(|it| Arc::clone(&it.principal)).collect();
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all.dedup_by(|one, other| one == other);
+        all
     }
 
     /// Takes a connection over. Nothing is attached to it yet.

@@ -269,15 +269,22 @@ impl Owner {
         request: SubscriptionRequest,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
         let before = self.connections.get(&connection).and_then(|it| it.listener);
-        let before = before.and_then(|listener| self.listeners.get(&listener));
-        let resume = before.map(|listener| Resume {
-            subscription_id: Some(listener.subscription_id.clone()),
-            last_event_id: None,
-        });
-        match resume {
-            None => self.subscribe(principal, Door::Open, request, Some(connection)),
-            resume => self.subscribe_with(principal, Door::Open, request, resume, Some(connection)),
+        let Some(listener) = before.filter(|listener| self.listeners.contains_key(listener)) else {
+            return self.subscribe(principal, Door::Open, request, Some(connection));
+        };
+        let input = Input::Replace { listener, door: Door::Open, request: Box::new(request) };
+        for answer in self.handle(input, Some(connection)) {
+            match answer {
+                Output::Accepted { message, .. } => return Ok(message),
+                Output::Rejected { message, .. } => {
+                    self.status.metrics.refused(reason(&message.reason_code));
+                    self.send(connection, &message);
+                    return Err(message);
+                }
+                _ => {}
+            }
         }
+        Err(rejected(LimitError::Principals).into())
     }
 }
 

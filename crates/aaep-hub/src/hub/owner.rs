@@ -142,7 +142,6 @@ impl Owner {
         metrics.subscriptions(self.engine.subscriptions() as u64);
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
-        metrics.connections(self.connections.len() as u64);
         metrics.listeners_blocked(self.blocked);
         if self.batch.is_empty() {
             return true;
@@ -221,6 +220,12 @@ impl Owner {
                 Output::Closed { listener } => {
                     self.leave(listener, on);
                     answers.push(Output::Closed { listener });
+                }
+                Output::Ended { listener, message } => {
+                    let on = self.listeners.get(&listener).and_then(|it| it.connection);
+                    if let Some(connection) = on {
+                        self.send(connection, &message);
+                    }
                 }
                 Output::Rejected { listener: Some(listener), message } => {
                     self.leave(listener, on);

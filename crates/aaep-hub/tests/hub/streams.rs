@@ -211,3 +211,19 @@ async fn terms_that_are_rejected_later_end_the_subscription() {
     let id = aaep::SubscriptionId::parse(subscription.as_str().expect("text")).expect("an id");
     assert!(!hub.has_subscription(&crate::support::me(), &id).await.expect("answered"));
 }
+
+#[tokio::test]
+async fn who_may_not_listen_any_more_is_told_and_sent_home() {
+    let hub = hub();
+    let mut peer = Peer::listener(&hub).await;
+    peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
+    let subscription = peer.next()["subscription_id"].clone();
+    assert_eq!(hub.everyone().await.expect("answered").len(), 1);
+    hub.end_access(&crate::support::me().id).await.expect("answered");
+    let close = peer.next();
+    assert_eq!(close["type"], "subscription.close");
+    assert_eq!(close["reason_code"], "access_ended");
+    assert_eq!(peer.close_code(), 4003);
+    let id = aaep::SubscriptionId::parse(subscription.as_str().expect("text")).expect("an id");
+    assert!(!hub.has_subscription(&crate::support::me(), &id).await.expect("answered"));
+}

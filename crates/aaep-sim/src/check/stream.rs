@@ -134,17 +134,17 @@ pub struct Numbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
     /// The place of each event among all.
     places: BTreeMap<EventId, usize>,
-    /// How many events there were when terms were granted.
-    granted: BTreeMap<usize, usize>,
+    /// How many events there were when a stream began: with other terms, after a return or a gap.
+    began: BTreeMap<usize, usize>,
 }
 
 impl Numbers {
-    /// Whether an event may have come before the terms of a subscription: then something later may
-    /// have been told before it, and it has no number.
+    /// Whether an event may be from before a stream began: then it may be out of its place, and has
+    /// no number.
     fn is_from_before(&self, sent: &Delivered) -> bool {
-        let granted = self.granted.get(&sent.subscription).copied().unwrap_or(0);
+        let began = self.began.get(&sent.subscription).copied().unwrap_or(0);
         let place = self.places.get(&sent.frame.event_id);
-        !is_sum_up(&sent.event) && place.is_none_or(|place| *place < granted)
+        !is_sum_up(&sent.event) && place.is_none_or(|place| *place < began)
     }
 }
 
@@ -155,7 +155,7 @@ impl Invariant for Numbers {
 
     fn meaning(&self) -> &'static str {
         "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere; also \
-         where something later was told before under other terms."
+         on what comes out of its place, after a return or under other terms."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
@@ -165,10 +165,10 @@ impl Invariant for Numbers {
                     let place = self.places.len();
                     self.places.insert(event.envelope.event_id.clone(), place);
                 }
-                self.granted.extend(step.accepted.iter().map(|(at, _)| (*at, self.places.len())));
                 let back = step.changed.map(|(at, _)| at);
                 for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
+                    self.began.insert(at, self.places.len());
                 }
             }
             Moment::Arrived(sent) => {
@@ -186,9 +186,9 @@ impl Invariant for Numbers {
                 }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = sent.event.envelope.session_id.clone();
-                // A question that is asked late has its own number, after a summary with the newest.
+                // A summary has the number of the newest event.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_again && (is_urgent(&sent.event) || is_sum_up(&sent.event)) {
+                if is_again && is_sum_up(&sent.event) {
                     return Ok(());
                 }
                 let last = last.insert(session, number);

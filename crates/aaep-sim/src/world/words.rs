@@ -27,6 +27,10 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
+        Input::Replace { listener, request, .. } => {
+            let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
+            format!("{} asks for terms anew: {wish}.", name(listener))
+        }
         Input::Renegotiate { principal, change } => {
             let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
             format!("The {} asks for other terms: {wish}.", person(principal))

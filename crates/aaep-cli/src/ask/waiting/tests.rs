@@ -154,11 +154,21 @@ fn after_a_restart_the_same_question_is_found_again() {
 #[test]
 fn a_hub_that_never_took_the_question_is_not_waited_for() {
     let question = delete_it();
-    for turn in [Does::Hangs, Does::Answers(503, json!({})), Does::Answers(404, json!({}))] {
+    for turn in [Does::Answers(503, json!({})), Does::Answers(404, json!({}))] {
         let (client, requests) = hub(vec![turn]);
         assert!(wait(&client, &question).is_err());
         assert_eq!(requests.iter().count(), 1);
     }
+}
+
+#[test]
+fn a_question_whose_first_answer_was_lost_is_asked_once_more_and_not_anew() {
+    let question = delete_it();
+    let (client, requests) =
+        hub(vec![Does::Hangs, open(&question), settled(&question, "accept", "reply")]);
+    assert!(wait(&client, &question).expect("an outcome").is_yes());
+    let lines: Vec<String> = requests.iter().take(3).collect();
+    assert!(lines[0] == lines[1] && lines[1].starts_with("POST "), "{lines:?}");
 }
 
 #[test]

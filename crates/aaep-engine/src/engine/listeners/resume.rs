@@ -243,9 +243,11 @@ impl Engine {
         if member.slot.is_some() || !member.cursor.fell_behind(audience) {
             return;
         }
-        // Who is only slow was told everything urgent at once.
+        // Who is here and only slow was told everything urgent at once.
         let is_urgent = |at| audience.unit(at).is_none_or(|unit| unit.is_urgent);
-        if (member.cursor.urgent_at..audience.end()).any(is_urgent) {
+        if member.presence != Presence::Here
+            && (member.cursor.urgent_at..audience.end()).any(is_urgent)
+        {
             self.forget_asked(listener);
         }
         self.pass_over(listener, None);
@@ -363,9 +365,8 @@ impl Engine {
                     .position_of(&ask.event.envelope.event_id)
                     .is_some_and(|at| at >= member.cursor.urgent_at && member.slot.is_none());
                 if ask.told.insert(listener) && !is_ahead {
-                    let terms = &member.wish.terms;
-                    let number = Some(ask.sequence_number).filter(|_| terms.keeps_every_event());
-                    let frame = encode(&ask.event, true, number, terms, primary);
+                    // Out of its place it has no number, which would not fit its neighbours.
+                    let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
                     member.cursor.remember_question(&frame.event_id, audience);
                     out.push(Output::Deliver { frame, to: vec![listener] });
                 }
