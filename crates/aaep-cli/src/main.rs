@@ -6,10 +6,12 @@
 mod audit;
 mod console;
 mod keys;
+mod log;
 mod manifest;
 mod problem;
 mod progress;
 mod schema;
+mod serve;
 mod sessions;
 mod split;
 mod store;
@@ -37,6 +39,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a hub: agents speak into it, people listen to it.
+    Serve(serve::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
@@ -55,6 +59,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),

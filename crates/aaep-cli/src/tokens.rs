@@ -248,7 +248,7 @@ fn failure(error: &TokensError) -> Failure {
 }
 
 /// The folder of this program among the user's own configuration.
-fn configuration_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn configuration_folder() -> Result<PathBuf, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CONFIG_HOME")
         .filter(|path| path.is_absolute())

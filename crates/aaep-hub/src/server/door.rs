@@ -15,8 +15,8 @@ use hyper::body::Incoming;
 use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
 use crate::access::{
-    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, Principal, RequestError,
-    cors_headers, preflight,
+    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Principal,
+    RequestError, cors_headers, preflight,
 };
 
 /// How many refusals are logged in a second.
@@ -151,7 +151,10 @@ impl Doors {
         }
         logged.1 = logged.1.saturating_add(1);
         if logged.1 <= LOGGED_PER_SECOND {
-            let peer = format!("{:?}", connection.peer.address);
+            let peer = match connection.peer.address {
+                PeerAddress::Ip(address) => address.to_string(),
+                PeerAddress::SameUser => "the same user".to_owned(),
+            };
             tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
         }
     }

@@ -1,0 +1,204 @@
+//! `aaep serve`: runs a hub until it is told to stop.
+//!
+//! Standard output says where it listens and how to try it; standard error has the log.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use aaep_hub::access::{INSECURE_FLAG, is_loopback};
+use aaep_hub::hub::StartError;
+use aaep_hub::server::{Config, Daemon, DaemonError, DaemonOptions};
+use clap::Args;
+
+use crate::console::{COULD_NOT, Failure, complain};
+use crate::keys::{own_folder, tell};
+use crate::log::{Log, start_log};
+use crate::tokens::configuration_folder;
+
+const EXIT_CODES: &str = "\
+What can be set in the configuration file is in docs/serve.md. Exit codes:
+  0  it ran, and was told to stop
+  2  it could not start, or could not go on";
+
+/// How to run the hub.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The address to listen on, such as 127.0.0.1:7117, which is the default. Port 0 is any free one.
+    /// Can be given several times.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Vec<SocketAddr>,
+    /// The folder in which everything is kept. By default a folder of your own.
+    #[arg(long, value_name = "DIR", env = "AAEP_STORE")]
+    store: Option<PathBuf>,
+    /// The configuration file. By default hub.toml in the folder of your configuration, if it is there.
+    #[arg(long, value_name = "FILE", env = "AAEP_CONFIG")]
+    config: Option<PathBuf>,
+    /// The file of the tokens. By default tokens.toml in the folder of your configuration.
+    #[arg(long, value_name = "FILE", env = "AAEP_TOKENS")]
+    tokens: Option<PathBuf>,
+    /// The folder of the keys that sign the manifest. By default a folder of your own.
+    #[arg(long, value_name = "DIR", env = "AAEP_KEYS")]
+    keys: Option<PathBuf>,
+    /// Listen without encryption where other machines can connect. Everyone in that network can then
+    /// read what agents say.
+    #[arg(long)]
+    insecure_allow_plain_http: bool,
+    /// Set a broken audit log aside under another name, and begin a new one that says so.
+    #[arg(long)]
+    begin_new_audit_log: bool,
+    #[command(flatten)]
+    log: Log,
+}
+
+/// Runs it until it is told to stop.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let options = options(arguments)?;
+    start_log(&arguments.log);
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| {
+        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    })?;
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
+    // Before anything runs, so that no signal is missed.
+    let mut signals = Signals::new()?;
+    let daemon = Daemon::start(options).await.map_err(|error| failure(&error))?;
+    if let Err(failure) = introduce(&daemon) {
+        daemon.stop().await;
+        return Err(failure);
+    }
+    tracing::info!("The hub runs.");
+    let died = tokio::select! {
+        () = signals.stop() => None,
+        why = daemon.died() => Some(why),
+    };
+    tracing::info!("The hub stops.");
+    daemon.stop().await;
+    match died {
+        None => Ok(ExitCode::SUCCESS),
+        Some(why) => {
+            complain(&Failure::of_sentences(
+                &format!("The hub cannot go on. {why}"),
+                "Start it again; what was acknowledged is stored.",
+            ));
+            Ok(ExitCode::from(COULD_NOT))
+        }
+    }
+}
+
+/// Says where it listens and how to try it.
+fn introduce(daemon: &Daemon) -> Result<(), Failure> {
+    for origin in daemon.origins() {
+        tell(&format!("Listening on {origin}"))?;
+    }
+    let is_local = |address: &&SocketAddr| is_loopback(address.ip());
+    if let Some(address) = daemon.addresses().iter().find(is_local) {
+        tell(&format!("To hear what agents say: curl -N http://{address}/events"))?;
+    }
+    tell("To stop: press Control and C.")
+}
+
+/// What was asked for on the command line, and else in the file.
+fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
+    let config = match &arguments.config {
+        Some(path) => Config::load(path),
+        None => match configuration_folder().map(|folder| folder.join("hub.toml")) {
+            Ok(path) if path.exists() => Config::load(&path),
+            _ => Ok(Config::default()),
+        },
+    };
+    let config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    let chosen = |flag: &Option<PathBuf>, setting: &Option<PathBuf>| {
+        flag.clone().or_else(|| setting.clone())
+    };
+    let store = match chosen(&arguments.store, &config.hub.store) {
+        Some(folder) => folder,
+        None => state_folder()?,
+    };
+    let tokens = match chosen(&arguments.tokens, &config.hub.tokens) {
+        Some(file) => file,
+        None => configuration_folder()?.join("tokens.toml"),
+    };
+    let keys = match chosen(&arguments.keys, &config.hub.keys) {
+        Some(folder) => folder,
+        None => own_folder("--keys")?.join("keys"),
+    };
+    Ok(DaemonOptions {
+        config,
+        bind: arguments.bind.clone(),
+        store: Some(store),
+        tokens,
+        keys: Some(keys),
+        allow_plain_http: arguments.insecure_allow_plain_http,
+        begin_new_audit_log: arguments.begin_new_audit_log,
+    })
+}
+
+/// The folder of this program for what it keeps from one run to the next.
+fn state_folder() -> Result<PathBuf, Failure> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_STATE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| home.join(".local/state")))
+        .or_else(|| set("LOCALAPPDATA"))
+        .map(|folder| folder.join("aaep"))
+        .ok_or_else(|| Failure::new("there is no home folder here", "Say where with --store."))
+}
+
+/// Why it did not start, with what to do at the command line.
+fn failure(error: &DaemonError) -> Failure {
+    if let DaemonError::Hub(StartError::Store(error)) = error {
+        return crate::store::failure(error);
+    }
+    let next = format!("More: aaep serve --help. {INSECURE_FLAG} is for networks that you trust.");
+    Failure::of_sentences(&error.to_string(), &next)
+}
+
+/// The signals that end a program.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
+            })
+        };
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> Result<Self, Failure> {
+        Ok(Signals {})
+    }
+
+    #[cfg(not(unix))]
+    async fn stop(&mut self) {
+        // Where there are no signals, it runs until the process ends.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
