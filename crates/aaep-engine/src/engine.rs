@@ -157,6 +157,8 @@ pub(crate) struct Member {
     pub(crate) has_gap: bool,
     /// Where its subscription began.
     pub(crate) began: Began,
+    /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
+    pub(crate) in_order_after: Option<EventId>,
 }
 
 /// Where a subscription began: there it goes on for who got nothing of it yet.
@@ -205,6 +207,8 @@ pub struct Engine {
     ids: Ids,
     next_session: SessionKey,
     next_order: u64,
+    /// The newest event of all.
+    newest: Option<EventId>,
     sessions: BTreeMap<SessionKey, Session>,
     session_keys: BTreeMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, so that a repeated one is noticed.
@@ -240,6 +244,7 @@ impl Engine {
             config,
             next_session: 0,
             next_order: 0,
+            newest: None,
             sessions: BTreeMap::new(),
             session_keys: BTreeMap::new(),
             event_ids: BTreeMap::new(),

@@ -34,6 +34,8 @@ pub(crate) struct Cursor {
     /// Whether nothing is merged past something of another session: then any event tells how far the
     /// listener is. So it is for those without limits, who may lose many events at once.
     keeps_order: bool,
+    /// Whether something was sent out of its place that the caller has not noticed yet.
+    has_strayed: bool,
     /// What there is to remember; nothing for most, who take everything in order.
     memory: Option<Box<Memory>>,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Telling<'a, F> {
 impl Cursor {
     /// From this position of the log on.
     pub(crate) fn starting_at(at: u64) -> Self {
-        Cursor { at, urgent_at: at, keeps_order: false, memory: None }
+        Cursor { at, urgent_at: at, ..Cursor::default() }
     }
 
     /// At the end of the log: only what comes from now on.

@@ -93,6 +93,8 @@ pub(crate) struct Known {
     pub(crate) from: u64,
     /// Before it, only what is urgent may have overtaken something.
     pub(crate) in_order: bool,
+    /// And from this place on, not even that.
+    pub(crate) in_order_from: u64,
 }
 
 impl Cursor {
@@ -117,6 +119,7 @@ impl Cursor {
 
     fn keep(&mut self, id: &EventId, is_late_question: bool, audience: &Audience) {
         let (at, urgent_at) = (self.at, self.urgent_at);
+        self.has_strayed = true;
         let memory = self.memory.get_or_insert_default();
         if memory.sent.len() >= REMEMBERED
             && let Some(old) = memory.sent.pop_front()
@@ -158,7 +161,8 @@ impl Cursor {
         // What was sent out of order before stays remembered: it may be the next to be named.
         let at = audience.position_of(last)?;
         let unit = audience.unit(at)?;
-        let may_have_overtaken = !known.in_order || unit.is_urgent;
+        let may_have_overtaken =
+            !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
         if (unit.order < known.from && may_have_overtaken) || unit.order < self.doubtful_before() {
             return None;
         }
@@ -178,7 +182,7 @@ impl Cursor {
         let (at, urgent_at, rest) = place.in_log(audience, told_at)?;
         let memory = Memory { rest, ..Memory::default() };
         let memory = (!memory.is_empty()).then(|| Box::new(memory));
-        Some(Cursor { at, urgent_at, keeps_order: false, memory })
+        Some(Cursor { at, urgent_at, keeps_order: false, has_strayed: false, memory })
     }
 
     /// Where the listener is; `end` is the place of the next event among all.
@@ -230,7 +234,13 @@ impl Cursor {
         let sent = sent.into_iter().skip(skipped).map(|(_, it)| it).collect();
         let memory = Memory { rest, sent, doubtful_before: end };
         let keeps_order = self.keeps_order;
-        Some(Cursor { at, urgent_at, keeps_order, memory: Some(Box::new(memory)) })
+        let memory = Some(Box::new(memory));
+        Some(Cursor { at, urgent_at, keeps_order, has_strayed: false, memory })
+    }
+
+    /// Whether something was sent out of its place since this was last asked.
+    pub(crate) fn has_strayed(&mut self) -> bool {
+        std::mem::take(&mut self.has_strayed)
     }
 
     fn remembers(&self, id: &EventId) -> bool {
