@@ -3,8 +3,13 @@
 //! Every command works without colour, redraw or terminal, and says what to do next when it fails.
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
+mod agent;
+mod ask;
 mod audit;
 mod console;
+mod demo;
+mod emit;
+mod http;
 mod keys;
 mod log;
 mod manifest;
@@ -14,6 +19,7 @@ mod schema;
 mod serve;
 mod sessions;
 mod split;
+mod stop;
 mod store;
 mod tokens;
 mod validate;
@@ -39,12 +45,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show how it works: a hub, a scripted agent, and you, in this terminal.
+    Demo(demo::Arguments),
     /// Run a hub: agents speak into it, people listen to it.
     Serve(serve::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
     Schema(schema::Arguments),
+    /// Publish events to a hub: what an agent does, from a script or a hook.
+    Emit(emit::Arguments),
+    /// Ask a person and wait: exits with 0 only if the person accepts.
+    Ask(ask::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
     /// Make, list and revoke the tokens by which programs prove who they are to a hub.
@@ -59,9 +71,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Emit(arguments) => emit::run(&arguments),
+        Command::Ask(arguments) => ask::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),

@@ -109,7 +109,7 @@ impl<R: Read> Splitter<R> {
         Ok(None)
     }
 
-    /// Reads the next chunk; the first one is filled up, so that the layout can be seen.
+    /// Reads the next chunk; the first one is filled up until the layout can be seen.
     fn fill(&mut self) -> io::Result<()> {
         self.chunk.resize(CHUNK, 0);
         let mut filled = 0;
@@ -124,13 +124,20 @@ impl<R: Read> Splitter<R> {
                 Err(error) => return Err(error),
             }
             // Someone may be typing: complete lines are not kept waiting for a full chunk.
-            if self.layout == Some(Layout::Lines) && self.chunk[..filled].ends_with(b"\n") {
+            if self.is_in_lines(filled) && self.chunk[..filled].ends_with(b"\n") {
                 break;
             }
         }
         self.chunk.truncate(filled);
         self.read += filled as u64;
         Ok(())
+    }
+
+    /// Whether lines follow one another, as far as the beginning already shows it.
+    fn is_in_lines(&self, filled: usize) -> bool {
+        let beginning = self.chunk[..filled].trim_ascii();
+        let layout = || (!beginning.is_empty()).then(|| detect(beginning));
+        self.layout.or_else(layout) == Some(Layout::Lines)
     }
 
     /// Hands out the finished messages and keeps the beginning of the one that is not.
@@ -475,5 +482,36 @@ mod tests {
     fn nothing_is_found_in_nothing() {
         check("", &[]);
         check(" \n\n", &[]);
+    }
+
+    /// Gives a piece at each read, and must not be read again after the last.
+    struct Typed(std::collections::VecDeque<&'static [u8]>);
+
+    impl Read for Typed {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let piece = self.0.pop_front().expect("nobody waits for more");
+            buffer[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
+    #[test]
+    fn a_line_is_not_kept_waiting_for_the_next() {
+        let typed: [&[u8]; 3] = [b"{\"a\"", b":1}\n", b"{\"b\":2}\n"];
+        let mut splitter = Splitter::new(Typed(typed.into()));
+        for expected in [&b"{\"a\":1}"[..], b"{\"b\":2}"] {
+            let batch = splitter.next().expect("readable").expect("a batch");
+            let found: Vec<_> = batch.pieces().map(|(_, found)| found).collect();
+            assert_eq!(found, [Found::Message(expected)]);
+        }
+    }
+
+    #[test]
+    fn a_document_that_comes_in_pieces_is_not_cut_into_lines() {
+        let typed: [&[u8]; 4] = [b"\n", b"{\n", b"  \"a\": 1\n}\n", b""];
+        let mut splitter = Splitter::new(Typed(typed.into()));
+        let batch = splitter.next().expect("readable").expect("a batch");
+        let found: Vec<_> = batch.pieces().map(|(_, found)| found).collect();
+        assert!(matches!(found[..], [Found::Message(text)] if text.starts_with(b"{")), "{found:?}");
     }
 }

@@ -24,9 +24,8 @@ pub(crate) struct Ask {
     pub(crate) agent: AgentKey,
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
-    /// Its place among all events, and in its session.
+    /// Its place among all events.
     pub(crate) order: u64,
-    pub(crate) sequence_number: u64,
     /// Until when it can be answered.
     pub(crate) time: AskTime,
     /// Until when it is waited for someone who can answer to come back (ruling 4).
@@ -53,7 +52,7 @@ impl Ask {
         agent: AgentKey,
         session: SessionKey,
         event: Arc<Event>,
-        (order, sequence_number): (u64, u64),
+        order: u64,
         (now_us, waits): (u64, bool),
     ) -> Self {
         let timeout_seconds = question(&event.payload).map_or(0, |(_, seconds)| seconds);
@@ -65,7 +64,6 @@ impl Ask {
             session,
             event,
             order,
-            sequence_number,
             time,
             abandoned_us: None,
             grace_until_us: 0,

@@ -281,6 +281,11 @@ impl Audience {
         Arc::clone(frame)
     }
 
+    /// The unit as it is told to who counts and was told something later before.
+    pub(crate) fn frame_without_number(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
+        encode(&unit.event, unit.is_urgent, None, &self.terms, primary)
+    }
+
     /// Whether an event with this id stands for the unit at this position.
     pub(crate) fn stands_for(&self, at: u64, id: &EventId) -> bool {
         self.unit(at).is_some_and(|unit| unit.ids(self.number).contains(id))
@@ -329,11 +334,6 @@ impl Unit {
             Payload::OutputStreaming(chunk) => Some(chunk),
             _ => None,
         }
-    }
-
-    /// Its number in its session, for who counts.
-    pub(crate) fn sequence_number(&self) -> Option<u64> {
-        self.sequence_number
     }
 
     /// The ids under which a listener may get it: its own, and that of a merged one that ends here.

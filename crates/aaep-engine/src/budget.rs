@@ -16,20 +16,14 @@ const COUNTED: usize = SLOTS + 1;
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: u64,
-    spent: Option<Box<Spent>>,
-}
-
-#[derive(Debug, Default)]
-struct Spent {
     /// The slots that count and in which something was spent, by number, the oldest first, and how
     /// much: at most [`COUNTED`].
-    slots: Vec<(u64, u64)>,
-    total: u64,
+    spent: Vec<(u64, u64)>,
 }
 
 impl Budget {
     pub(crate) fn new(max_events_per_second: u64) -> Self {
-        Budget { max: max_events_per_second.max(1), spent: None }
+        Budget { max: max_events_per_second.max(1), spent: Vec::new() }
     }
 
     /// Another rate from now on; what was spent stays spent.
@@ -40,40 +34,40 @@ impl Budget {
     /// Takes one event out of the budget, if there is one.
     pub(crate) fn spend(&mut self, now_us: u64) -> bool {
         self.forget(now_us);
-        if self.spent.as_ref().is_some_and(|spent| spent.total >= self.max) {
+        if self.is_empty() {
             return false;
         }
         let newest = now_us / SLOT_US;
-        let spent = self.spent.get_or_insert_default();
-        match spent.slots.last_mut() {
+        match self.spent.last_mut() {
             Some((number, count)) if *number >= newest => *count += 1,
             _ => {
-                spent.slots.reserve_exact(1);
-                spent.slots.push((newest, 1));
+                self.spent.reserve_exact(1);
+                self.spent.push((newest, 1));
             }
         }
-        spent.total += 1;
         true
     }
 
     /// When something is left again; now, if something is.
     pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
         self.forget(now_us);
-        let Some(spent) = self.spent.as_ref().filter(|spent| spent.total >= self.max) else {
+        if !self.is_empty() {
             return now_us;
-        };
-        let oldest = spent.slots.first().map_or(now_us / SLOT_US, |(number, _)| *number);
+        }
+        let oldest = self.spent.first().map_or(now_us / SLOT_US, |(number, _)| *number);
         (oldest + COUNTED as u64) * SLOT_US
+    }
+
+    fn is_empty(&self) -> bool {
+        self.spent.iter().map(|(_, count)| count).sum::<u64>() >= self.max
     }
 
     /// Lets come back what was spent long enough ago.
     fn forget(&mut self, now_us: u64) {
-        let Some(spent) = &mut self.spent else { return };
         let newest = now_us / SLOT_US;
-        spent.slots.retain(|(number, _)| number + COUNTED as u64 > newest);
-        spent.total = spent.slots.iter().map(|(_, count)| count).sum();
-        if spent.total == 0 {
-            self.spent = None;
+        self.spent.retain(|(number, _)| number + COUNTED as u64 > newest);
+        if self.spent.is_empty() {
+            self.spent = Vec::new();
         }
     }
 }
@@ -98,9 +92,9 @@ mod tests {
     fn an_idle_budget_owns_nothing() {
         let mut budget = Budget::new(2);
         assert!(budget.spend(0));
-        assert!(budget.spent.is_some());
+        assert!(budget.spent.capacity() > 0);
         assert_eq!(budget.next_us(3 * SECOND_US), 3 * SECOND_US);
-        assert!(budget.spent.is_none());
+        assert_eq!(budget.spent.capacity(), 0);
     }
 
     proptest! {

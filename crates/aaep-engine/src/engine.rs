@@ -127,6 +127,9 @@ impl Session {
     }
 }
 
+/// A moment that never comes.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Whether a listener can be told something now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
@@ -147,18 +150,23 @@ pub(crate) struct Member {
     pub(crate) wish: Arc<Wish>,
     pub(crate) limits: Option<Box<Limits>>,
     pub(crate) cursor: Cursor,
-    /// When it is due, if something is held for it.
-    pub(crate) due_us: Option<u64>,
+    /// When it is due, or [`NEVER`].
+    pub(crate) due_us: u64,
     /// Its place among those who take everything as it comes.
     pub(crate) slot: Option<ListenerKey>,
-    /// After which event something is missing, for the summaries to say.
-    pub(crate) missing_after: Option<EventId>,
-    /// Whether something is missing since it was connected.
-    pub(crate) has_gap: bool,
+    /// What is missing since it was connected, for the summaries to say.
+    pub(crate) missing: Option<Box<Missing>>,
     /// Where its subscription began.
     pub(crate) began: Began,
     /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
     pub(crate) in_order_after: Option<EventId>,
+}
+
+/// Something that a listener can no longer be told.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    /// The event after which it is missing, if that is known.
+    pub(crate) after: Option<EventId>,
 }
 
 /// Where a subscription began: there it goes on for who got nothing of it yet.
@@ -276,12 +284,16 @@ impl Engine {
                 let who = Newcomer { principal, may_reply, hears };
                 self.subscribe(now, &who, door, *request, resume.as_ref(), out);
             }
+            Input::Replace { listener, door, request } => {
+                self.replace(now, listener, door, *request, out);
+            }
             Input::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);
             }
             Input::Close { principal, message } => {
                 self.close(now, principal, &message.subscription_id, out);
             }
+            Input::End { listener, reason } => self.end(now, listener, reason, out),
             Input::Disconnect { listener } => self.disconnect(now, listener, out),
             Input::Reconnect { principal, subscription_id, last_event_id } => {
                 self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);

@@ -1,7 +1,7 @@
 //! Ids and reply tokens, from a seed: unique, and as hard to guess as the seed is (§6.2.1).
 
 use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 /// Makes ids. Whoever knows neither seed nor ids cannot guess the next one: each is 128 bits of
 /// SHA-256 over the seed and a counter.
@@ -14,6 +14,12 @@ pub(crate) struct Ids {
 impl Ids {
     pub(crate) fn new(seed: [u8; 32]) -> Self {
         Ids { seed, counter: 0 }
+    }
+
+    /// Other ids than before a stop, even if the seed is the same.
+    pub(crate) fn after_stop(seed: [u8; 32], unix_us: i64) -> Self {
+        let hash = Sha256::new().chain_update(seed).chain_update(unix_us.to_le_bytes());
+        Ids::new(hash.finalize().into())
     }
 
     pub(crate) fn event(&mut self) -> EventId {
@@ -52,6 +58,19 @@ impl Ids {
         self.counter += 1;
         let hash = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_le_bytes());
         format!("{prefix}{}", hex(&hash.finalize()[..16]))
+    }
+}
+
+/// What is kept of the id of an event to know it again, in less room than the id takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digest([u8; 16]);
+
+impl Digest {
+    pub(crate) fn of(id: &EventId) -> Self {
+        let hash: [u8; 32] = Sha256::digest(id.as_str()).into();
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&hash[..16]);
+        Digest(digest)
     }
 }
 

@@ -6,11 +6,11 @@ mod memory;
 mod merge;
 mod place;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::extension::Delivery;
-use aaep::{CoreType, LanguageTag, Payload};
+use aaep::{CoreType, EventId, LanguageTag, Payload};
 
 use crate::audience::{Audience, SessionKey, Superseded, TextKey, Unit, text_key};
 use crate::frame::{Frame, encode};
@@ -31,11 +31,6 @@ pub(crate) struct Cursor {
     pub(crate) at: u64,
     /// Everything urgent before was sent.
     pub(crate) urgent_at: u64,
-    /// Whether nothing is merged past something of another session: then any event tells how far the
-    /// listener is. So it is for those without limits, who may lose many events at once.
-    keeps_order: bool,
-    /// Whether something was sent out of its place that the caller has not noticed yet.
-    has_strayed: bool,
     /// What there is to remember; nothing for most, who take everything in order.
     memory: Option<Box<Memory>>,
 }
@@ -61,7 +56,7 @@ pub(crate) struct Telling<'a, F> {
 impl Cursor {
     /// From this position of the log on.
     pub(crate) fn starting_at(at: u64) -> Self {
-        Cursor { at, urgent_at: at, ..Cursor::default() }
+        Cursor { at, urgent_at: at, memory: None }
     }
 
     /// At the end of the log: only what comes from now on.
@@ -71,7 +66,7 @@ impl Cursor {
 
     /// Whether the listener takes everything as it comes, with nothing to remember about text.
     pub(crate) fn is_plain(&self) -> bool {
-        self.memory.as_ref().is_none_or(|memory| memory.rest.is_empty())
+        self.rest().is_none_or(Rest::is_empty)
     }
 
     /// Tells what may be told now: urgent things first, then as much as the limits allow.
@@ -83,7 +78,6 @@ impl Cursor {
             self.tell_everything(telling);
             return Progressed::CaughtUp;
         }
-        self.keeps_order = telling.limits.is_none();
         self.tell_urgent(telling);
         let end = telling.audience.end();
         self.advance(telling, end)
@@ -92,12 +86,20 @@ impl Cursor {
     /// Everything in its order, for whoever counts.
     fn tell_everything<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
         let end = telling.audience.end();
+        let overtaken = self.overtaken(telling.audience);
+        let frame = |telling: &Telling<'_, F>, at: u64, unit: &Unit| {
+            if overtaken.get(&unit.session).is_some_and(|told| at <= *told) {
+                telling.audience.frame_without_number(unit, telling.primary)
+            } else {
+                telling.audience.frame(unit, telling.primary)
+            }
+        };
         // Under other terms, something urgent may have been left behind.
         while self.urgent_at < self.at {
             self.urgent_at += 1;
             let unit = telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent);
             if let Some(unit) = unit {
-                self.send(telling, telling.audience.frame(unit, telling.primary));
+                self.send(telling, frame(telling, self.urgent_at - 1, unit));
             }
         }
         while let Some(unit) = telling.audience.unit(self.at) {
@@ -108,7 +110,7 @@ impl Cursor {
             if is_told {
                 self.at += 1;
             } else if merge::is_partly_told(self, unit) {
-                let told = merge::next(self, telling.audience, self.at + 1, telling.primary);
+                let told = merge::next(self, telling, self.at + 1);
                 if let Some(told) = told {
                     self.urgent_at = self.urgent_at.max(self.at);
                     self.send(telling, told.frame);
@@ -116,11 +118,32 @@ impl Cursor {
             } else {
                 self.at += 1;
                 self.urgent_at = self.urgent_at.max(self.at);
-                self.send(telling, telling.audience.frame(unit, telling.primary));
+                self.send(telling, frame(telling, self.at - 1, unit));
             }
         }
         self.urgent_at = end;
         self.forget(telling.audience);
+    }
+
+    /// Where in each session the last unit is that was told, or partly told, under other terms. What
+    /// comes before is told without a number: numbers would have a hole (ruling 7).
+    fn overtaken(&self, audience: &Audience) -> BTreeMap<SessionKey, u64> {
+        if self.at == self.urgent_at && self.is_plain() {
+            return BTreeMap::new();
+        }
+        let is_told = |at: u64, unit: &Unit| {
+            if unit.is_urgent {
+                at < self.urgent_at
+            } else {
+                let is_begun = self.is_text_told(unit) || merge::is_partly_told(self, unit);
+                at < self.at || self.is_ahead(at) || is_begun
+            }
+        };
+        (self.at.min(self.urgent_at)..audience.end())
+            .filter_map(|at| audience.unit(at).map(|unit| (at, unit)))
+            .filter(|(at, unit)| is_told(*at, unit))
+            .map(|(at, unit)| (unit.session, at))
+            .collect()
     }
 
     /// Everything urgent at once. Before a session ends critically, what is held of it is told as
@@ -168,7 +191,7 @@ impl Cursor {
         };
         let held: Vec<u64> = (self.at.max(audience.first())..before).filter(is_held).collect();
         if !held.is_empty() {
-            let rest = self.rest();
+            let rest = self.rest_mut();
             rest.ahead.extend(held.iter().copied());
             rest.folded.retain(|(of, _), _| *of != session);
             rest.told_text.retain(|(of, _), _| *of != session);
@@ -198,7 +221,7 @@ impl Cursor {
                     return Progressed::Until(next_us);
                 }
             }
-            let Some(told) = merge::next(self, telling.audience, until, telling.primary) else {
+            let Some(told) = merge::next(self, telling, until) else {
                 continue;
             };
             if let Some(limits) = telling.limits.as_deref_mut() {
@@ -227,50 +250,59 @@ impl Cursor {
 
     /// Nothing is held: forgets what was remembered for the sake of what was.
     fn forget(&mut self, audience: &Audience) {
-        let at_end = self.at >= audience.end();
+        let first = self.at;
         let Some(memory) = &mut self.memory else { return };
-        if at_end {
-            memory.rest.folded.clear();
-        }
-        if !memory.rest.told_text.is_empty() {
+        if let Some(rest) = &mut memory.rest {
+            if first >= audience.end() {
+                rest.folded.clear();
+            }
             let open: BTreeSet<TextKey> = audience.held_texts().map(|(key, ..)| key).collect();
-            let first = self.at;
             let is_ahead = |key: &TextKey| {
                 (first..audience.end()).filter_map(|at| audience.unit(at)).any(|unit| {
                     unit.text().is_some_and(|chunk| text_key(unit.session, chunk) == *key)
                 })
             };
-            memory.rest.told_text.retain(|key, _| open.contains(key) || is_ahead(key));
+            rest.told_text.retain(|key, _| open.contains(key) || is_ahead(key));
         }
+        memory.tidy();
         if memory.is_empty() {
             self.memory = None;
         }
     }
 
-    fn rest(&mut self) -> &mut Rest {
-        &mut self.memory.get_or_insert_default().rest
+    fn rest(&self) -> Option<&Rest> {
+        self.memory.as_ref()?.rest.as_deref()
+    }
+
+    fn rest_mut(&mut self) -> &mut Rest {
+        self.memory.get_or_insert_default().rest.get_or_insert_default()
+    }
+
+    /// The rest, if there is any already.
+    fn known_rest_mut(&mut self) -> Option<&mut Rest> {
+        self.memory.as_mut()?.rest.as_deref_mut()
     }
 
     /// Whether the unit here was told with an earlier one; then that needs not be remembered longer.
     fn take_ahead(&mut self) -> bool {
         let at = self.at;
-        self.memory.as_mut().is_some_and(|memory| memory.rest.ahead.remove(&at))
+        self.known_rest_mut().is_some_and(|rest| rest.ahead.remove(&at))
     }
 
     /// Whether a unit was told with an earlier one, or is withdrawn.
     fn is_ahead(&self, at: u64) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.rest.ahead.contains(&at))
+        self.rest().is_some_and(|rest| rest.ahead.contains(&at))
     }
 
     /// Up to where the text of an output was told already, under other terms.
     fn told_up_to(&self, key: &TextKey) -> Option<u64> {
-        self.memory.as_ref()?.rest.told_text.get(key).copied()
+        self.rest()?.told_text.get(key).copied()
     }
 
     /// Whether the text of a unit was told already, under other terms.
     fn is_text_told(&self, unit: &Unit) -> bool {
         let Some(chunk) = unit.text().filter(|chunk| !chunk.complete) else { return false };
-        if self.memory.is_none() {
+        if self.rest().is_none() {
             return false;
         }
         let end = chunk.position + chunk.chunk.chars().count() as u64;
@@ -282,23 +314,44 @@ impl Cursor {
         if let Payload::StateChanged(change) = &unit.event.payload {
             let key = (unit.session, unit.agent().into());
             let from = || (change.from_state.as_str().into(), 1);
-            self.rest().folded.entry(key).or_insert_with(from).1 += 1;
+            self.rest_mut().folded.entry(key).or_insert_with(from).1 += 1;
         }
     }
 
     /// An urgent event told a later state already: what was folded before is told no more.
     fn unfold(&mut self, unit: &Unit) {
-        if let Some(memory) = &mut self.memory {
-            memory.rest.folded.remove(&(unit.session, unit.agent().into()));
-        }
+        self.take_folded(unit);
+    }
+
+    /// The first state left of those that are folded into this one, and how many they are.
+    fn take_folded(&mut self, unit: &Unit) -> Option<(Box<str>, u64)> {
+        self.known_rest_mut()?.folded.remove(&(unit.session, unit.agent().into()))
     }
 
     /// These sessions are to be summed up for the listener, as soon as its limits allow.
     pub(crate) fn owe_summaries(&mut self, sessions: impl Iterator<Item = SessionKey>) {
         let mut sessions = sessions.peekable();
         if sessions.peek().is_some() {
-            self.rest().summaries.extend(sessions);
+            self.rest_mut().summaries.extend(sessions);
         }
+    }
+
+    /// The listener is to be told that something is missing.
+    pub(crate) fn owe_gap(&mut self) {
+        self.rest_mut().owes_gap = true;
+    }
+
+    /// Whether it is still to be told that something is missing.
+    pub(crate) fn owes_gap(&self) -> bool {
+        self.rest().is_some_and(|rest| rest.owes_gap)
+    }
+
+    /// A summary is told: it says that something is missing, if so.
+    pub(crate) fn tell_summary(&mut self, id: &EventId, audience: &Audience) {
+        if let Some(rest) = self.known_rest_mut() {
+            rest.owes_gap = false;
+        }
+        self.remember_summary(id, audience);
     }
 
     /// Whether something of a session is still to be told.
@@ -310,11 +363,11 @@ impl Cursor {
 
     /// The next session to sum up.
     pub(crate) fn next_summary(&mut self) -> Option<SessionKey> {
-        self.memory.as_mut()?.rest.summaries.pop_first()
+        self.known_rest_mut()?.summaries.pop_first()
     }
 
     pub(crate) fn owes_summaries(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| !memory.rest.summaries.is_empty())
+        self.rest().is_some_and(|rest| !rest.summaries.is_empty())
     }
 
     /// Whether the log no longer reaches back to where the listener is.

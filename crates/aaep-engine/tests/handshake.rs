@@ -3,10 +3,11 @@
 #[path = "common/support.rs"]
 mod support;
 
+use aaep::extension::DecidedBy;
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{Config, Hears, Input, Output};
+use aaep_engine::{Config, EndReason, Hears, Input, Output, Resolution};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -132,6 +133,45 @@ fn a_closed_subscription_gets_nothing_more_and_only_its_owner_closes_it() {
 }
 
 #[test]
+fn a_producer_that_ends_a_subscription_says_so_first() {
+    let reasons = [EndReason::ProducerShutdown, EndReason::AccessEnded, EndReason::TooSlow];
+    for reason in reasons {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+        world.take(&one);
+        let outputs = world.handle(Input::End { listener: one.key, reason });
+        let said = outputs.iter().position(|it| {
+            matches!(it, Output::Ended { listener, message } if *listener == one.key
+                && message.subscription_id == one.id
+                && message.reason_code.as_ref().is_some_and(|code| code.as_str() == reason.code())
+                && aaep::check(&**message).is_empty())
+        });
+        let closed = outputs.iter().position(|it| *it == Output::Closed { listener: one.key });
+        assert!(said.is_some() && said < closed, "{outputs:?}");
+        let settled = [("rpl_1", Resolution::Reject, DecidedBy::NoListener)];
+        assert_eq!(resolved(&outputs), settled, "nobody else could answer");
+        world.fail(SESSION);
+        assert!(world.heard(&one).is_empty());
+        assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
+        assert_eq!(world.handle(Input::End { listener: one.key, reason }), []);
+    }
+}
+
+#[test]
+fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.disconnect(&one);
+    let reason = EndReason::AccessEnded;
+    let outputs = world.handle(Input::End { listener: one.key, reason });
+    assert!(!outputs.iter().any(|it| matches!(it, Output::Ended { .. })));
+    assert!(outputs.contains(&Output::Closed { listener: one.key }));
+    assert_eq!(world.engine.subscriptions(), 0);
+    assert_eq!(world.engine.deadline(), None, "nothing is due for it any more");
+}
+
+#[test]
 fn only_the_owner_renegotiates_or_comes_back() {
     let mut world = World::started();
     let one = world.listen(1, everything());
@@ -171,6 +211,63 @@ fn a_renegotiation_changes_only_what_it_names_and_from_then_on() {
     assert!(last_two[1].json.get("summary_detailed").is_none());
     assert_eq!(last_two[0].text("summary_detailed"), "Is choosing a folder.");
     assert!(last_two[0].json.get("summary_terse").is_none());
+}
+
+#[test]
+fn another_request_on_the_same_connection_replaces_all_terms_and_tells_nothing_twice() {
+    let mut world = World::started();
+    let terse = json!({
+        "preferred_verbosity": "terse", "supports_confirmation_reply": true, "pace_wpm": 900,
+    });
+    let one = world.listen(1, terse);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    world.take(&one);
+    let outputs = world.replace(&one, json!({ "supports_confirmation_reply": true }));
+    let (listener, message) = accepted(&outputs).expect("a grant");
+    assert_eq!(listener, one.key);
+    assert_ne!(message.subscription_id, one.id);
+    let honored = serde_json::to_value(&message.honored_capabilities).expect("json");
+    assert!(honored.get("pace_wpm").is_none(), "what is not named is at its default: {honored}");
+    world.pass_s(2);
+    assert!(world.take(&one).is_empty(), "it had heard everything, the question too");
+    assert_eq!(
+        world.confirm(&one, "rpl_1", "accept").first(),
+        Some(&Output::Replied { is_accepted: false })
+    );
+    let renamed = granted(1, &outputs);
+    let settled = world.confirm(&renamed, "rpl_1", "reject");
+    assert!(settled.contains(&Output::Replied { is_accepted: true }), "{settled:?}");
+    assert_eq!(world.heard(&renamed).len(), 1, "how it was settled");
+}
+
+#[test]
+fn another_request_that_is_not_granted_leaves_the_terms_as_they_were() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "preferred_verbosity": "terse" }));
+    world.take(&one);
+    let outputs = world.replace(&one, json!({ "accept_signed_manifests_only": true }));
+    assert!(accepted(&outputs).is_none());
+    assert!(matches!(&outputs[..], [Output::Rejected { listener: None, .. }]), "{outputs:?}");
+    world.change("idle", "thinking");
+    assert_eq!(world.heard(&one).len(), 1);
+    assert!(accepted(&world.renegotiate(&one, json!({}))).is_some(), "under its old name");
+}
+
+#[test]
+fn what_is_held_goes_on_under_the_terms_of_another_request() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.pass_s(2);
+    world.take(&one);
+    for number in 0..4 {
+        let id = format!("call_{number}");
+        let fields = json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id });
+        world.say("tool.invoked", fields);
+    }
+    assert_eq!(world.take(&one).len(), 1);
+    let outputs = world.replace(&one, json!({}));
+    assert!(accepted(&outputs).is_some());
+    assert_eq!(world.take(&one).len(), 3, "the rate is gone, and what it held comes once");
 }
 
 #[test]

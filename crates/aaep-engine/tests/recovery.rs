@@ -3,7 +3,8 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep::EventId;
+use std::collections::BTreeSet;
+
 use aaep_engine::order::OrderViolation;
 use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution};
 use serde_json::{Value as Json, json};
@@ -18,10 +19,6 @@ fn again(listener: &Listener, outputs: &[Output]) -> Listener {
         _ => None,
     });
     Listener { key: key.unwrap_or_else(|| panic!("{outputs:?}")), ..listener.clone() }
-}
-
-fn last_id(heard: &[Heard]) -> Option<EventId> {
-    heard.last().map(|it| it.id().clone())
 }
 
 fn resolution(outputs: &[Output]) -> Option<Resolution> {
@@ -246,4 +243,20 @@ fn a_question_whose_time_is_not_stored_is_over() {
     let (mut world, _) = asked(json!({}));
     world.stored.times.clear();
     assert_eq!(resolution(&world.restart(1)), Some(Resolution::Reject));
+}
+
+#[test]
+fn ids_do_not_repeat_after_a_stop_even_with_the_same_seed() {
+    let mut world = World::new();
+    let mut ids = BTreeSet::new();
+    for number in 0..4 {
+        world.restart(1);
+        let one = world.listen(1, everything());
+        assert!(ids.insert(one.id.as_str().to_owned()), "a subscription id came again");
+        let session = format!("sess_{number}");
+        world.start(&session);
+        for heard in world.take(&one) {
+            assert!(ids.insert(heard.id().as_str().to_owned()), "an event id came again");
+        }
+    }
 }

@@ -21,10 +21,6 @@ fn handoff(reason: &str) -> Json {
     json!({ "reason": reason, "target_kind": "human" })
 }
 
-fn last_id(heard: &[Heard]) -> Option<aaep::EventId> {
-    heard.last().map(|it| it.id().clone())
-}
-
 #[test]
 fn who_comes_back_gets_what_happened_meanwhile_and_nothing_twice() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
@@ -103,30 +99,6 @@ fn a_question_lost_after_the_summary_is_sent_again() {
         world.disconnect(&late);
         world.reconnect(&late, Some(heard[0].id()));
         assert_eq!(kinds(world.heard(&late)), ["awaiting.confirmation"]);
-    }
-}
-
-#[test]
-fn an_unknown_last_event_means_a_gap_notice_and_a_summary_of_each_session() {
-    for wishes in [everything(), limited(5, json!({}))] {
-        let mut world = World::started();
-        world.start("sess_2");
-        world.start("sess_3");
-        world.complete("sess_3");
-        let one = world.listen(1, wishes);
-        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
-        world.take(&one);
-        world.disconnect(&one);
-        world.change("awaiting_input", "awaiting_input");
-        world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
-        let heard = world.heard(&one);
-        assert_eq!(kinds(heard), ["state.changed", "state.changed", "awaiting.confirmation"]);
-        for summary in &heard[..2] {
-            let gap = summary.delivery().and_then(|it| it.gap).expect("it says that it is a gap");
-            let after = gap.after_event_id.map(|it| it.as_str().to_owned());
-            assert_eq!(after.as_deref(), Some("evt_fromAnotherLife"));
-        }
-        assert!(replied(&world.confirm(&one, "rpl_1", "reject")));
     }
 }
 
@@ -220,20 +192,6 @@ fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
 }
 
 #[test]
-fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_changed_the_order() {
-    let mut world = World::new();
-    let one = world.listen(1, limited(1, json!({})));
-    world.start(SESSION);
-    let last = last_id(&world.take(&one));
-    world.close(&one);
-    world.say("tool.invoked", tool(1));
-    let outputs = world.request(1, true, limited(1, json!({})), last);
-    assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: false, .. })));
-    let again = granted(1, &outputs);
-    assert!(world.heard(&again).first().is_some_and(Heard::has_gap));
-}
-
-#[test]
 fn a_listener_hears_only_the_agents_that_it_may() {
     let mut world = World::new();
     let hears = Hears::Agents(Arc::new([99].into()));
@@ -263,25 +221,6 @@ fn nothing_of_a_session_comes_after_its_critical_end_however_someone_resumes() {
     let one = granted(1, &outputs);
     world.pass_s(20);
     assert_eq!(world.heard(&one).last().map(Heard::kind), Some("session.errored"));
-}
-
-#[test]
-fn who_was_away_for_longer_than_the_log_reaches_back_is_told_of_the_gap() {
-    let many = |world: &mut World| {
-        for number in 0..MAX_UNITS + 10 {
-            world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
-        }
-    };
-    let mut world = World::new();
-    let one = world.listen(1, everything());
-    world.start(SESSION);
-    let last = last_id(&world.take(&one));
-    world.disconnect(&one);
-    many(&mut world);
-    world.reconnect(&one, last.as_ref());
-    let heard = world.heard(&one);
-    assert!(heard.first().is_some_and(Heard::has_gap), "{}", heard.len());
-    assert_eq!(heard.len(), 1, "what is past is not told after the summary");
 }
 
 #[test]
@@ -350,6 +289,29 @@ fn many_lost_events_come_again_even_past_what_is_remembered_one_by_one() {
     world.reconnect(&one, Some(heard[0].id()));
     let merged = world.heard(&one)[0].delivery().and_then(|it| it.merged);
     assert_eq!(merged.map(|it| it.count), Some(100), "summed up, because so many wait");
+}
+
+#[test]
+fn an_event_that_was_sent_twice_says_where_the_listener_was_the_second_time() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(1, json!({})));
+    world.start(SESSION);
+    let first = last_id(&world.take(&one));
+    world.chunk("One. ", 0, false);
+    world.chunk("Two. ", 5, true);
+    world.say("tool.invoked", tool(1));
+    world.pass_us(1_100_000);
+    world.say("handoff.requested", handoff("Help."));
+    assert_eq!(kinds(&world.take(&one)), ["output.streaming", "handoff.requested"]);
+    world.disconnect(&one);
+    world.reconnect(&one, first.as_ref());
+    let again = world.take(&one);
+    assert_eq!(kinds(&again), ["handoff.requested"], "the text is held for now");
+    world.renegotiate(&one, json!({ "preferred_verbosity": "terse" }));
+    world.disconnect(&one);
+    world.reconnect(&one, last_id(&again).as_ref());
+    world.pass_s(5);
+    assert_eq!(text_of(world.heard(&one), None), "One. Two. ");
 }
 
 #[test]

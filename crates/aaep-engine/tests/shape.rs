@@ -245,6 +245,26 @@ fn text_comes_in_the_pieces_that_were_asked_for() {
 }
 
 #[test]
+fn a_long_text_is_told_in_several_events_that_each_fit_into_a_message() {
+    for boundary in ["none", "word", "paragraph", "completion"] {
+        let mut world = World::new();
+        let one = world.listen(1, json!({ "coalesce_boundaries": [boundary] }));
+        world.start(SESSION);
+        let chunk = "Ünd so wéiter ohne Ende".repeat(400);
+        let length = chunk.chars().count();
+        for number in 0..12 {
+            world.chunk(&chunk, number * length, number == 11);
+        }
+        let heard = world.heard(&one);
+        assert_eq!(text_of(heard, None), chunk.repeat(12), "{boundary}");
+        let longest = heard.iter().map(|it| it.text("chunk").chars().count()).max();
+        assert!(longest.is_some_and(|longest| longest <= 16_384), "{boundary}: {longest:?}");
+        let largest = heard.iter().map(|it| it.json.to_string().len()).max();
+        assert!(largest.is_some_and(|largest| largest <= aaep::MAX_MESSAGE_BYTES), "{boundary}");
+    }
+}
+
+#[test]
 fn who_wants_to_hear_little_gets_answers_whole_and_nothing_from_the_background() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "cognitive_load": "low" }));
@@ -296,105 +316,6 @@ fn someone_who_reads_is_never_far_behind_when_something_that_can_wait_arrives() 
         reading_until_us = heard.at_us.max(reading_until_us) + words * SECOND;
     }
     assert_eq!(world.heard(&one).len(), 10);
-}
-
-fn numbers(heard: &[Heard]) -> Vec<Option<u64>> {
-    heard.iter().map(|it| it.json["sequence_number"].as_u64()).collect()
-}
-
-fn busy_session(world: &mut World, listener: &Listener) {
-    world.start(SESSION);
-    world.change("idle", "thinking");
-    world.say("progress.updated", progress(1));
-    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
-    world.confirm(listener, "rpl_1", "accept");
-    world.say("tool.invoked", irreversible_tool());
-    world.fail(SESSION);
-}
-
-#[test]
-fn numbers_are_gapless_where_nothing_is_dropped_or_merged() {
-    let mut world = World::new();
-    let one = world.listen(1, everything());
-    busy_session(&mut world, &one);
-    let numbers = numbers(world.heard(&one));
-    let expected: Vec<Option<u64>> = (0..numbers.len() as u64).map(Some).collect();
-    assert_eq!(numbers, expected);
-}
-
-#[test]
-fn there_are_no_numbers_where_something_may_be_dropped_or_merged() {
-    let with = |more: Json| {
-        let mut wishes = everything();
-        merge(&mut wishes, more);
-        wishes
-    };
-    for wishes in [
-        json!({ "supports_confirmation_reply": true }),
-        with(json!({ "max_events_per_second": 100 })),
-        with(json!({ "coalesce_boundaries": ["sentence"] })),
-        with(filters(json!(["*"]), json!(["aaep:agent.progress.*"]))),
-        with(json!({ "cognitive_load": "low" })),
-    ] {
-        let mut world = World::new();
-        let one = world.listen(1, wishes.clone());
-        busy_session(&mut world, &one);
-        world.pass_s(9);
-        assert!(numbers(world.heard(&one)).iter().all(Option::is_none), "{wishes}");
-    }
-}
-
-#[test]
-fn numbers_are_gapless_through_streamed_text() {
-    let mut world = World::new();
-    let one = world.listen(1, everything());
-    world.start(SESSION);
-    for (position, c) in "Cat".chars().enumerate() {
-        world.chunk(&c.to_string(), position, false);
-    }
-    world.chunk(" sat.", 3, true);
-    world.complete(SESSION);
-    let numbers = numbers(world.heard(&one));
-    let expected: Vec<Option<u64>> = (0..numbers.len() as u64).map(Some).collect();
-    assert_eq!(numbers, expected);
-    assert_eq!(text_of(world.heard(&one), None), "Cat sat.");
-}
-
-#[test]
-fn there_are_no_numbers_where_a_pace_may_merge() {
-    let mut wishes = everything();
-    merge(&mut wishes, json!({ "pace_wpm": 50 }));
-    let mut world = World::new();
-    let one = world.listen(1, wishes);
-    busy_session(&mut world, &one);
-    world.pass_s(60);
-    assert!(numbers(world.heard(&one)).iter().all(Option::is_none));
-}
-
-#[test]
-fn numbers_stay_gapless_when_the_wire_was_full_for_a_while() {
-    let mut world = World::new();
-    let one = world.listen(1, everything());
-    world.start(SESSION);
-    world.block(&one);
-    for percent in 1..5 {
-        world.say("progress.updated", progress(percent));
-    }
-    world.unblock(&one);
-    world.complete(SESSION);
-    let mut numbers: Vec<u64> = numbers(world.heard(&one)).into_iter().flatten().collect();
-    numbers.sort_unstable();
-    assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
-}
-
-#[test]
-fn someone_who_joins_late_gets_a_number_on_each_event_of_a_session_or_on_none() {
-    let mut world = World::started();
-    let one = world.listen(1, everything());
-    world.change("idle", "thinking");
-    world.complete(SESSION);
-    let numbered = numbers(world.heard(&one)).iter().filter(|it| it.is_some()).count();
-    assert!(numbered == 0 || numbered == world.heard(&one).len());
 }
 
 proptest! {

@@ -134,6 +134,20 @@ impl Access {
         }
     }
 
+    /// Whether somebody who was let in may stay: their proof has not ended, and nobody revoked it.
+    pub fn may_stay(&self, principal: &Principal, now: Now) -> bool {
+        if principal.until_unix_us.is_some_and(|until| until <= now.unix_us) {
+            return false;
+        }
+        if !principal.id.starts_with(token::PRINCIPAL_PREFIX) {
+            return true;
+        }
+        let mut tokens = self.tokens();
+        tokens.refresh(now);
+        let is_still = |token: &Token| token.principal() == *principal;
+        tokens.list().iter().any(|token| is_still(token) && !token.is_expired(now.unix_us))
+    }
+
     /// Whether anyone could prove who they are: what [`may_bind`] asks.
     pub fn has_credentials(&self) -> bool {
         self.issuer.is_some() || !self.certificates.is_empty() || !self.tokens().list().is_empty()

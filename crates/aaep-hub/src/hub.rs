@@ -31,13 +31,18 @@ mod ears;
 mod entry;
 mod keeper;
 mod legacy;
+mod listeners;
 mod names;
 mod owner;
+mod posts;
 mod publish;
 mod refused;
+mod sessions;
 mod settlement;
 mod status;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod violations;
 
 use std::fmt;
@@ -52,13 +57,15 @@ use aaep_engine::terms::Door;
 use aaep_transport::wire::{Wire, WireHandle};
 use tokio::sync::{mpsc, oneshot};
 
-pub use agents::{Agent, Instruction, NotInstructed};
 pub use builder::{HubBuilder, StartError, default_offer};
 pub use clock::Clock;
-pub use connections::{NewConnection, Told};
+pub use connections::NewConnection;
 pub use legacy::LegacyAnswer;
+pub use listeners::Told;
+pub use posts::{Agent, Instruction, NotInstructed};
 pub use publish::Published;
 pub use refused::Refused;
+pub use sessions::SessionInfo;
 pub use settlement::Settlement;
 pub use violations::to_json as violations_to_json;
 
@@ -410,6 +417,17 @@ impl Hub {
             }
         })
         .await
+    }
+
+    /// Everyone who is connected, once each.
+    pub async fn everyone(&self) -> Result<Vec<Arc<Principal>>, HubError> {
+        self.call(|owner| owner.everyone()).await
+    }
+
+    /// The principal with this id may not be here any more: what it hears ends, and so do its connections.
+    pub async fn end_access(&self, principal_id: &str) -> Result<(), HubError> {
+        let id = principal_id.to_owned();
+        self.call(move |owner| owner.end_access(&id)).await
     }
 
     /// What the hub offers listeners changed: a new manifest.

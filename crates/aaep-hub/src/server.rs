@@ -1,7 +1,7 @@
 //! The server around the hub: HTTP on TCP, with TLS where others can reach it.
 //!
-//! Every request goes through the doors in `door` and then to one handler. Streams and WebSockets leave this
-//! server: their sockets go to the wires of the hub. Nothing here decides anything about events.
+//! Every request goes through the doors in `door` and then to one handler. Long-lived connections leave
+//! this server: their sockets go to the wires of the hub. Nothing here decides anything about events.
 
 mod agents;
 mod answer;
@@ -18,6 +18,7 @@ mod listeners;
 mod manifest;
 mod query;
 mod route;
+mod sessions;
 mod stop;
 mod takeover;
 mod upgrade;
@@ -50,6 +51,9 @@ const TURNED_AWAY_AT_ONCE: usize = 64;
 
 /// How long to wait before connections are accepted again after the system could give none.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether everyone who is connected may still be.
+const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 
 /// A running server.
 #[derive(Debug)]
@@ -93,6 +97,7 @@ impl Server {
         if let Some(certificates) = certificates {
             tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
+        tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
         tokio::spawn(look_at_manifest(app, stop));
         Server { stopper }
     }
@@ -169,6 +174,9 @@ impl App {
             Route::Accepts(agent) => self.accepts(&principal, &agent, request).await,
             Route::Inbox(agent) => self.inbox(&principal, &agent, request.uri()).await,
             Route::AgentSocket => self.agent_socket(principal, connection, request),
+            Route::Sessions => self.sessions(&principal, request.uri()).await,
+            Route::SessionEvents(id) => self.session_events(&principal, &id, request.uri()).await,
+            Route::DeleteSession(id) => self.delete_session(&principal, &id).await,
             Route::Health | Route::Ready | Route::Manifest | Route::KeySet => {
                 Ok(self.open(&route, connection, &request))
             }
@@ -264,6 +272,27 @@ async fn look_at_certificates(app: Arc<App>, certificates: Arc<Certificates>, mu
         let (certificates, clock) = (Arc::clone(&certificates), *app.hub.clock());
         // A look that broke has changed nothing.
         let _ = tokio::task::spawn_blocking(move || certificates.look(clock)).await;
+    }
+}
+
+/// Sends home whoever may not be here any more: their token was revoked, or it has expired.
+async fn look_at_access(app: Arc<App>, mut stop: Stop) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AT_ACCESS_EVERY) => {}
+            () = stop.finishing() => return,
+        }
+        let Ok(everyone) = app.hub.everyone().await else { continue };
+        let (access, now) = (Arc::clone(app.doors.access()), app.hub.clock().now());
+        let gone = tokio::task::spawn_blocking(move || {
+            let gone = everyone.into_iter().filter(|principal| !access.may_stay(principal, now));
+            gone.map(|principal| principal.id.clone()).collect::<Vec<_>>()
+        });
+        for id in gone.await.unwrap_or_default() {
+            tracing::info!(principal = %aaep::printable(&id), "Access ended, and so do its connections.");
+            // A hub that stops ends them all.
+            let _ = app.hub.end_access(&id).await;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod critical;
 pub mod form;
 pub mod handshake;
 pub mod kill;
+pub mod owed;
 pub mod pace;
 pub mod session;
 pub mod stall;

@@ -11,8 +11,9 @@ use std::io::Write;
 /// The name on the `event:` line of every AAEP event (B.1.3).
 pub const EVENT_NAME: &str = "aaep.event";
 
-/// A line that says only that the connection lives.
-pub const HEARTBEAT: &[u8] = b":\n\n";
+/// A line that says only that the connection lives. No empty line follows it: there is no event to end, and
+/// some readers make an empty event of one all the same.
+pub const HEARTBEAT: &[u8] = b":\n";
 
 /// Appends one event.
 ///
@@ -45,9 +46,9 @@ pub fn comment(text: &str, into: &mut Vec<u8>) {
     into.push(b'\n');
 }
 
-/// Appends how long a listener should wait before it connects again.
+/// Appends how long a listener should wait before it connects again. It is no event, so no empty line ends it.
 pub fn retry(milliseconds: u32, into: &mut Vec<u8>) {
-    write!(into, "retry: {milliseconds}\n\n").expect("a vector takes all bytes");
+    writeln!(into, "retry: {milliseconds}").expect("a vector takes all bytes");
 }
 
 fn fits_a_line(text: &str) -> bool {
@@ -98,6 +99,19 @@ mod tests {
         let text = written("evt_1", None, b"1") + &written("", None, b"2");
         let events = parser.push(text.as_bytes(), 100).expect("small");
         assert_eq!(events[1].last_event_id, "evt_1");
+    }
+
+    #[test]
+    fn only_events_end_with_an_empty_line() {
+        let mut bytes = HEARTBEAT.to_vec();
+        retry(1500, &mut bytes);
+        assert_eq!(bytes, b":\nretry: 1500\n");
+        event("evt_1", None, b"1", &mut bytes);
+        bytes.extend_from_slice(HEARTBEAT);
+        event("evt_2", None, b"2", &mut bytes);
+        let events = Parser::default().push(&bytes, 100).expect("small");
+        let read: Vec<_> = events.iter().map(|it| (&*it.last_event_id, &*it.data)).collect();
+        assert_eq!(read, [("evt_1", "1"), ("evt_2", "2")]);
     }
 
     #[test]

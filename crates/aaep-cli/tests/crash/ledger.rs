@@ -155,6 +155,13 @@ impl Ledger {
         }
     }
 
+    /// How many listeners have had a connection in this life of the hub.
+    pub(crate) fn listen_in(&self, life: u64) -> usize {
+        let entries = self.entries();
+        let has = |it: &&Hearing| it.connections.last().is_some_and(|last| last.life == life);
+        entries.heard.values().filter(has).count()
+    }
+
     /// Whether every one of so many listeners has heard this event.
     pub(crate) fn have_all_heard(&self, listeners: usize, event_id: &str) -> bool {
         let entries = self.entries();
@@ -176,7 +183,8 @@ pub(crate) struct Seen {
     pub(crate) refused: u64,
     pub(crate) deliveries: u64,
     pub(crate) connections: u64,
-    pub(crate) gaps: u64,
+    /// How often each listener was told that something is missing.
+    pub(crate) gaps: BTreeMap<String, u64>,
     pub(crate) asks_open_over_a_kill: u64,
     pub(crate) outcomes: BTreeMap<Settled, u64>,
 }
@@ -196,7 +204,12 @@ impl Seen {
             refused: entries.refused,
             deliveries: heard().map(|it| it.events.len() as u64).sum(),
             connections: heard().count() as u64,
-            gaps: entries.heard.values().map(|it| it.gaps).sum(),
+            gaps: entries
+                .heard
+                .iter()
+                .filter(|(_, it)| it.gaps > 0)
+                .map(|(name, it)| (name.clone(), it.gaps))
+                .collect(),
             asks_open_over_a_kill: entries.asked.values().filter(|it| it.open_in.len() > 1).count()
                 as u64,
             outcomes,
@@ -211,7 +224,9 @@ impl Seen {
         self.refused += other.refused;
         self.deliveries += other.deliveries;
         self.connections += other.connections;
-        self.gaps += other.gaps;
+        for (name, count) in &other.gaps {
+            *self.gaps.entry(name.clone()).or_default() += count;
+        }
         self.asks_open_over_a_kill += other.asks_open_over_a_kill;
         for (settled, count) in &other.outcomes {
             *self.outcomes.entry(settled.clone()).or_default() += count;
@@ -245,7 +260,7 @@ impl fmt::Display for Seen {
         write!(
             f,
             "{} kills ({} while starting), {} events acknowledged ({} of them again after a cut), {} \
-             deliveries on {} connections ({} told of a gap), {} questions open over a kill, {} refusals, outcomes:",
+             deliveries on {} connections, told of gaps: {:?}, {} questions open over a kill, {} refusals, outcomes:",
             self.kills,
             self.kills_while_starting,
             self.acknowledged,

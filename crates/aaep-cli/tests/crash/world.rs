@@ -149,7 +149,7 @@ impl World {
     fn kill_and_start_again(&mut self, mut hub: Daemon, rounds: u64) -> Daemon {
         for _ in 0..rounds {
             self.kills += 1;
-            match self.random.below(5) {
+            match self.random.below(6) {
                 0 => {
                     self.kills_while_starting += 1;
                     // The hub before has to be gone for another to start.
@@ -159,8 +159,12 @@ impl World {
                     thread::sleep(Duration::from_millis(self.random.below(MAX_START_MS)));
                 }
                 1 => thread::sleep(Duration::from_millis(self.random.below(MAX_LIFE_MS))),
-                _ => {
+                2 => {
                     self.wait_for_load();
+                    thread::sleep(Duration::from_millis(self.random.below(MAX_LIFE_MS)));
+                }
+                _ => {
+                    self.wait_for_listeners();
                     thread::sleep(Duration::from_millis(self.random.below(MAX_LIFE_MS)));
                 }
             }
@@ -177,6 +181,14 @@ impl World {
         let before = self.ledger.entries().acknowledged.len();
         self.wait_until("something was acknowledged", |world| {
             world.ledger.entries().acknowledged.len() > before
+        });
+    }
+
+    /// Waits until everyone listens again.
+    fn wait_for_listeners(&self) {
+        self.wait_until("everyone listens", |world| {
+            let life = world.board.address().map_or(0, |(_, life)| life);
+            world.ledger.listen_in(life) == world.listeners.len()
         });
     }
 

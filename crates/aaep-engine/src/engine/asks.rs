@@ -37,11 +37,11 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(in_session) = self.sessions.get(&session) else { return };
-        let (agent, number) = (in_session.agent, in_session.next_number);
+        let agent = in_session.agent;
         let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
         let all_told: BTreeSet<ListenerKey> = self.able(is_confirmation, agent).collect();
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
-        let mut ask = Ask::new(agent, session, Arc::clone(event), (self.next_order, number), times);
+        let mut ask = Ask::new(agent, session, Arc::clone(event), self.next_order, times);
         ask.told = all_told;
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();

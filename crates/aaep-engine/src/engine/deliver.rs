@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Member, Presence};
+use super::{Engine, Member, NEVER, Presence};
 use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
@@ -43,7 +43,7 @@ impl Engine {
     /// A listener is due: something held for it can go, or its time to come back is over.
     pub(super) fn wake(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        member.due_us = None;
+        member.due_us = NEVER;
         match member.presence {
             Presence::Away(since) => {
                 let end_us = since.saturating_add(self.config.keep_subscription_us);
@@ -120,8 +120,13 @@ impl Engine {
         }
     }
 
-    /// Takes a listener out of all lists of who is told what when; it stays in its audience.
+    /// Takes a listener out of all lists of who is told what when; it stays in its audience. One that
+    /// is away is in none of them, and its subscription still ends when it is due.
     pub(super) fn leave_lists(&mut self, listener: ListenerKey) {
+        let is_away = |member: &Member| matches!(member.presence, Presence::Away(_));
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_none_or(is_away) {
+            return;
+        }
         self.forget_due(listener);
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
@@ -142,19 +147,19 @@ impl Engine {
 
     pub(super) fn set_due(&mut self, listener: ListenerKey, at_us: u64) {
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            if let Some(before) = member.due_us.replace(at_us) {
-                self.due.remove(&(before, listener));
+            let before = std::mem::replace(&mut member.due_us, at_us);
+            if before == at_us {
+                return;
             }
-            self.due.insert((at_us, listener));
+            self.due.remove(&(before, listener));
+            if at_us != NEVER {
+                self.due.insert((at_us, listener));
+            }
         }
     }
 
     pub(super) fn forget_due(&mut self, listener: ListenerKey) {
-        if let Some(Some(member)) = self.members.get_mut(listener as usize)
-            && let Some(at) = member.due_us.take()
-        {
-            self.due.remove(&(at, listener));
-        }
+        self.set_due(listener, NEVER);
     }
 }
 

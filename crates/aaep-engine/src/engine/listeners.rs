@@ -5,13 +5,13 @@ mod resume;
 use std::sync::Arc;
 
 use aaep::SubscriptionId;
-use aaep::handshake::{SubscriptionRenegotiate, SubscriptionRequest};
+use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 
 use self::resume::told_at;
-use super::{Began, Engine, Member, Presence, Wish};
+use super::{Began, Engine, Member, NEVER, Presence, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
-use crate::io::{Hears, Output, Principal, Resume, Subscription};
+use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, Limits};
 use crate::terms::{self, Door};
 
@@ -63,6 +63,38 @@ impl Engine {
         }
     }
 
+    /// Other terms, asked for in a request of their own on the connection that there is.
+    pub(super) fn replace(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        door: Door,
+        mut request: SubscriptionRequest,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else {
+            out.push(Output::NoSuchSubscription);
+            return;
+        };
+        let (may_reply, hears) = (member.may_reply, member.wish.hears.clone());
+        let id = self.ids.subscription();
+        let active = self.subscriptions.len().saturating_sub(1);
+        if !may_reply {
+            refuse_answers(&mut request.capabilities);
+        }
+        match terms::negotiate(&self.config.offer, door, active, &request, id.clone()) {
+            Err(message) => {
+                out.push(Output::Rejected { listener: None, message: Box::new(message) });
+            }
+            Ok((message, granted)) => {
+                self.rename(listener, id, may_reply, out);
+                out.push(Output::Accepted { listener, message: Box::new(message) });
+                let wish = self.share(Wish::new(request.capabilities, granted, hears));
+                self.go_over(now, listener, wish, out);
+            }
+        }
+    }
+
     pub(super) fn renegotiate(
         &mut self,
         now: Now,
@@ -88,15 +120,20 @@ impl Engine {
             Ok((message, granted, asked)) => {
                 out.push(Output::Accepted { listener, message: Box::new(message) });
                 let wish = self.share(Wish::new(asked, granted, wish.hears.clone()));
-                if !self.move_to(listener, wish) {
-                    self.lose(listener, None);
-                }
-                self.remember(listener, out);
-                self.forget_unable(listener);
-                self.ask_late(now, listener, out);
-                self.catch_up(now, listener, out);
+                self.go_over(now, listener, wish, out);
             }
         }
+    }
+
+    /// A listener that is here goes on with other terms.
+    fn go_over(&mut self, now: Now, listener: ListenerKey, wish: Arc<Wish>, out: &mut Vec<Output>) {
+        if !self.move_to(listener, wish) {
+            self.lose(listener, None);
+        }
+        self.remember(listener, out);
+        self.forget_unable(listener);
+        self.ask_late(now, listener, out);
+        self.catch_up(now, listener, out);
     }
 
     /// A listener that gave up answering does not count as asked any more.
@@ -140,16 +177,12 @@ impl Engine {
             Some(limits) if rate.is_some() || pace.is_some() => limits.change(rate, pace),
             limits => *limits = Limits::of(rate, pace),
         }
-        let presence = member.presence;
         if let Some(new) = audiences.get_mut(&wish.audience) {
             new.listeners.members.insert(listener);
         }
         member.wish = wish;
         if moves {
             self.leave_for_good(listener, &old_key);
-        }
-        if let Presence::Away(since) = presence {
-            self.set_due(listener, since.saturating_add(self.config.keep_subscription_us));
         }
         reaches_back
     }
@@ -168,6 +201,30 @@ impl Engine {
             }
             None => out.push(Output::NoSuchSubscription),
         }
+    }
+
+    /// The producer ends a subscription, and says so first to who is here (§5.8).
+    pub(super) fn end(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        reason: EndReason,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        if !matches!(member.presence, Presence::Away(_)) {
+            let message = Box::new(SubscriptionClose {
+                subscription_id: member.id.clone(),
+                reason_code: aaep::ReasonName::parse(reason.code()).ok(),
+                reason_message: Some(reason.words().to_owned()),
+                correlation_id: None,
+                extensions: None,
+                other: aaep::Object::new(),
+            });
+            out.push(Output::Ended { listener, message });
+        }
+        self.remove(now, listener, out);
+        out.push(Output::Closed { listener });
     }
 
     pub(super) fn disconnect(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
@@ -195,10 +252,12 @@ impl Engine {
     }
 
     pub(super) fn unblock(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        if member.presence == Presence::Blocked {
-            member.presence = Presence::Here;
+        let is_blocked = |it: &Member| it.presence == Presence::Blocked;
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_some_and(is_blocked) {
             self.tell_gap(listener);
+            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                member.presence = Presence::Here;
+            }
             self.tell_summaries(now, listener, out);
             self.ask_late(now, listener, out);
             self.catch_up(now, listener, out);
@@ -239,10 +298,9 @@ impl Engine {
             limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
             wish,
             cursor: Cursor::starting_at(end),
-            due_us: None,
+            due_us: NEVER,
             slot: None,
-            missing_after: None,
-            has_gap: false,
+            missing: None,
             began: Began::At(self.next_order),
             in_order_after: self.newest.clone(),
         };
@@ -316,6 +374,7 @@ impl Engine {
     /// Ends a subscription; questions that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         self.leave_lists(listener);
+        self.forget_due(listener);
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);

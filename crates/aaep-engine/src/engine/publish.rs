@@ -152,13 +152,25 @@ impl Engine {
         let Some(key) = ended.map(|(key, _)| *key) else {
             return Err(Refusal::TooMany("sessions"));
         };
-        if let Some(session) = self.sessions.remove(&key) {
-            self.session_keys.remove(&session.id);
-            for entry in session.history {
-                self.event_ids.remove(&entry.event.envelope.event_id);
-            }
-        }
+        self.forget(key);
         Ok(())
+    }
+
+    /// Lets go of a session that is over, as if it had never been. Says whether it did: one that runs
+    /// stays.
+    pub fn forget_session(&mut self, session_id: &SessionId) -> bool {
+        let key = self.session_keys.get(session_id).copied();
+        let Some(key) = key.filter(|_| self.has_ended(session_id)) else { return false };
+        self.forget(key);
+        true
+    }
+
+    fn forget(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.remove(&key) else { return };
+        self.session_keys.remove(&session.id);
+        for entry in session.history {
+            self.event_ids.remove(&entry.event.envelope.event_id);
+        }
     }
 
     /// Takes an admitted event into account, with what has to come before and after it.

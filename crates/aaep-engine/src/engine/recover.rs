@@ -17,6 +17,7 @@ use super::{Began, Config, Engine, Presence, Session, Wish};
 use crate::ask::{Ask, question};
 use crate::audience::{Entry, SessionKey};
 use crate::clock::Now;
+use crate::ids::Ids;
 use crate::io::{AskTimeRecord, Author, Output, Record, Resolution, Subscription};
 use crate::order::{Grant, SessionOrder};
 use crate::terms::{self, Door};
@@ -49,6 +50,7 @@ impl Engine {
     /// If the offer names no language: the first one is the primary one.
     pub fn recover(config: Config, now: Now, recovered: Recovered) -> (Self, Vec<Output>) {
         let mut engine = Engine::new(config);
+        engine.ids = Ids::after_stop(engine.config.seed, now.unix_us);
         let mut out = Vec::new();
         for token in &recovered.used_tokens {
             engine.use_up(token);
@@ -179,10 +181,10 @@ impl Engine {
     ) {
         let Some(session) = self.sessions.get(&open.session) else { return };
         let is_over = session.order.is_ended();
-        let places = (open.entry.order, open.entry.sequence_number);
+        let order = open.entry.order;
         let event = Arc::clone(&open.entry.event);
         let mut ask =
-            Ask::new(session.agent, open.session, event, places, (now.monotonic_us, false));
+            Ask::new(session.agent, open.session, event, order, (now.monotonic_us, false));
         let over = AskTimeRecord {
             reply_token: token.clone(),
             ends_unix_us: Some(i64::MIN),

@@ -6,11 +6,12 @@
 //! alone, the place right after each event that was sent is kept, for the newest of them.
 
 use aaep::EventId;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Cursor;
 use super::place::Place;
 use crate::audience::{Audience, SessionKey, TextKey, Unit};
+use crate::ids::Digest;
 
 /// How many of the events sent last are remembered, in case the connection lost them.
 const REMEMBERED: usize = 128;
@@ -18,14 +19,16 @@ const REMEMBERED: usize = 128;
 /// The first state left of those that were folded and not told yet, and how many they are.
 pub(super) type Folded = BTreeMap<(SessionKey, Box<str>), (Box<str>, u64)>;
 
-/// What has to be remembered.
+/// What has to be remembered. There may be very many of these: nothing empty takes any room.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
-    pub(super) rest: Rest,
-    /// What was sent last out of order, or made for this listener alone.
-    sent: VecDeque<Sent>,
+    pub(super) rest: Option<Box<Rest>>,
+    /// What was sent last out of order, or made for this listener alone, the oldest first.
+    sent: Vec<Sent>,
     /// Of events up to this place among all, it is no longer known which were told before which.
     doubtful_before: u64,
+    /// Whether something was sent out of its place that the caller has not noticed yet.
+    has_strayed: bool,
 }
 
 /// What belongs to a place in the log beside the position.
@@ -39,27 +42,42 @@ pub(super) struct Rest {
     pub(super) told_text: BTreeMap<TextKey, u64>,
     /// The running sessions that it has not been told of yet (ruling 19).
     pub(super) summaries: BTreeSet<SessionKey>,
+    /// Whether it is still to be told that something is missing (ruling 20).
+    pub(super) owes_gap: bool,
 }
 
 impl Rest {
+    /// None if there is nothing in it.
+    fn unless_empty(self) -> Option<Box<Self>> {
+        (!self.is_empty()).then(|| Box::new(self))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.ahead.is_empty()
             && self.folded.is_empty()
             && self.told_text.is_empty()
             && self.summaries.is_empty()
+            && !self.owes_gap
     }
 }
 
 impl Memory {
     pub(super) fn is_empty(&self) -> bool {
-        self.rest.is_empty() && self.sent.is_empty()
+        self.rest.is_none() && self.sent.is_empty()
+    }
+
+    /// Gives back the room of what is empty by now.
+    pub(super) fn tidy(&mut self) {
+        if self.rest.as_ref().is_some_and(|rest| rest.is_empty()) {
+            self.rest = None;
+        }
     }
 }
 
 /// Something that was sent, and where the listener was right after it.
 #[derive(Debug, Clone)]
 struct Sent {
-    id: EventId,
+    id: Digest,
     then: Then,
     /// Whether it was a question that was asked late, which is not where it belongs in the log.
     is_late_question: bool,
@@ -108,7 +126,7 @@ impl Cursor {
     }
 
     /// Remembers that a summary was sent.
-    pub(crate) fn remember_summary(&mut self, id: &EventId, audience: &Audience) {
+    pub(super) fn remember_summary(&mut self, id: &EventId, audience: &Audience) {
         self.keep(id, false, audience);
     }
 
@@ -119,46 +137,47 @@ impl Cursor {
 
     fn keep(&mut self, id: &EventId, is_late_question: bool, audience: &Audience) {
         let (at, urgent_at) = (self.at, self.urgent_at);
-        self.has_strayed = true;
         let memory = self.memory.get_or_insert_default();
+        memory.has_strayed = true;
+        memory.tidy();
         if memory.sent.len() >= REMEMBERED
-            && let Some(old) = memory.sent.pop_front()
-            && let Then::InLog(at, urgent_at, _) = old.then
+            && let Then::InLog(at, urgent_at, _) = memory.sent.remove(0).then
         {
             let order = audience.order_before(at.max(urgent_at));
             memory.doubtful_before = memory.doubtful_before.max(order);
         }
         memory.sent.reserve_exact(1);
-        let rest = (!memory.rest.is_empty()).then(|| Box::new(memory.rest.clone()));
-        let then = Then::InLog(at, urgent_at, rest);
-        memory.sent.push_back(Sent { id: id.clone(), then, is_late_question });
+        let then = Then::InLog(at, urgent_at, memory.rest.clone());
+        memory.sent.push(Sent { id: Digest::of(id), then, is_late_question });
     }
 
     /// Goes back to right after the event that the listener got last. Gives the questions that were
-    /// asked late since then, which may be lost; none at all if it is not known where that was.
+    /// asked late since then, which may be lost, each by the digest of its id; none at all if it is
+    /// not known where that was.
     pub(crate) fn resume(
         &mut self,
         last: &EventId,
         audience: &Audience,
         known: Known,
         told_at: impl FnMut(&TextKey, u64) -> u64,
-    ) -> Option<Vec<EventId>> {
+    ) -> Option<Vec<Digest>> {
         let sent = self.memory.as_ref().map(|memory| &memory.sent);
-        if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == *last)) {
+        let digest = Digest::of(last);
+        if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == digest)) {
             let memory = self.memory.as_mut()?;
             let again = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_question);
             let again = again.map(|sent| sent.id).collect();
-            let (at, urgent_at, rest) = match &memory.sent.back()?.then {
-                Then::InLog(at, urgent_at, rest) => {
-                    (*at, *urgent_at, rest.as_deref().cloned().unwrap_or_default())
+            let (at, urgent_at, rest) = match &memory.sent.last()?.then {
+                Then::InLog(at, urgent_at, rest) => (*at, *urgent_at, rest.clone()),
+                Then::Before(place) => {
+                    let (at, urgent_at, rest) = place.in_log(audience, told_at)?;
+                    (at, urgent_at, rest.unless_empty())
                 }
-                Then::Before(place) => place.in_log(audience, told_at)?,
             };
             memory.rest = rest;
             (self.at, self.urgent_at) = (at, urgent_at);
             return Some(again);
         }
-        // What was sent out of order before stays remembered: it may be the next to be named.
         let at = audience.position_of(last)?;
         let unit = audience.unit(at)?;
         let may_have_overtaken =
@@ -167,10 +186,13 @@ impl Cursor {
             return None;
         }
         (self.at, self.urgent_at) = (at + 1, at + 1);
-        if let Some(memory) = &mut self.memory {
-            memory.rest = Rest::default();
-        }
-        Some(Vec::new())
+        let Some(memory) = &mut self.memory else { return Some(Vec::new()) };
+        memory.rest = None;
+        // What was sent out of order before stays remembered: it may be the next to be named. What was
+        // sent after is lost, and sent again.
+        let is_lost = |sent: &mut Sent| matches!(sent.then, Then::InLog(then, ..) if then > at);
+        let again = memory.sent.extract_if(.., is_lost).filter(|sent| sent.is_late_question);
+        Some(again.map(|sent| sent.id).collect())
     }
 
     /// At a place, with nothing remembered; none if the log does not reach back to it.
@@ -180,15 +202,15 @@ impl Cursor {
         told_at: impl FnMut(&TextKey, u64) -> u64,
     ) -> Option<Self> {
         let (at, urgent_at, rest) = place.in_log(audience, told_at)?;
-        let memory = Memory { rest, ..Memory::default() };
-        let memory = (!memory.is_empty()).then(|| Box::new(memory));
-        Some(Cursor { at, urgent_at, keeps_order: false, has_strayed: false, memory })
+        let rest = rest.unless_empty();
+        let memory = rest.map(|rest| Box::new(Memory { rest: Some(rest), ..Memory::default() }));
+        Some(Cursor { at, urgent_at, memory })
     }
 
     /// Where the listener is; `end` is the place of the next event among all.
     pub(crate) fn place(&self, audience: &Audience, end: u64) -> Place {
         let none = Rest::default();
-        let rest = self.memory.as_ref().map_or(&none, |memory| &memory.rest);
+        let rest = self.memory.as_ref().and_then(|memory| memory.rest.as_deref()).unwrap_or(&none);
         Place::of((self.at, self.urgent_at, rest), audience, end)
     }
 
@@ -213,8 +235,9 @@ impl Cursor {
             let known = |unit: &&Unit| unit.order >= self.doubtful_before().max(known_from);
             let Some(unit) = old.unit(at).filter(known) else { continue };
             let then = before(&Then::InLog(at + 1, at + 1, None));
-            let is_new = |id: &EventId| !self.remembers(id);
-            for id in unit.ids(old.number).into_iter().filter(is_new) {
+            let is_new = |id: &Digest| !self.remembers(*id);
+            let ids = unit.ids(old.number).map(|id| Digest::of(&id));
+            for id in ids.into_iter().filter(is_new) {
                 let it = Sent { id, then: then.clone(), is_late_question: false };
                 sent.push((at + 1, it));
             }
@@ -225,26 +248,25 @@ impl Cursor {
             if at < old.first() && matches!(it.then, Then::InLog(..)) {
                 continue;
             }
-            let (id, is_late_question) = (it.id.clone(), it.is_late_question);
+            let (id, is_late_question) = (it.id, it.is_late_question);
             sent.push((at, Sent { id, then: before(&it.then), is_late_question }));
         }
         // In the order in which they were sent.
         sent.sort_by_key(|(at, _)| *at);
         let skipped = sent.len().saturating_sub(REMEMBERED);
         let sent = sent.into_iter().skip(skipped).map(|(_, it)| it).collect();
-        let memory = Memory { rest, sent, doubtful_before: end };
-        let keeps_order = self.keeps_order;
-        let memory = Some(Box::new(memory));
-        Some(Cursor { at, urgent_at, keeps_order, has_strayed: false, memory })
+        let rest = rest.unless_empty();
+        let memory = Memory { rest, sent, doubtful_before: end, has_strayed: false };
+        Some(Cursor { at, urgent_at, memory: Some(Box::new(memory)) })
     }
 
     /// Whether something was sent out of its place since this was last asked.
     pub(crate) fn has_strayed(&mut self) -> bool {
-        std::mem::take(&mut self.has_strayed)
+        self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.has_strayed))
     }
 
-    fn remembers(&self, id: &EventId) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.sent.iter().any(|sent| sent.id == *id))
+    fn remembers(&self, id: Digest) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.sent.iter().any(|sent| sent.id == id))
     }
 
     fn doubtful_before(&self) -> u64 {

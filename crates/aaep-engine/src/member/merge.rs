@@ -12,7 +12,7 @@ use aaep::event::reasoning::{Progress, ProgressUpdated, StateChanged, state};
 use aaep::extension::{Delivery, Merged};
 use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload};
 
-use super::{Cursor, MAX_WAITING_TOOLS};
+use super::{Cursor, MAX_WAITING_TOOLS, Telling};
 use crate::audience::{Audience, Kind, Superseded, Unit, cut, merged_id, text_key};
 use crate::frame::{Frame, encode};
 
@@ -30,18 +30,20 @@ pub(super) struct Told {
 
 /// The next event, starting with the unit at the cursor and going no further than `until`; `None`
 /// if there is nothing to say of it.
-pub(super) fn next(
-    cursor: &mut Cursor,
-    audience: &Audience,
-    until: u64,
-    primary: &LanguageTag,
-) -> Option<Told> {
+pub(super) fn next<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, until: u64) -> Option<Told> {
+    let (audience, primary) = (telling.audience, telling.primary);
     let unit = audience.unit(cursor.at)?;
+    // Without limits, nothing is merged past something of another session: then any event tells how
+    // far the listener is, who may lose many events at once.
+    let mixes = telling.limits.is_some();
     match unit.kind {
-        Kind::Text => join(cursor, audience, until, primary),
+        Kind::Text => join(cursor, audience, (until, mixes), primary),
         Kind::State => tell_state(cursor, audience, unit, primary),
         Kind::PlainTool => {
-            let waiting = waiting_tools(cursor, audience, until, unit);
+            let following = following(cursor, audience, (until, mixes), unit);
+            let tools = following.take_while(|(_, next)| next.kind == Kind::PlainTool);
+            let mut waiting = vec![cursor.at];
+            waiting.extend(tools.map(|(at, _)| at));
             let too_many = waiting.len() > MAX_WAITING_TOOLS;
             match digest_type(audience).filter(|_| too_many) {
                 Some(digest) => Some(sum_up(cursor, audience, &waiting, digest, primary)),
@@ -65,7 +67,7 @@ fn tell_state(
     unit: &Unit,
     primary: &LanguageTag,
 ) -> Option<Told> {
-    let folded = cursor.rest().folded.remove(&(unit.session, unit.agent().into()));
+    let folded = cursor.take_folded(unit);
     let (Some((from, count)), Payload::StateChanged(change)) = (folded, &unit.event.payload) else {
         return Some(tell(cursor, audience, unit, primary));
     };
@@ -82,7 +84,7 @@ fn tell_state(
 fn join(
     cursor: &mut Cursor,
     audience: &Audience,
-    until: u64,
+    until: (u64, bool),
     primary: &LanguageTag,
 ) -> Option<Told> {
     let unit = audience.unit(cursor.at)?;
@@ -109,7 +111,7 @@ fn join(
     };
     cursor.at += 1;
     if joinable.len() > 1 {
-        cursor.rest().ahead.extend(joinable[1..].iter().copied());
+        cursor.rest_mut().ahead.extend(joinable[1..].iter().copied());
     }
     Some(tell_merged(audience, last, chunk.into(), stands_for, primary))
 }
@@ -137,23 +139,33 @@ fn json_bytes(text: &str) -> usize {
     text.bytes().map(byte_length).sum()
 }
 
+/// What is held of the session of a unit after it and could be told with it, with its position. What
+/// is urgent, told already or superfluous is passed over; without `mixes`, nothing of another session.
+fn following<'a>(
+    cursor: &'a Cursor,
+    audience: &'a Audience,
+    (until, mixes): (u64, bool),
+    unit: &'a Unit,
+) -> impl Iterator<Item = (u64, &'a Unit)> {
+    let is_held = |(at, next): &(u64, &Unit)| {
+        next.session == unit.session
+            && !next.is_urgent
+            && !cursor.is_ahead(*at)
+            && audience.superseded(*at, next) == Superseded::No
+    };
+    (cursor.at + 1..until)
+        .map_while(|at| audience.unit(at).map(|next| (at, next)))
+        .take_while(move |(_, next)| mixes || next.session == unit.session)
+        .filter(is_held)
+}
+
 /// The positions of the units that can be told as one chunk.
-fn joinable(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Vec<u64> {
+fn joinable(cursor: &Cursor, audience: &Audience, until: (u64, bool), unit: &Unit) -> Vec<u64> {
     let mut joinable = vec![cursor.at];
     let Some(chunk) = unit.text() else { return joinable };
     let mut chars = chunk.chunk.chars().count();
     let mut bytes = json_bytes(&chunk.chunk);
-    for at in cursor.at + 1..until {
-        let Some(next) = audience.unit(at) else { break };
-        if next.session != unit.session && cursor.keeps_order {
-            break;
-        }
-        if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
-            continue;
-        }
-        if audience.superseded(at, next) != Superseded::No {
-            continue;
-        }
+    for (at, next) in following(cursor, audience, until, unit) {
         let Some(following) = next.text() else { break };
         chars += following.chunk.chars().count();
         bytes += json_bytes(&following.chunk);
@@ -168,28 +180,6 @@ fn joinable(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Ve
         joinable.push(at);
     }
     joinable
-}
-
-/// The plain tool events of the session that wait, up to what must not be overtaken.
-fn waiting_tools(cursor: &Cursor, audience: &Audience, until: u64, unit: &Unit) -> Vec<u64> {
-    let mut waiting = vec![cursor.at];
-    for at in cursor.at + 1..until {
-        let Some(next) = audience.unit(at) else { break };
-        if next.session != unit.session && cursor.keeps_order {
-            break;
-        }
-        if next.session != unit.session || next.is_urgent || cursor.is_ahead(at) {
-            continue;
-        }
-        if audience.superseded(at, next) != Superseded::No {
-            continue;
-        }
-        if next.kind != Kind::PlainTool {
-            break;
-        }
-        waiting.push(at);
-    }
-    waiting
 }
 
 /// As what many tools are summed up: a type that the audience did not shut out; none if it shut
@@ -255,7 +245,7 @@ fn sum_up(
     };
     let last = units[units.len() - 1];
     cursor.at += 1;
-    cursor.rest().ahead.extend(waiting[1..].iter().copied());
+    cursor.rest_mut().ahead.extend(waiting[1..].iter().copied());
     let stands_for = units.iter().map(|unit| unit.stands_for).sum();
     tell_merged(audience, last, summary, stands_for, primary)
 }
@@ -280,7 +270,6 @@ fn tell_merged(
         };
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
-    let number = last.sequence_number();
-    let frame = encode(&event, false, number, &audience.terms, primary);
+    let frame = encode(&event, false, None, &audience.terms, primary);
     Told { frame, payload }
 }

@@ -23,6 +23,7 @@ pub(crate) struct Place {
     urgent_end: u64,
     folded: Folded,
     summaries: BTreeSet<SessionKey>,
+    owes_gap: bool,
 }
 
 /// Where a listener is in the log of an audience: what can wait, what is urgent, and the rest.
@@ -57,7 +58,7 @@ impl Place {
         }
         let urgent_end = log.unit(urgent_at).map_or(end, |unit| unit.order.min(end));
         let (folded, summaries) = (rest.folded.clone(), rest.summaries.clone());
-        Place { end, untold, texts, urgent_end, folded, summaries }
+        Place { end, untold, texts, urgent_end, folded, summaries, owes_gap: rest.owes_gap }
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.
@@ -87,7 +88,8 @@ impl Place {
         }
         told.retain(|key, told| begins.get(key).is_some_and(|begin| begin < told));
         let (folded, summaries) = (self.folded.clone(), self.summaries.clone());
-        Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries }))
+        let owes_gap = self.owes_gap;
+        Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries, owes_gap }))
     }
 
     /// Whether a log has everything that is still to be told.
@@ -114,6 +116,11 @@ impl Place {
     /// These sessions are to be summed up, too.
     pub(crate) fn owe_summaries(&mut self, sessions: impl Iterator<Item = SessionKey>) {
         self.summaries.extend(sessions);
+    }
+
+    /// It is to be told that something is missing.
+    pub(crate) fn owe_gap(&mut self) {
+        self.owes_gap = true;
     }
 }
 

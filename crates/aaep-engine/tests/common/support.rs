@@ -418,6 +418,18 @@ impl World {
         self.handle(Input::Renegotiate { principal: listener.principal, change })
     }
 
+    /// Another request on the connection that there is.
+    pub(crate) fn replace(&mut self, listener: &Listener, wishes: Json) -> Vec<Output> {
+        let mut document = json!({
+            "type": "subscription.request",
+            "aaep_version": "1.0.0",
+            "subscriber_id": "reader",
+        });
+        document["capabilities"] = wishes;
+        let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
+        self.handle(Input::Replace { listener: listener.key, door: Door::Open, request })
+    }
+
     pub(crate) fn close(&mut self, listener: &Listener) -> Vec<Output> {
         let document =
             json!({ "type": "subscription.close", "subscription_id": listener.id.as_str() });

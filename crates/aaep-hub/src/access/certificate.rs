@@ -93,6 +93,8 @@ impl CertificateRule {
             name: self.name.clone(),
             scopes: self.scopes,
             hears: self.hears.clone(),
+            // How long a certificate is good is seen when it is used for a new connection.
+            until_unix_us: None,
         }
     }
 }

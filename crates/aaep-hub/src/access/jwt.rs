@@ -225,7 +225,13 @@ impl Issuer {
             Some(hears) => Hears::try_from(hears).map_err(|_| JwtError::Claims)?,
             None => self.config.hears.clone(),
         };
-        Ok(Principal { id: format!("jwt:{}", claims.sub), name: claims.sub, scopes, hears })
+        Ok(Principal {
+            id: format!("jwt:{}", claims.sub),
+            name: claims.sub,
+            scopes,
+            hears,
+            until_unix_us: Some(micros(claims.exp + skew)),
+        })
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Principal {
     pub scopes: Scopes,
     /// Which agents it hears.
     pub hears: Hears,
+    /// Until when the proof is good, in microseconds since 1970 began; for good if absent.
+    pub until_unix_us: Option<i64>,
 }
 
 impl Principal {
@@ -37,6 +39,7 @@ impl Principal {
             name: "local".to_owned(),
             scopes: Scopes::ALL,
             hears: Hears::All,
+            until_unix_us: None,
         }
     }
 

@@ -97,6 +97,8 @@ pub fn cors_headers(page: &Page) -> HeaderMap {
     if let Page::Allowed(origin) = page {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(VARY, HeaderValue::from_static("Origin"));
+        let readable = HeaderValue::from_static("Location, Retry-After, WWW-Authenticate");
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, readable);
     }
     headers
 }

@@ -18,6 +18,9 @@ use crate::access::principal::{Hears, Principal, Scopes, is_name};
 
 /// What every token of a hub begins with, so that people and scanners recognise one.
 pub const TOKEN_PREFIX: &str = "aaep_";
+
+/// What the id of a principal begins with that proved itself with a token.
+pub(super) const PRINCIPAL_PREFIX: &str = "token:";
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 43;
 
@@ -126,10 +129,11 @@ impl Token {
     /// Whoever holds the token.
     pub(crate) fn principal(&self) -> Principal {
         Principal {
-            id: format!("token:{}", self.id),
+            id: format!("{PRINCIPAL_PREFIX}{}", self.id),
             name: self.name.clone(),
             scopes: self.scopes,
             hears: self.hears.clone(),
+            until_unix_us: self.expires.map(Timestamp::as_microsecond),
         }
     }
 }

@@ -13,12 +13,12 @@ use aaep_engine::{Config, Engine};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
-use super::agents::Posts;
 use super::clock::Clock;
 use super::ears::{self, Ears};
 use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
+use super::posts::Posts;
 use super::publish::Answers;
 use super::status::Status;
 use super::{Hub, Shared, stored};
@@ -127,11 +127,20 @@ impl HubBuilder {
     }
 
     /// Opens the store, goes on from what it has, and starts the threads.
-    pub fn start(mut self) -> Result<Hub, StartError> {
+    pub fn start(self) -> Result<Hub, StartError> {
         let (store, recovered) = match &self.folder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
+        self.start_on(store, &recovered)
+    }
+
+    /// Starts on a store that is open.
+    pub(super) fn start_on(
+        mut self,
+        store: Store,
+        recovered: &Recovered,
+    ) -> Result<Hub, StartError> {
         let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
         let redactor = self.redactor.take().map_or_else(built_in, Ok);
         let redactor = redactor.map_err(StartError::Redact)?;
@@ -145,7 +154,7 @@ impl HubBuilder {
         if let Some(grace) = self.resume_grace_us {
             config.resume_grace_us = grace;
         }
-        self.run(store, &recovered, config, redactor).map_err(StartError::System)
+        self.run(store, recovered, config, redactor).map_err(StartError::System)
     }
 
     fn run(

@@ -87,14 +87,16 @@ pub(super) fn question(event: &Event) -> Option<&ReplyToken> {
     }
 }
 
-/// What a question asks, in its own words.
+/// What a question asks, in its own words. Its token is no words, and nobody learns it from the log.
 pub(super) fn words_of(event: &Event) -> Option<String> {
     let words = match &event.payload {
-        Payload::AwaitingConfirmation(ask) => serde_json::to_string(ask),
-        Payload::AwaitingClarification(ask) => serde_json::to_string(ask),
+        Payload::AwaitingConfirmation(ask) => serde_json::to_value(ask),
+        Payload::AwaitingClarification(ask) => serde_json::to_value(ask),
         _ => return None,
     };
-    words.ok()
+    let mut words = words.ok()?;
+    words.as_object_mut()?.remove("reply_token");
+    Some(words.to_string())
 }
 
 fn counted(refused: Option<ReplyRefusal>) -> String {

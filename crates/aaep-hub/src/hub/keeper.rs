@@ -31,6 +31,8 @@ pub(super) enum Effect {
     Wire(Command),
     /// The wire of the agents is told something.
     AgentWire(Command),
+    /// Something is done with the store itself.
+    Store(Box<dyn FnOnce(&mut Store) + Send>),
     /// Someone who waits gets an answer.
     Answer(Box<dyn FnOnce() + Send>),
 }
@@ -154,7 +156,7 @@ impl Keeper {
         true
     }
 
-    fn carry_out(&self, batch: Batch) {
+    fn carry_out(&mut self, batch: Batch) {
         let mut commands = Vec::with_capacity(batch.effects.len());
         let mut to_agents = Vec::new();
         let mut answers = Vec::new();
@@ -162,6 +164,7 @@ impl Keeper {
             match effect {
                 Effect::Wire(command) => commands.push(command),
                 Effect::AgentWire(command) => to_agents.push(command),
+                Effect::Store(work) => work(&mut self.store),
                 Effect::Answer(answer) => answers.push(answer),
             }
         }

@@ -12,9 +12,9 @@ use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::{Value, json};
 
-use super::agents::{NotInstructed, Wish};
-use super::connections::Told;
+use super::listeners::Told;
 use super::owner::Owner;
+use super::posts::{NotInstructed, Wish};
 use crate::access::{Principal, Scope};
 
 /// How many prompts may wait for a stream.

@@ -18,13 +18,13 @@ use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::agents::Posts;
 use super::clock::Clock;
 use super::connections::Connection;
 use super::ears::Heard;
 use super::entry::{self, About};
 use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
+use super::posts::Posts;
 use super::publish::Answers;
 use super::settlement::{Asked, Settlement};
 use super::status::Status;
@@ -142,7 +142,6 @@ impl Owner {
         metrics.subscriptions(self.engine.subscriptions() as u64);
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
-        metrics.connections(self.connections.len() as u64);
         metrics.listeners_blocked(self.blocked);
         if self.batch.is_empty() {
             return true;
@@ -221,6 +220,16 @@ impl Owner {
                 Output::Closed { listener } => {
                     self.leave(listener, on);
                     answers.push(Output::Closed { listener });
+                }
+                Output::Ended { listener, message } => {
+                    let on = self.listeners.get(&listener).and_then(|it| it.connection);
+                    if let Some(connection) = on {
+                        self.send(connection, &message);
+                    }
+                }
+                Output::Rejected { listener: Some(listener), message } => {
+                    self.leave(listener, on);
+                    answers.push(Output::Rejected { listener: Some(listener), message });
                 }
                 Output::Resolved { reply_token, resolution, decided_by, .. } => {
                     self.settle(now, &reply_token, &resolution, decided_by);
@@ -307,11 +316,13 @@ impl Owner {
             permit: None,
         });
         known.subscription_id = subscription_id;
-        if let Some(key) = on {
-            known.connection = Some(key);
-            if let Some(connection) = self.connections.get_mut(&key) {
-                connection.listener = Some(listener);
-            }
+        let Some(key) = on else { return };
+        let before = known.connection.replace(key).filter(|before| *before != key);
+        if let Some(connection) = self.connections.get_mut(&key) {
+            connection.listener = Some(listener);
+        }
+        if let Some(before) = before {
+            self.let_go(listener, before);
         }
     }
 

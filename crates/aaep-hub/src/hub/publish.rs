@@ -172,7 +172,12 @@ impl Owner {
                     return before.map_err(|()| foreign());
                 }
                 self.forget_sessions();
-                self.agent(&event.envelope.producer.agent_id).map_err(|_| Refused::TooManyNames)?
+                let agent_id = &event.envelope.producer.agent_id;
+                let agent = self.agent(agent_id).map_err(|_| Refused::TooManyNames)?;
+                if self.is_taken(agent, principal) {
+                    return Err(Refused::NameTaken);
+                }
+                agent
             }
         };
         if known.is_none() {
@@ -194,6 +199,13 @@ impl Owner {
             }
         }
         Ok(published)
+    }
+
+    /// Whether somebody else speaks under the name of this agent at the moment (§3.2.6.1).
+    fn is_taken(&self, agent: u64, principal: u64) -> bool {
+        let mut running = self.engine.running_sessions().filter(|(_, whose)| *whose == agent);
+        running.any(|(id, _)| self.sessions.get(id).is_some_and(|whose| *whose != principal))
+            || self.has_post_of_another(agent, principal)
     }
 
     /// Whether an event of a session that the engine no longer remembers was stored long ago.

@@ -24,6 +24,8 @@ pub enum Refused {
         /// Which rule.
         refusal: Refusal,
     },
+    /// Somebody else speaks under this `agent_id` at the moment (§3.2.6.1).
+    NameTaken,
     /// There are more different agents or people than the hub can tell apart.
     TooManyNames,
     /// A request with this idempotency key came before, and this event of it was refused then.
@@ -39,6 +41,7 @@ impl Refused {
             Refused::NotValid { .. } => "not_valid",
             Refused::NotAnEvent => "not_an_event",
             Refused::Rules { refusal, .. } => code(refusal),
+            Refused::NameTaken => "name_taken",
             Refused::TooManyNames => "too_many",
             Refused::Before => "refused_before",
             Refused::Limit(_) => "rate_limit",
@@ -51,7 +54,7 @@ impl Refused {
             Refused::NotValid { .. } | Refused::NotAnEvent => 422,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
-            Refused::Rules { .. } | Refused::Before => 409,
+            Refused::Rules { .. } | Refused::Before | Refused::NameTaken => 409,
         }
     }
 }
@@ -83,6 +86,9 @@ impl fmt::Display for Refused {
                 f.write_str("This is no event. Agents publish events; replies go to /aaep/v1/replies.")
             }
             Refused::Rules { refusal, .. } => rule(refusal, f),
+            Refused::NameTaken => {
+                f.write_str("Somebody else speaks under this agent_id at the moment. Choose another one.")
+            }
             Refused::TooManyNames => {
                 f.write_str("There are too many different agents. Use the same agent_id for the same agent.")
             }

@@ -60,12 +60,11 @@ impl App {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
         let read: Vec<Result<Object, Vec<Violation>>> = lines.map(read_event).collect();
         let events: Vec<Object> = read.iter().filter_map(|it| it.as_ref().ok()).cloned().collect();
-        let outcomes = match events.len() {
-            0 => Vec::new(),
-            _ => {
-                let outcomes = self.hub.publish(principal, events, key).await;
-                outcomes.map_err(|error| failed(&error))?
-            }
+        let outcomes = if events.is_empty() {
+            Vec::new()
+        } else {
+            let outcomes = self.hub.publish(principal, events, key).await;
+            outcomes.map_err(|error| failed(&error))?
         };
         if let Some(Err(Refused::Limit(limit))) = outcomes.first() {
             return Ok(answer::limited(*limit));

@@ -18,7 +18,7 @@ use super::App;
 use super::certificates::Certificates;
 use super::door::Connection;
 use super::stop::Stop;
-use crate::access::{ClientCertificate, ConnectionPermit, LimitError, Peer};
+use crate::access::{CertificateError, ClientCertificate, ConnectionPermit, LimitError, Peer};
 
 /// How long somebody who is turned away may take to read that.
 const TURNED_AWAY: Duration = Duration::from_secs(2);
@@ -56,26 +56,23 @@ pub(super) async fn serve(
             return;
         }
     };
-    let Some(certificate) = certificate_of(&stream, address) else { return };
+    let certificate = match certificate_of(&stream) {
+        Ok(certificate) => certificate,
+        Err(error) => {
+            tracing::warn!(%address, %error, "A client certificate cannot be used.");
+            return;
+        }
+    };
     let connection = Connection::new(Peer::tls(address.ip(), certificate), permit);
     requests(app, stream, connection, stop).await;
 }
 
-/// The certificate of the client: none if it has none, nothing at all if it cannot be read.
+/// The certificate of the client, if it has one.
 fn certificate_of(
     stream: &TlsStream<TcpStream>,
-    address: SocketAddr,
-) -> Option<Option<ClientCertificate>> {
-    let Some(der) = stream.get_ref().1.peer_certificates().and_then(<[_]>::first) else {
-        return Some(None);
-    };
-    match ClientCertificate::read(der) {
-        Ok(certificate) => Some(Some(certificate)),
-        Err(error) => {
-            tracing::warn!(%address, %error, "A client certificate cannot be used.");
-            None
-        }
-    }
+) -> Result<Option<ClientCertificate>, CertificateError> {
+    let der = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    der.map(|der| ClientCertificate::read(der)).transpose()
 }
 
 /// Answers requests. The first one must come within the time of the handshake.

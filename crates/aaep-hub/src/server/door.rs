@@ -70,6 +70,11 @@ impl Doors {
         Doors { access, logged: Mutex::default() }
     }
 
+    /// Who decides who comes in.
+    pub(crate) fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
     /// Lets a request in, or answers it. Also says which page asked, for the headers of the answer.
     pub(crate) async fn pass(
         &self,

@@ -111,7 +111,11 @@ pub(super) fn failed(error: &HubError) -> Box<Answer> {
         HubError::NotStored { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_stored"),
         HubError::TooManyNames => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),
     };
-    let answer = answer::refusal(status, code, &error.to_string());
+    let mut message = error.to_string();
+    if *error == HubError::NoSuchAsk {
+        message.push_str(" It may be long over. Ask anew with POST /aaep/v1/asks.");
+    }
+    let answer = answer::refusal(status, code, &message);
     if status == StatusCode::SERVICE_UNAVAILABLE {
         return Box::new(answer::retry_after(answer, 5));
     }

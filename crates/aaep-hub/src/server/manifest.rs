@@ -25,7 +25,7 @@ use crate::manifest::{
 const VALID_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// How often it is looked whether to sign anew.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_mins(1);
 
 /// The manifest of a running hub. Clones are the same one.
 #[derive(Debug, Clone)]

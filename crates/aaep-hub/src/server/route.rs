@@ -47,6 +47,12 @@ pub(crate) enum Route {
     Inbox(String),
     /// An agent wants a WebSocket.
     AgentSocket,
+    /// Which sessions are stored.
+    Sessions,
+    /// The events of a stored session.
+    SessionEvents(String),
+    /// A stored session is to be deleted.
+    DeleteSession(String),
 }
 
 /// Why no route was found.
@@ -83,6 +89,7 @@ impl Route {
             "/aaep/v1/publish" => post(Route::Publish),
             "/aaep/v1/asks" => post(Route::Ask),
             "/aaep/v1/agent" => get(Route::AgentSocket),
+            "/aaep/v1/sessions" => get(Route::Sessions),
             other => named(method, other),
         }
     }
@@ -91,14 +98,16 @@ impl Route {
     pub(crate) fn scope(&self) -> Option<Scope> {
         match self {
             Route::Health | Route::Ready | Route::Manifest | Route::KeySet => None,
-            Route::Metrics => Some(Scope::Admin),
+            Route::Metrics | Route::DeleteSession(_) => Some(Scope::Admin),
             Route::Subscribe
             | Route::Events
             | Route::Reply
             | Route::ListenerSocket
             | Route::Agents
             | Route::LegacyEvents
-            | Route::LegacyMessage => Some(Scope::Listen),
+            | Route::LegacyMessage
+            | Route::Sessions
+            | Route::SessionEvents(_) => Some(Scope::Listen),
             Route::Publish
             | Route::Ask
             | Route::AskState(_)
@@ -131,6 +140,9 @@ impl Route {
             Route::Accepts(_) => "accepts",
             Route::Inbox(_) => "inbox",
             Route::AgentSocket => "agent socket",
+            Route::Sessions => "sessions",
+            Route::SessionEvents(_) => "session events",
+            Route::DeleteSession(_) => "delete session",
         }
     }
 }
@@ -145,6 +157,9 @@ fn named(method: &Method, path: &str) -> Result<Route, NoRoute> {
             _ => Err(NoRoute::Method("GET, HEAD, DELETE")),
         };
     }
+    if let Some(rest) = path.strip_prefix("/aaep/v1/sessions/") {
+        return session(method, rest);
+    }
     let rest = path.strip_prefix("/aaep/v1/agents/").ok_or(NoRoute::Path)?;
     if let Some(agent) = rest.strip_suffix("/inbox") {
         let agent = one_name(agent)?;
@@ -153,6 +168,19 @@ fn named(method: &Method, path: &str) -> Result<Route, NoRoute> {
     }
     let agent = one_name(rest)?;
     if method == Method::PUT { Ok(Route::Accepts(agent)) } else { Err(NoRoute::Method("PUT")) }
+}
+
+/// Addresses of one stored session.
+fn session(method: &Method, rest: &str) -> Result<Route, NoRoute> {
+    if let Some(id) = rest.strip_suffix("/events") {
+        let id = one_name(id)?;
+        let is_get = [Method::GET, Method::HEAD].contains(method);
+        let route = Route::SessionEvents(id);
+        return if is_get { Ok(route) } else { Err(NoRoute::Method("GET, HEAD")) };
+    }
+    let id = one_name(rest)?;
+    let is_delete = method == Method::DELETE;
+    if is_delete { Ok(Route::DeleteSession(id)) } else { Err(NoRoute::Method("DELETE")) }
 }
 
 /// One segment of a path, decoded.
@@ -212,6 +240,9 @@ mod tests {
             (Method::POST, "/aaep/v1/publish", Scope::Publish),
             (Method::PUT, "/aaep/v1/agents/x", Scope::Publish),
             (Method::GET, "/aaep/v1/agent", Scope::Publish),
+            (Method::GET, "/aaep/v1/sessions", Scope::Listen),
+            (Method::GET, "/aaep/v1/sessions/sess_a/events", Scope::Listen),
+            (Method::DELETE, "/aaep/v1/sessions/sess_a", Scope::Admin),
         ] {
             assert_eq!(Route::find(&method, path).expect("a route").scope(), Some(scope), "{path}");
         }

@@ -163,5 +163,6 @@ fn nobody() -> Principal {
         name: "nobody".to_owned(),
         scopes: Scopes::NONE,
         hears: Hears::Only(std::collections::BTreeSet::new()),
+        until_unix_us: None,
     }
 }

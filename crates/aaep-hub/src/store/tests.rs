@@ -5,7 +5,7 @@ mod broken_log;
 mod corrupt;
 mod deletion;
 mod facts;
-mod full;
+pub(crate) mod full;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -96,6 +96,20 @@ async fn a_session_is_only_spoken_in_by_whoever_started_it() {
 }
 
 #[tokio::test]
+async fn no_two_agents_speak_under_one_name_at_a_time() {
+    let hub = hub();
+    publish(&hub, started("sess_one")).await;
+    let taken = try_publish(&hub, &somebody_else(), started("sess_two")).await;
+    assert_eq!(taken.expect_err("the name is taken").code(), "name_taken");
+    publish(&hub, started("sess_three")).await;
+    for session in ["sess_one", "sess_three"] {
+        let fields = json!({ "summary_normal": "Done." });
+        publish(&hub, event("session.completed", Some(session), &fields)).await;
+    }
+    try_publish(&hub, &somebody_else(), started("sess_two")).await.expect("free again");
+}
+
+#[tokio::test]
 async fn a_request_that_comes_twice_happens_once() {
     let hub = hub();
     let key = || Some("the-same".to_owned());
@@ -107,7 +121,9 @@ async fn a_request_that_comes_twice_happens_once() {
         assert_eq!(one.event_id, other.event_id);
         assert!(!one.is_repeated && other.is_repeated);
     }
-    let theirs = hub.publish(&somebody_else(), vec![started("sess_two")], key()).await;
+    let mut theirs = started("sess_two");
+    theirs.insert("producer".to_owned(), json!({ "agent_id": "other" }));
+    let theirs = hub.publish(&somebody_else(), vec![theirs], key()).await;
     assert!(!theirs.expect("answered")[0].as_ref().expect("taken").is_repeated);
 
     let mut named = progress("sess_one", "Named.");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aaep::extension::Outcome;
 use aaep_hub::audit;
+use aaep_hub::store::{DeleteError, Retention, Store};
 use serde_json::json;
 
 use crate::support::{
@@ -50,6 +51,9 @@ async fn sessions_questions_and_subscriptions_go_on() {
 
     let verified = audit::verify(&folder.path().join("audit.jsonl")).expect("an unbroken chain");
     assert!(verified.entries >= 3, "asked, replied, settled: {verified:?}");
+    let (store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let words = store.reader().details(1).expect("read").expect("what was asked");
+    assert!(words.contains("Delete the build folder") && !words.contains(TOKEN), "{words}");
 }
 
 #[tokio::test]
@@ -67,4 +71,32 @@ async fn a_request_with_an_idempotency_key_is_known_after_a_restart() {
     let later =
         hub.publish(&me(), vec![progress("sess_one", "On.")], key()).await.expect("answered");
     assert!(later[0].as_ref().expect("taken").is_repeated, "a key is for one request");
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_gone_from_memory_and_disk() {
+    let hub = crate::support::hub();
+    publish(&hub, started("sess_one")).await;
+    let session_id = aaep::SessionId::parse("sess_one").expect("an id");
+    let running = hub.delete_session(&me(), &session_id).await.expect("answered");
+    assert_eq!(running, Err(DeleteError::StillRunning));
+    let done = crate::support::event(
+        "session.completed",
+        Some("sess_one"),
+        &json!({ "summary_normal": "Done." }),
+    );
+    publish(&hub, done).await;
+    assert_eq!(hub.sessions(&me(), 0, 10).await.expect("answered").len(), 1);
+    let events = hub.session_events(&me(), &session_id, 0, 10).await.expect("answered");
+    assert_eq!(events.expect("there").len(), 2);
+    let mut deaf = me();
+    deaf.hears = aaep_hub::access::Hears::only(["other".to_owned()]).expect("a name");
+    assert_eq!(hub.session_events(&deaf, &session_id, 0, 10).await, Ok(None));
+    assert!(hub.sessions(&deaf, 0, 10).await.expect("answered").is_empty());
+
+    let deleted = hub.delete_session(&me(), &session_id).await.expect("answered");
+    assert_eq!(deleted.expect("deleted").events, 2);
+    assert_eq!(hub.session_events(&me(), &session_id, 0, 10).await, Ok(None));
+    let again = hub.delete_session(&me(), &session_id).await.expect("answered");
+    assert_eq!(again, Err(DeleteError::NoSuchSession));
 }

@@ -175,3 +175,55 @@ async fn a_reply_to_nothing_does_not_count() {
     let told = reply(&hub, &crate::support::me(), &subscription, "rpl_none", "accept").await;
     assert_eq!(told, Told::NotCounted);
 }
+
+#[tokio::test]
+async fn a_new_subscription_in_place_of_an_earlier_one_ends_the_earlier_connection() {
+    let hub = hub();
+    let mut first = Peer::listener(&hub).await;
+    first.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
+    let subscription = first.next()["subscription_id"].clone();
+    publish(&hub, started("sess_one")).await;
+    let last = first.next_of("aaep:agent.session.started")["event_id"].clone();
+    let mut again = serde_json::to_value(request(&json!({}))).expect("JSON");
+    again["extensions"] = json!({ "agentvoice": { "resume": {
+        "subscription_id": subscription, "last_event_id": last,
+    } } });
+    let mut second = Peer::listener(&hub).await;
+    second.send(&again);
+    assert_eq!(second.next()["type"], "subscription.accepted");
+    assert_eq!(first.close_code(), 4000);
+    publish(&hub, tool("sess_one", "call_1")).await;
+    assert_eq!(second.next()["tool_call_id"], "call_1");
+}
+
+#[tokio::test]
+async fn terms_that_are_rejected_later_end_the_subscription() {
+    let hub = hub();
+    let mut peer = Peer::listener(&hub).await;
+    peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
+    let subscription = peer.next()["subscription_id"].clone();
+    peer.send(&json!({
+        "type": "subscription.renegotiate", "subscription_id": subscription,
+        "capabilities": { "accept_signed_manifests_only": true },
+    }));
+    assert_eq!(peer.next()["reason_code"], "manifest_signature_required");
+    assert_eq!(peer.close_code(), 4001);
+    let id = aaep::SubscriptionId::parse(subscription.as_str().expect("text")).expect("an id");
+    assert!(!hub.has_subscription(&crate::support::me(), &id).await.expect("answered"));
+}
+
+#[tokio::test]
+async fn who_may_not_listen_any_more_is_told_and_sent_home() {
+    let hub = hub();
+    let mut peer = Peer::listener(&hub).await;
+    peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
+    let subscription = peer.next()["subscription_id"].clone();
+    assert_eq!(hub.everyone().await.expect("answered").len(), 1);
+    hub.end_access(&crate::support::me().id).await.expect("answered");
+    let close = peer.next();
+    assert_eq!(close["type"], "subscription.close");
+    assert_eq!(close["reason_code"], "access_ended");
+    assert_eq!(peer.close_code(), 4003);
+    let id = aaep::SubscriptionId::parse(subscription.as_str().expect("text")).expect("an id");
+    assert!(!hub.has_subscription(&crate::support::me(), &id).await.expect("answered"));
+}

@@ -7,6 +7,7 @@ use aaep::event::reasoning::state;
 use aaep::{Event, Payload};
 use aaep_engine::Input;
 
+use super::owed::Owed;
 use super::pace::is_notice;
 use super::{Delivered, Invariant, Moment, Step};
 use crate::truth::{Presence, Truth};
@@ -104,7 +105,7 @@ impl Invariant for AtOnce {
 /// In the end every critical event has arrived, whatever the network did.
 #[derive(Default)]
 pub struct Arrival {
-    owed: BTreeMap<usize, Vec<Arc<Event>>>,
+    owed: Owed,
 }
 
 impl Invariant for Arrival {
@@ -119,41 +120,19 @@ impl Invariant for Arrival {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.newcomers(truth) {
-                    let owed = before.and_then(|it| self.owed.get(&it)).cloned();
-                    self.owed.insert(at, owed.unwrap_or_default());
-                }
+                self.owed.hand_on(truth, step);
                 for event in step.recorded().filter(|event| is_urgent(event)) {
                     for (at, _) in standing(truth, step) {
-                        self.owed.entry(at).or_default().push(Arc::clone(event));
+                        self.owed.owe(at, event);
                     }
                 }
-                for at in step.gaps() {
-                    self.owed.remove(&at);
-                }
+                self.owed.forgive(step);
             }
             Moment::Arrived(sent) => {
-                if let Some(owed) = self.owed.get_mut(&sent.subscription) {
-                    owed.retain(|event| !tells(event, sent));
-                }
+                self.owed.retain(sent.subscription, |event| !tells(event, sent));
             }
             Moment::Lost(_) | Moment::Restarted => {}
-            Moment::Finished => {
-                for (at, owed) in &self.owed {
-                    let subscription = &truth.subscriptions[*at];
-                    if subscription.presence == Presence::Here
-                        && !subscription.is_excused
-                        && let Some(event) = owed.first()
-                    {
-                        return Err(format!(
-                            "{} of type {} never arrived at {}.",
-                            event.envelope.event_id,
-                            event.event_type().as_str(),
-                            subscription.id
-                        ));
-                    }
-                }
-            }
+            Moment::Finished => return self.owed.check(truth, |_| true),
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The stream of a listener as it arrives: each event once, in order, numbered right, nothing lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use aaep::event::action::ToolStatus;
 use aaep::{CoreType, Event, EventId, Payload, SessionId, Urgency};
@@ -9,9 +8,10 @@ use aaep_engine::Input;
 
 use super::asks::token_in;
 use super::critical::is_urgent;
+use super::owed::Owed;
 use super::pace::is_sum_up;
-use super::{Invariant, Moment};
-use crate::truth::{Presence, Truth};
+use super::{Delivered, Invariant, Moment};
+use crate::truth::Truth;
 
 /// No event arrives twice.
 #[derive(Default)]
@@ -132,6 +132,20 @@ impl Invariant for Order {
 #[derive(Default)]
 pub struct Numbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
+    /// The place of each event among all.
+    places: BTreeMap<EventId, usize>,
+    /// How many events there were when a stream began: with other terms, after a return or a gap.
+    began: BTreeMap<usize, usize>,
+}
+
+impl Numbers {
+    /// Whether an event may be from before a stream began: then it may be out of its place, and has
+    /// no number.
+    fn is_from_before(&self, sent: &Delivered) -> bool {
+        let began = self.began.get(&sent.subscription).copied().unwrap_or(0);
+        let place = self.places.get(&sent.frame.event_id);
+        !is_sum_up(&sent.event) && place.is_none_or(|place| *place < began)
+    }
 }
 
 impl Invariant for Numbers {
@@ -140,22 +154,28 @@ impl Invariant for Numbers {
     }
 
     fn meaning(&self) -> &'static str {
-        "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere."
+        "Sequence numbers are gapless where terms drop and merge nothing, and absent elsewhere; also \
+         on what comes out of its place, after a return or under other terms."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
+                for event in step.recorded() {
+                    let place = self.places.len();
+                    self.places.insert(event.envelope.event_id.clone(), place);
+                }
                 let back = step.changed.map(|(at, _)| at);
                 for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
+                    self.began.insert(at, self.places.len());
                 }
             }
             Moment::Arrived(sent) => {
                 let subscription = &truth.subscriptions[sent.subscription];
                 let (id, event_id) = (&subscription.id, &sent.frame.event_id);
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    return if sent.terms.keeps_all() {
+                    return if sent.terms.keeps_all() && !self.is_from_before(sent) {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
                         Ok(())
@@ -166,9 +186,9 @@ impl Invariant for Numbers {
                 }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = sent.event.envelope.session_id.clone();
-                // A question that is asked late has its own number, after a summary with the newest.
+                // A summary has the number of the newest event.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_again && (is_urgent(&sent.event) || is_sum_up(&sent.event)) {
+                if is_again && is_sum_up(&sent.event) {
                     return Ok(());
                 }
                 let last = last.insert(session, number);
@@ -186,7 +206,7 @@ impl Invariant for Numbers {
 /// Resuming loses nothing: whatever is never merged has arrived in the end.
 #[derive(Default)]
 pub struct Nothing {
-    owed: BTreeMap<usize, Vec<Arc<Event>>>,
+    owed: Owed,
     critically_ended: BTreeSet<SessionId>,
 }
 
@@ -215,10 +235,7 @@ impl Invariant for Nothing {
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         match moment {
             Moment::Handled(step) => {
-                for (at, before) in step.newcomers(truth) {
-                    let owed = before.and_then(|it| self.owed.get(&it)).cloned();
-                    self.owed.insert(at, owed.unwrap_or_default());
-                }
+                self.owed.hand_on(truth, step);
                 for event in step.recorded() {
                     if event.event_type().core() == Some(CoreType::SessionErrored)
                         || (is_urgent(event)
@@ -237,44 +254,25 @@ impl Invariant for Nothing {
                             && terms.wants(&event.event_type())
                             && !(terms.is_low && is_background)
                         {
-                            self.owed.entry(*at).or_default().push(Arc::clone(event));
+                            self.owed.owe(*at, event);
                         }
                     }
                 }
                 for (at, _) in step.accepted {
                     let terms = &truth.subscriptions[*at].terms;
-                    if let Some(owed) = self.owed.get_mut(at) {
-                        owed.retain(|event| terms.wants(&event.event_type()));
-                    }
+                    self.owed.retain(*at, |event| terms.wants(&event.event_type()));
                 }
-                for at in step.gaps() {
-                    self.owed.remove(&at);
-                }
+                self.owed.forgive(step);
             }
             Moment::Arrived(sent) => {
-                if let Some(owed) = self.owed.get_mut(&sent.subscription) {
-                    owed.retain(|event| event.envelope.event_id != sent.frame.event_id);
-                }
+                let id = &sent.frame.event_id;
+                self.owed.retain(sent.subscription, |event| event.envelope.event_id != *id);
             }
             Moment::Lost(_) | Moment::Restarted => {}
             Moment::Finished => {
-                for (at, owed) in &self.owed {
-                    let subscription = &truth.subscriptions[*at];
-                    let lost = owed
-                        .iter()
-                        .find(|event| !self.critically_ended.contains(&event.envelope.session_id));
-                    if subscription.presence == Presence::Here
-                        && !subscription.is_excused
-                        && let Some(event) = lost
-                    {
-                        return Err(format!(
-                            "{} of type {} never arrived at {}.",
-                            event.envelope.event_id,
-                            event.event_type().as_str(),
-                            subscription.id
-                        ));
-                    }
-                }
+                let has_ended =
+                    |event: &Event| self.critically_ended.contains(&event.envelope.session_id);
+                return self.owed.check(truth, |event| !has_ended(event));
             }
         }
         Ok(())

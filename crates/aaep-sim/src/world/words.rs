@@ -27,12 +27,19 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
+        Input::Replace { listener, request, .. } => {
+            let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
+            format!("{} asks for terms anew: {wish}.", name(listener))
+        }
         Input::Renegotiate { principal, change } => {
             let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
             format!("The {} asks for other terms: {wish}.", person(principal))
         }
         Input::Close { principal, message } => {
             format!("The {} closes {}.", person(principal), message.subscription_id)
+        }
+        Input::End { listener, reason } => {
+            format!("The hub ends the subscription of {}: {}", name(listener), reason.words())
         }
         Input::Disconnect { listener } => {
             format!("The hub notices that {} is gone.", name(listener))
@@ -102,6 +109,11 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
             let how = if *is_complete { "where it was" } else { "with something missing" };
             format!("  The {} goes on {how}.", name(*listener, truth, listeners))
         }
+        Output::Ended { listener, message } => format!(
+            "  The hub takes leave of {}: {}",
+            name(*listener, truth, listeners),
+            message.reason_message.as_deref().unwrap_or_default()
+        ),
         Output::Closed { listener } => {
             format!("  The subscription of {} is over.", name(*listener, truth, listeners))
         }

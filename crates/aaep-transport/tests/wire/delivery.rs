@@ -108,8 +108,8 @@ fn an_idle_listener_hears_that_the_connection_lives() {
     let (_, mut chunked) = rig.connect(CHUNKED, 1);
     let (_, mut plain) = rig.connect(PLAIN, 2);
     let (_, mut websocket) = rig.connect(Protocol::WebSocket, 3);
-    expect_bytes(&mut chunked, b"3\r\n:\n\n\r\n3\r\n:\n\n\r\n");
-    expect_bytes(&mut plain, b":\n\n:\n\n");
+    expect_bytes(&mut chunked, b"2\r\n:\n\r\n2\r\n:\n\r\n");
+    expect_bytes(&mut plain, b":\n:\n");
     expect_bytes(&mut websocket, &[0x89, 0]);
 }
 

@@ -12,10 +12,12 @@ use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::publish::state_changed;
-use super::super::{Began, Engine, Presence, Session, Wish};
+use super::super::{Began, Engine, Missing, Presence, Session, Wish};
+use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::frame::encode;
+use crate::ids::Digest;
 use crate::io::{Output, Principal, Resume};
 use crate::member::{Cursor, Known, Place};
 
@@ -30,7 +32,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         match resume {
-            None => self.start_anew(listener, None),
+            None => self.start_anew(listener),
             Some(resume) => {
                 let last = resume.last_event_id.as_ref();
                 let is_complete =
@@ -87,6 +89,7 @@ impl Engine {
 
     /// Tells a listener that is back what it may be told now.
     fn go_on(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        self.find_where_to_tell_gap(listener);
         self.tell_summaries(now, listener, out);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
@@ -95,10 +98,10 @@ impl Engine {
     /// Takes a listener back to right after the event that it got last, or to where it began. Whether
     /// that is known and everything since then can still be told.
     fn go_back(&mut self, listener: ListenerKey, last: Option<&EventId>) -> bool {
-        self.leave_lists(listener);
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
             member.presence = Presence::Here;
         }
+        self.leave_lists(listener);
         let Some(last) = last else { return self.go_back_to_the_beginning(listener) };
         let in_order_from = self.in_order_from(listener);
         let Engine { audiences, members, sessions, asks, .. } = self;
@@ -111,7 +114,8 @@ impl Engine {
         let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
             return false;
         };
-        for ask in asks.values_mut().filter(|it| again.contains(&it.event.envelope.event_id)) {
+        let is_lost = |ask: &&mut Ask| again.contains(&Digest::of(&ask.event.envelope.event_id));
+        for ask in asks.values_mut().filter(|ask| !again.is_empty() && is_lost(ask)) {
             ask.told.remove(&listener);
         }
         !member.cursor.fell_behind(audience)
@@ -144,6 +148,9 @@ impl Engine {
                 };
                 let running = sessions.iter().filter(|(_, session)| was_running(session));
                 place.owe_summaries(running.map(|(key, _)| *key));
+                if member.missing.is_some() {
+                    place.owe_gap();
+                }
                 place
             }
             Began::Where(place) => (**place).clone(),
@@ -193,7 +200,7 @@ impl Engine {
     }
 
     /// Only what comes from now on, and a summary of what is going on (ruling 19).
-    fn start_anew(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
+    fn start_anew(&mut self, listener: ListenerKey) {
         self.leave_lists(listener);
         let Engine { audiences, members, sessions, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
@@ -201,7 +208,6 @@ impl Engine {
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
         member.cursor = Cursor::at_end(audience);
         member.cursor.owe_summaries(running.map(|(key, _)| *key));
-        member.missing_after = missing_after.cloned();
     }
 
     /// A listener starts anew because something cannot be told any more; the summaries say so
@@ -219,20 +225,22 @@ impl Engine {
     }
 
     fn pass_over(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
-        self.start_anew(listener, missing_after);
+        self.start_anew(listener);
         if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            member.has_gap = true;
+            member.missing = Some(Box::new(Missing { after: missing_after.cloned() }));
+            member.cursor.owe_gap();
             // What it was sent before is forgotten.
             member.began = Began::At(self.next_order);
         }
-        self.owe_gap(listener);
+        self.find_where_to_tell_gap(listener);
     }
 
-    /// Something is missing, and that is still to be said: in a session that runs, or in the next.
-    fn owe_gap(&mut self, listener: ListenerKey) {
+    /// That something is missing is told in a session that runs, or else in the next, unless it was
+    /// told already.
+    fn find_where_to_tell_gap(&mut self, listener: ListenerKey) {
         let Engine { members, sessions, owed_gaps, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        if !member.has_gap || member.cursor.owes_summaries() {
+        if !member.cursor.owes_gap() || member.cursor.owes_summaries() {
             return;
         }
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
@@ -249,9 +257,11 @@ impl Engine {
         if member.slot.is_some() || !member.cursor.fell_behind(audience) {
             return;
         }
-        // Who is only slow was told everything urgent at once.
+        // Who is here and only slow was told everything urgent at once.
         let is_urgent = |at| audience.unit(at).is_none_or(|unit| unit.is_urgent);
-        if (member.cursor.urgent_at..audience.end()).any(is_urgent) {
+        if member.presence != Presence::Here
+            && (member.cursor.urgent_at..audience.end()).any(is_urgent)
+        {
             self.forget_asked(listener);
         }
         self.pass_over(listener, None);
@@ -274,7 +284,9 @@ impl Engine {
         for listener in told {
             self.owed_gaps.remove(&listener);
             self.leave_lists(listener);
-            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            if let Some(Some(member)) = self.members.get_mut(listener as usize)
+                && member.cursor.owes_gap()
+            {
                 member.cursor.owe_summaries(std::iter::once(key));
             }
             self.catch_up(now, listener, out);
@@ -301,7 +313,7 @@ impl Engine {
             }
             let Some(key) = member.cursor.next_summary() else { return };
             let Some(event) = self.summary(now, key, listener) else {
-                self.owe_gap(listener);
+                self.find_where_to_tell_gap(listener);
                 continue;
             };
             let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
@@ -315,7 +327,7 @@ impl Engine {
                 self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
             let number = number.filter(|_| terms.keeps_every_event());
             let frame = encode(&event, false, number, terms, &self.primary);
-            member.cursor.remember_summary(&frame.event_id, audience);
+            member.cursor.tell_summary(&frame.event_id, audience);
             out.push(Output::Deliver { frame, to: vec![listener] });
         }
     }
@@ -333,17 +345,20 @@ impl Engine {
         let known = session.announced.get(&like.producer.agent_id);
         let known = known.map_or(state::IDLE, String::as_str).to_owned();
         let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
-        let (has_gap, after_event_id) = (member.has_gap, member.missing_after.clone());
+        let gap = member.missing.as_ref().map(|missing| Gap {
+            after_event_id: missing.after.clone(),
+            missed: None,
+            other: Object::new(),
+        });
         let mut summary = format!("{name} is at work: {}.", known.replace('_', " "));
-        if has_gap {
+        if gap.is_some() {
             summary.push_str(" Some of what happened before is missing here.");
         }
         let id = self.ids.personal_event(&member.id, key, now.monotonic_us);
         let envelope = self.envelope_with(id, now, key, &like);
         let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
-        if has_gap {
-            let gap = Gap { after_event_id, missed: None, other: Object::new() };
-            Delivery { gap: Some(gap), ..Delivery::new() }.put_on(&mut event);
+        if gap.is_some() {
+            Delivery { gap, ..Delivery::new() }.put_on(&mut event);
         }
         Some(event)
     }
@@ -364,9 +379,8 @@ impl Engine {
                     .position_of(&ask.event.envelope.event_id)
                     .is_some_and(|at| at >= member.cursor.urgent_at && member.slot.is_none());
                 if ask.told.insert(listener) && !is_ahead {
-                    let terms = &member.wish.terms;
-                    let number = Some(ask.sequence_number).filter(|_| terms.keeps_every_event());
-                    let frame = encode(&ask.event, true, number, terms, primary);
+                    // Out of its place it has no number, which would not fit its neighbours.
+                    let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
                     member.cursor.remember_question(&frame.event_id, audience);
                     out.push(Output::Deliver { frame, to: vec![listener] });
                 }

@@ -124,6 +124,28 @@ fn hostile_text_in_a_refusal_is_cut_and_escaped() {
 }
 
 #[test]
+fn a_refusal_says_the_same_whatever_goes_on_inside() {
+    let doors = [
+        Door::AuthenticationRequired,
+        Door::AuthorizationDenied,
+        Door::TransportUnavailable,
+        Door::Failing,
+        Door::Open,
+    ];
+    let full = Offer { max_concurrent_subscriptions: 3, ..offer() };
+    let larger = Offer { max_concurrent_subscriptions: 4711, ..offer() };
+    for door in doors {
+        let refusal = |offer: &Offer, active: usize| {
+            negotiate(offer, door, active, &request(&json!({})), id()).expect_err("refused")
+        };
+        let said = refusal(&full, 3);
+        assert_eq!(refusal(&full, 4711), said, "how many listen is nobody's business");
+        assert_eq!(refusal(&larger, 4711), said, "nor how many could");
+        assert!(!said.reason_message.contains(full.producer.agent_id.as_str()), "{said:?}");
+    }
+}
+
+#[test]
 fn without_a_common_language_the_offer_decides() {
     let yoruba = json!({ "languages": ["yo-NG", "ha"] });
     let strict = Offer { only_offered_languages: true, ..offer() };

@@ -1,5 +1,6 @@
 //! What can be told of events that were heard and of what the engine gave out.
 
+use aaep::EventId;
 use aaep::extension::DecidedBy;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected};
 use aaep_engine::{Audit, ListenerKey, Output, Refusal, ReplyRefusal, Resolution};
@@ -8,6 +9,11 @@ use super::Heard;
 
 pub(crate) fn kinds(heard: &[Heard]) -> Vec<&str> {
     heard.iter().map(Heard::kind).collect()
+}
+
+/// The id of the last event that was heard.
+pub(crate) fn last_id(heard: &[Heard]) -> Option<EventId> {
+    heard.last().map(|it| it.id().clone())
 }
 
 /// The text of an output as it was heard; every character must follow on the one before.

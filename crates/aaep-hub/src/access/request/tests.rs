@@ -157,6 +157,8 @@ fn cors_is_off_but_for_configured_origins() {
     let answer = preflight(&Method::OPTIONS, &asking, &reader).expect("an answer");
     assert_eq!(answer["access-control-allow-origin"], "https://reader.example");
     assert_eq!(answer["vary"], "Origin");
+    let readable = "Location, Retry-After, WWW-Authenticate";
+    assert_eq!(cors_headers(&reader)["access-control-expose-headers"], readable);
     assert_eq!(answer["access-control-allow-private-network"], "true");
     assert!(!answer.contains_key("access-control-allow-credentials"));
     assert_eq!(preflight(&Method::GET, &asking, &reader), None);

@@ -13,8 +13,8 @@ use crate::store::{CommitError, OpenOptions};
 
 /// A disk on which the file may have so many bytes, and that stops syncing when told to.
 #[derive(Debug, Clone)]
-struct Disk {
-    room_bytes: Arc<AtomicU64>,
+pub(crate) struct Disk {
+    pub(crate) room_bytes: Arc<AtomicU64>,
     /// How many syncs go through before they fail.
     syncs: Arc<AtomicU64>,
 }
@@ -67,7 +67,7 @@ impl StorageBackend for SmallDisk {
     }
 }
 
-fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
+pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
     let disk = Disk {
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
         syncs: Arc::new(AtomicU64::new(u64::MAX)),

@@ -1,0 +1,254 @@
+//! What commands that speak as an agent share: where the hub is, who speaks, and the events they send.
+//!
+//! Events are made here as JSON without what the hub fills in. Nothing here decides whether an event
+//! counts; the hub does.
+
+use std::time::Duration;
+
+use aaep::printable;
+use aaep_hub::fetch::Address;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::console::Failure;
+use crate::http::{Answer, Client, NoAnswer, Request};
+
+/// Where a hub is unless someone says otherwise.
+pub(crate) const DEFAULT_HUB: &str = "http://127.0.0.1:7117";
+
+/// How long the hub may take to make an event durable.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Which hub.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Place {
+    /// The address of the hub.
+    #[arg(long, value_name = "URL", env = "AAEP_HUB", default_value = DEFAULT_HUB, global = true)]
+    hub: String,
+    /// The token for the hub, as `aaep tokens new --scope publish` shows it. Better set `AAEP_TOKEN`:
+    /// others on this machine can see what stands on a command line.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true, global = true)]
+    token: Option<String>,
+}
+
+impl Place {
+    /// A client for the hub.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let address = Address::parse(&self.hub).map_err(|error| {
+            let next = format!("Write it like {DEFAULT_HUB}.");
+            let said = format!("{} is no address of a hub", printable(&self.hub));
+            Failure::of_sentences(&format!("{said}. {error}"), &next)
+        })?;
+        Ok(Client::new(address, self.token.clone()))
+    }
+}
+
+/// Who speaks, and in which session.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Speaker {
+    /// The name of the agent that speaks, as people hear it.
+    #[arg(long, value_name = "NAME", env = "AAEP_AGENT", global = true)]
+    pub(crate) agent: Option<String>,
+    /// The session that this belongs to, as `aaep emit start` printed it.
+    #[arg(long, value_name = "ID", env = "AAEP_SESSION", global = true)]
+    pub(crate) session: Option<String>,
+    /// The language of the words, such as en-GB, so that the right voice can speak them.
+    #[arg(long, value_name = "TAG", env = "AAEP_LANGUAGE", global = true)]
+    pub(crate) language: Option<String>,
+}
+
+impl Speaker {
+    /// The agent's name, or what an agent without one is called.
+    pub(crate) fn name(&self) -> &str {
+        self.agent.as_deref().filter(|name| !name.is_empty()).unwrap_or("command-line")
+    }
+
+    /// An event of this speaker: the type after `aaep:agent.`, and its own fields.
+    pub(crate) fn event(&self, name: &str, fields: Value) -> Value {
+        let mut event = json!({
+            "type": format!("aaep:agent.{name}"),
+            "producer": { "agent_id": self.name() },
+        });
+        if let Some(session) = &self.session {
+            event["session_id"] = session.as_str().into();
+        }
+        if let Some(language) = &self.language {
+            event["localization_hints"] = json!({ "primary_language": language });
+        }
+        if let Value::Object(fields) = fields {
+            for (key, value) in fields {
+                event[key] = value;
+            }
+        }
+        event
+    }
+}
+
+/// An id that nobody can guess: the prefix and 32 hexadecimal digits.
+pub(crate) fn fresh_id(prefix: &str) -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let next = "Look whether /dev/urandom is there.";
+        Failure::new(format!("this machine gives no random numbers: {error}"), next)
+    })?;
+    Ok(format!("{prefix}{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// An event that the hub did not take, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What the hub said, fit for a terminal.
+    pub(crate) message: String,
+    /// The same for machines.
+    pub(crate) answer: Value,
+}
+
+impl Refusal {
+    /// What an error of the hub says, with all that is wrong with a message.
+    fn of(answer: Value) -> Self {
+        let mut message = sentence(&answer);
+        for violation in answer["violations"].as_array().into_iter().flatten() {
+            let part =
+                |key: &str| printable(violation[key].as_str().unwrap_or_default()).into_owned();
+            message.extend(["\n  ", &part("pointer"), ": ", &part("message")]);
+        }
+        Refusal { message, answer }
+    }
+}
+
+/// The message of an error body, fit for a terminal.
+fn sentence(answer: &Value) -> String {
+    let text = answer["message"].as_str().filter(|it| !it.is_empty());
+    printable(text.unwrap_or("The hub refused it and did not say why. Look at its log."))
+        .into_owned()
+}
+
+/// Publishes events, and gives the answer to each.
+pub(crate) fn publish(
+    client: &Client,
+    events: &[Value],
+) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    let (content_type, body) = match events {
+        [event] => ("application/json", event.to_string()),
+        events => {
+            let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+            ("application/x-ndjson", lines.join("\n") + "\n")
+        }
+    };
+    let request = Request {
+        method: "POST",
+        path: "/aaep/v1/publish",
+        body: Some((content_type, body.as_bytes())),
+        timeout: PUBLISH_TIMEOUT,
+    };
+    let answer = client.send(&request).map_err(|error| not_answered(client, &error))?;
+    let answers = match (answer.status, events.len()) {
+        (200 | 409 | 422, 1) => answer.json().map(|it| vec![it]),
+        (200 | 409, _) => lines(&answer.body),
+        _ => return Err(refused(client, &answer)),
+    };
+    // One answer for each event, or we do not know what became of them.
+    let answers = answers.filter(|it| it.len() == events.len()).ok_or_else(|| strange(client))?;
+    let is_taken = |it: &Value| it["event_id"].is_string() && it.get("error").is_none();
+    Ok(answers
+        .into_iter()
+        .map(|it| if is_taken(&it) { Ok(it) } else { Err(Refusal::of(it)) })
+        .collect())
+}
+
+fn lines(body: &[u8]) -> Option<Vec<Value>> {
+    let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// There is no answer from the hub.
+pub(crate) fn not_answered(client: &Client, error: &NoAnswer) -> Failure {
+    let origin = printable(&client.origin()).into_owned();
+    match error {
+        NoAnswer::NotReached(_) => Failure::new(
+            format!("no hub answers at {origin}: {error}"),
+            "Start one with: aaep serve. Or say where it is with --hub or AAEP_HUB.",
+        ),
+        NoAnswer::PlainHttp => Failure::new(
+            format!("{origin} is another machine and {error}"),
+            "Use an https address.",
+        ),
+        NoAnswer::Tls(_) => Failure::new(
+            format!("cannot speak safely with {origin}: {error}"),
+            "Check the certificate of the hub.",
+        ),
+        NoAnswer::CutOff(_) | NoAnswer::NotHttp(_) => Failure::new(
+            format!("the hub at {origin} gave no answer: {error}"),
+            "Check that a hub is there, and look at its log.",
+        ),
+    }
+}
+
+/// The hub answered with an error.
+pub(crate) fn refused(client: &Client, answer: &Answer) -> Failure {
+    match answer.json() {
+        Some(body) if body["message"].is_string() => {
+            Failure::of_sentences(&Refusal::of(body).message, "Look at the log of the hub.")
+        }
+        _ => Failure::new(
+            format!("{} answered with the status {}", printable(&client.origin()), answer.status),
+            "Check that a hub is there, with --hub or AAEP_HUB.",
+        ),
+    }
+}
+
+/// The hub answered with something that it should not.
+pub(crate) fn strange(client: &Client) -> Failure {
+    Failure::new(
+        format!("what {} answered is not what a hub answers", printable(&client.origin())),
+        "Check that a hub of the same version is there.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speaker() -> Speaker {
+        Speaker { agent: Some("tidy".into()), session: Some("sess_a1".into()), language: None }
+    }
+
+    #[test]
+    fn an_event_names_who_speaks_and_where() {
+        let event = speaker().event("state.changed", json!({ "to_state": "thinking" }));
+        assert_eq!(event["type"], "aaep:agent.state.changed");
+        assert_eq!(event["producer"]["agent_id"], "tidy");
+        assert_eq!(event["session_id"], "sess_a1");
+        assert_eq!(event["to_state"], "thinking");
+        assert!(event.get("localization_hints").is_none());
+        let nameless = Speaker { agent: Some(String::new()), ..speaker() };
+        assert_eq!(nameless.name(), "command-line");
+    }
+
+    #[test]
+    fn ids_have_their_form_and_do_not_repeat() {
+        let one = fresh_id("rpl_").expect("an id");
+        assert!(aaep::ReplyToken::parse(&one).is_ok(), "{one}");
+        assert_eq!(one.len(), 36);
+        assert_ne!(one, fresh_id("rpl_").expect("an id"));
+    }
+
+    #[test]
+    fn a_refusal_says_all_that_is_wrong_and_nothing_that_steers_a_terminal() {
+        let refusal = Refusal::of(json!({
+            "error": "not_valid", "message": "No.\u{1b}[2J Mend it.",
+            "violations": [{ "pointer": "/a\u{7}", "code": "x", "message": "Missing." }],
+        }));
+        assert!(refusal.message.starts_with("No."), "{}", refusal.message);
+        assert!(refusal.message.contains("Missing."), "{}", refusal.message);
+        assert!(!refusal.message.contains(['\u{1b}', '\u{7}']), "{}", refusal.message);
+        assert!(Refusal::of(json!({})).message.ends_with("Look at its log."));
+    }
+
+    #[test]
+    fn lines_that_are_no_json_are_no_answers() {
+        assert_eq!(lines(b"{}\n\n{}\r\n").map(|it| it.len()), Some(2));
+        assert_eq!(lines(b"{}\nno\n"), None);
+        assert_eq!(lines(b""), Some(vec![]));
+    }
+}

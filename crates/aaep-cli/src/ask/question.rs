@@ -1,0 +1,193 @@
+//! The question as an event, with ids of its own, so that it can be found again and taken back.
+
+use serde_json::{Value, json};
+
+use super::{Arguments, Risk};
+use crate::agent::{Speaker, fresh_id};
+use crate::console::Failure;
+
+/// What kind of answer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Yes or no.
+    Confirmation,
+    /// Something else.
+    Clarification,
+}
+
+/// A question, ready to be asked as often as it takes.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) kind: Kind,
+    pub(super) event_id: String,
+    pub(super) reply_token: String,
+    pub(super) event: Value,
+    /// How long it can stay open at most, in seconds.
+    pub(super) longest_seconds: u64,
+}
+
+impl Question {
+    pub(super) fn new(arguments: &Arguments, speaker: &Speaker) -> Result<Self, Failure> {
+        let kind = if arguments.choices.is_empty() && !arguments.freetext {
+            Kind::Confirmation
+        } else {
+            Kind::Clarification
+        };
+        let event_id = fresh_id("evt_")?;
+        let reply_token = fresh_id("rpl_")?;
+        let (name, fields) = match kind {
+            Kind::Confirmation => ("awaiting.confirmation", confirmation(arguments)?),
+            Kind::Clarification => ("awaiting.clarification", clarification(arguments)?),
+        };
+        let mut event = speaker.event(name, fields);
+        event["event_id"] = event_id.as_str().into();
+        event["reply_token"] = reply_token.as_str().into();
+        event["urgency"] = "critical".into();
+        event["timeout_seconds"] = arguments.timeout.into();
+        if let Some(longest) = arguments.max_timeout {
+            event["@context"] = json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
+            event["extensions"] = json!({ "agentvoice": { "max_timeout_seconds": longest } });
+        }
+        let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
+        Ok(Question { kind, event_id, reply_token, event, longest_seconds })
+    }
+}
+
+fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
+    let default = match arguments.default.as_deref() {
+        None | Some("reject") => "reject",
+        Some("accept") => "accept",
+        Some(_) => {
+            let next = "Say --default reject or --default accept.";
+            return Err(Failure::new("silence can only mean reject or accept here", next));
+        }
+    };
+    let consequence = arguments.consequence.as_deref().unwrap_or(if arguments.irreversible {
+        "It cannot be undone."
+    } else {
+        "It is done only if you accept."
+    });
+    let mut fields = json!({
+        "action": arguments.question,
+        "consequence": consequence,
+        "default_decision": default,
+    });
+    if arguments.irreversible {
+        fields["irreversible"] = true.into();
+    }
+    if let Some(risk) = arguments.risk {
+        fields["risk_level"] = match risk {
+            Risk::Low => "low",
+            Risk::Medium => "medium",
+            Risk::High => "high",
+        }
+        .into();
+    }
+    Ok(fields)
+}
+
+fn clarification(arguments: &Arguments) -> Result<Value, Failure> {
+    if arguments.irreversible || arguments.risk.is_some() || arguments.consequence.is_some() {
+        let next = "Leave out --risk, --irreversible and --consequence, or ask for consent alone.";
+        return Err(Failure::new("an answer in words is no consent to an action", next));
+    }
+    let mut fields = json!({ "question": arguments.question });
+    if arguments.freetext {
+        fields["accepted_response_kinds"] = json!(["freetext"]);
+    } else {
+        let choice = |it: &String| json!({ "value": it.trim(), "label": it.trim() });
+        fields["accepted_response_kinds"] = json!(["multiple_choice"]);
+        fields["choices"] = arguments.choices.iter().map(choice).collect();
+    }
+    if let Some(default) = &arguments.default {
+        fields["default_response"] = default.as_str().into();
+    }
+    Ok(fields)
+}
+
+/// Words that end like a sentence.
+pub(super) fn as_sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '?', '!']) { text.to_owned() } else { format!("{text}.") }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn question(line: &[&str]) -> Result<Question, Failure> {
+        let words = ["ask"].iter().chain(line);
+        let line = Line::try_parse_from(words).expect("a command line");
+        let speaker =
+            Speaker { agent: None, session: Some("sess_a1".into()), language: Some("en".into()) };
+        Question::new(&line.arguments, &speaker)
+    }
+
+    /// A question for other tests.
+    pub(crate) fn delete_it() -> Question {
+        question(&["Delete it?", "--irreversible", "--timeout", "1"]).expect("a question")
+    }
+
+    fn violations(question: &Question) -> Vec<aaep::Code> {
+        let mut event = question.event.clone();
+        if event.get("@context").is_none() {
+            event["@context"] = aaep::CORE_CONTEXT.into();
+        }
+        event["timestamp"] = "2026-11-02T06:20:00.000Z".into();
+        let found = aaep::validate(event.to_string().as_bytes(), aaep::Mode::Strict);
+        found.into_iter().map(|it| it.code).collect()
+    }
+
+    #[test]
+    fn silence_means_no_unless_someone_says_otherwise() {
+        for line in [
+            &["Delete it?"][..],
+            &["Delete it?", "--irreversible"],
+            &["Delete it?", "--irreversible", "--risk", "high"],
+            &["Delete it?", "--risk", "low", "--default", "reject"],
+        ] {
+            let question = question(line).expect("a question");
+            assert_eq!(question.event["default_decision"], "reject", "{line:?}");
+            assert_eq!(violations(&question), [], "{line:?}");
+        }
+        let lenient = question(&["Go on?", "--risk", "low", "--default", "accept"]).expect("one");
+        assert_eq!(lenient.event["default_decision"], "accept");
+        assert_eq!(violations(&lenient), []);
+        assert!(question(&["Go on?", "--default", "yes"]).is_err());
+    }
+
+    #[test]
+    fn an_unsafe_default_is_passed_on_as_it_is_so_that_the_hub_refuses_it() {
+        let wish = question(&["Delete it?", "--irreversible", "--default", "accept"]).expect("one");
+        assert_eq!(violations(&wish), [aaep::Code::UnsafeDefault]);
+    }
+
+    #[test]
+    fn choices_and_free_words_make_a_clarification() {
+        let which =
+            question(&["Which?", "--choices", "red, blue", "--default", "red"]).expect("one");
+        assert_eq!(which.kind, Kind::Clarification);
+        assert_eq!(which.event["choices"][1]["value"], "blue");
+        assert_eq!(which.event["default_response"], "red");
+        assert_eq!(violations(&which), []);
+        let where_to = question(&["Where?", "--freetext"]).expect("one");
+        assert_eq!(violations(&where_to), []);
+        assert!(question(&["Which?", "--choices", "a,b", "--irreversible"]).is_err());
+    }
+
+    #[test]
+    fn more_time_is_offered_in_our_extension() {
+        let slow = question(&["Go on?", "--timeout", "60", "--max-timeout", "600"]).expect("one");
+        assert_eq!(slow.event["extensions"]["agentvoice"]["max_timeout_seconds"], 600);
+        assert_eq!(slow.longest_seconds, 600);
+        assert_eq!(violations(&slow), []);
+    }
+}

@@ -1,0 +1,242 @@
+//! Waiting for the outcome of a question: asking again and again, also across a restart of the hub.
+//!
+//! The same event with the same ids finds the same question, so that nobody is asked twice. What cannot
+//! be read as a settled outcome of exactly this question is not an outcome.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::question::{Kind, Question};
+use crate::agent::{not_answered, refused, strange};
+use crate::console::{self, Failure};
+use crate::http::{Answer, Client, NoAnswer, Request};
+
+/// How long the hub holds a request that has no outcome yet.
+const WAIT_SECONDS: u64 = 25;
+
+/// How much longer than that an answer may take.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// How long after the last possible moment of an answer the hub is still asked for it.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// How long a hub is tried that may have heard the question, but has never answered.
+const SHORT_GRACE: Duration = Duration::from_secs(10);
+
+/// The first pause before the hub is tried again, and the longest.
+const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// How a question was settled.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    kind: Kind,
+    pub(super) answer: Value,
+}
+
+impl Outcome {
+    /// The outcome in the hub's word.
+    pub(super) fn word(&self) -> &str {
+        match self.answer["outcome"].as_str() {
+            Some(known @ ("accept" | "reject" | "answered" | "unanswered" | "withdrawn")) => known,
+            _ => "unknown",
+        }
+    }
+
+    /// Whether that is what was asked for: consent, or an answer.
+    pub(super) fn is_yes(&self) -> bool {
+        match self.kind {
+            Kind::Confirmation => self.word() == "accept",
+            Kind::Clarification => self.word() == "answered" && self.response().is_some(),
+        }
+    }
+
+    /// The answer to a clarification.
+    pub(super) fn response(&self) -> Option<String> {
+        if self.kind == Kind::Confirmation || self.word() != "answered" {
+            return None;
+        }
+        match self.answer.get("response")? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
+    /// The outcome for people.
+    pub(super) fn sentence(&self) -> String {
+        let by = match self.answer["decided_by"].as_str() {
+            Some("timeout") => " Nobody answered in time, so the default applies.",
+            Some("no_listener") => " Nobody was there who could answer, so the default applies.",
+            _ => "",
+        };
+        let what = match self.word() {
+            "accept" => "Accepted.",
+            "reject" => "Not accepted.",
+            "answered" => "Answered.",
+            "unanswered" => "There is no answer.",
+            "withdrawn" => "The question was withdrawn.",
+            _ => "The outcome is unknown. That is no consent.",
+        };
+        format!("{what}{by}")
+    }
+}
+
+/// Asks and waits until the question is settled.
+pub(super) fn wait(client: &Client, question: &Question) -> Result<Outcome, Failure> {
+    let began = Instant::now();
+    let mut patience = Patience { heard: Heard::No, has_lost: false, pause: PAUSE };
+    // The first time, and whenever it may have been lost, the question itself is sent.
+    let mut must_ask = true;
+    loop {
+        let give_up = began + patience.limit(question);
+        match turn(client, question, must_ask) {
+            Ok(Turn::Settled(outcome)) => return Ok(outcome),
+            Ok(Turn::Open) => {
+                patience.found();
+                must_ask = false;
+            }
+            Err(trouble) => {
+                if !patience.bears(&trouble) || Instant::now() + patience.pause > give_up {
+                    return Err(trouble.failure(client));
+                }
+                patience.rest();
+                must_ask = true;
+            }
+        }
+        if Instant::now() > began + patience.limit(question) {
+            let what = "the hub has not said in time how the question ended";
+            return Err(Failure::new(what, "Take it as a no, and look at the log of the hub."));
+        }
+    }
+}
+
+/// Whether the hub has heard the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    No,
+    /// The connection broke before it answered.
+    Perhaps,
+    Yes,
+}
+
+/// How trouble with the hub is borne: not at all before it can have heard the question, for a moment
+/// when it may have, and for as long as an answer can come when it has.
+#[derive(Debug)]
+struct Patience {
+    heard: Heard,
+    has_lost: bool,
+    pause: Duration,
+}
+
+impl Patience {
+    fn limit(&self, question: &Question) -> Duration {
+        match self.heard {
+            Heard::Yes => Duration::from_secs(question.longest_seconds) + GRACE,
+            Heard::No | Heard::Perhaps => SHORT_GRACE,
+        }
+    }
+
+    fn found(&mut self) {
+        if self.has_lost {
+            console::say("The hub answers again. The question is still open.");
+        }
+        *self = Patience { heard: Heard::Yes, has_lost: false, pause: PAUSE };
+    }
+
+    fn bears(&mut self, trouble: &Trouble) -> bool {
+        if self.heard == Heard::No && matches!(trouble, Trouble::NoAnswer(NoAnswer::CutOff(_))) {
+            self.heard = Heard::Perhaps;
+        }
+        self.heard != Heard::No && trouble.may_pass()
+    }
+
+    fn rest(&mut self) {
+        if !self.has_lost {
+            console::say("The hub does not answer now. Still trying.");
+        }
+        self.has_lost = true;
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+enum Turn {
+    Settled(Outcome),
+    Open,
+}
+
+enum Trouble {
+    NoAnswer(NoAnswer),
+    /// The hub refuses, for now or for good.
+    Refused(Answer),
+    /// The answer is not about this question, or not an answer at all.
+    Strange,
+}
+
+impl Trouble {
+    fn may_pass(&self) -> bool {
+        match self {
+            Trouble::NoAnswer(error) => error.may_pass(),
+            // While a hub starts, it may not know its questions yet; the question itself finds out.
+            Trouble::Refused(answer) => matches!(answer.status, 404 | 429 | 500..=599),
+            Trouble::Strange => false,
+        }
+    }
+
+    fn failure(&self, client: &Client) -> Failure {
+        match self {
+            Trouble::NoAnswer(error) => not_answered(client, error),
+            Trouble::Refused(answer) => refused(client, answer),
+            Trouble::Strange => strange(client),
+        }
+    }
+}
+
+fn turn(client: &Client, question: &Question, must_ask: bool) -> Result<Turn, Trouble> {
+    let token = &question.reply_token;
+    let body = question.event.to_string();
+    let (method, path, body) = if must_ask {
+        (
+            "POST",
+            "/aaep/v1/asks?wait_seconds=0".to_owned(),
+            Some(("application/json", body.as_bytes())),
+        )
+    } else {
+        ("GET", format!("/aaep/v1/asks/{token}?wait_seconds={WAIT_SECONDS}"), None)
+    };
+    let timeout = Duration::from_secs(WAIT_SECONDS) + SLACK;
+    let request = Request { method, path: &path, body, timeout };
+    let answer = client.send(&request).map_err(Trouble::NoAnswer)?;
+    if !matches!(answer.status, 200 | 202) {
+        return Err(Trouble::Refused(answer));
+    }
+    understand(&answer, question).ok_or(Trouble::Strange)
+}
+
+/// What an answer says of this question, if it says it of this question.
+fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
+    let body = answer.json()?;
+    if body["reply_token"].as_str() != Some(&question.reply_token)
+        || body["event_id"].as_str() != Some(&question.event_id)
+    {
+        return None;
+    }
+    match (answer.status, body["status"].as_str()?) {
+        (200, "settled") => Some(Turn::Settled(Outcome { kind: question.kind, answer: body })),
+        (202, "open") => Some(Turn::Open),
+        _ => None,
+    }
+}
+
+/// Takes the question back; whether that succeeded.
+pub(super) fn withdraw(client: &Client, question: &Question) -> bool {
+    let path = format!("/aaep/v1/asks/{}", question.reply_token);
+    let timeout = Duration::from_secs(5);
+    let request = Request { method: "DELETE", path: &path, body: None, timeout };
+    client.send(&request).is_ok_and(|answer| answer.is_success())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! What waiting makes of a hub that answers well, badly, not at all, and again after a restart.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+
+use aaep_hub::fetch::Address;
+use serde_json::json;
+
+use super::super::question::tests::delete_it;
+use super::*;
+
+/// What a hub does with one request.
+enum Does {
+    Answers(u16, Value),
+    Hangs,
+}
+
+/// A hub that does these things in turn; and the first lines of the requests that it got.
+fn hub(turns: Vec<Does>) -> (Client, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let (sender, requests) = mpsc::channel();
+    thread::spawn(move || {
+        let mut turns = VecDeque::from(turns);
+        while let Some(turn) = turns.pop_front() {
+            let (mut stream, _) = listener.accept().expect("a caller");
+            let mut text = String::new();
+            let mut buffer = [0; 8192];
+            // The client sends each request in one piece, and these fit into one read or two.
+            while !is_whole(&text) {
+                let count = stream.read(&mut buffer).expect("a request");
+                text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+            let _ = sender.send(text.lines().next().unwrap_or_default().to_owned());
+            if let Does::Answers(status, body) = turn {
+                let body = body.to_string();
+                let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all((head + &body).as_bytes());
+            }
+        }
+    });
+    (Client::new(Address::parse(&address).expect("an address"), None), requests)
+}
+
+fn is_whole(text: &str) -> bool {
+    text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        body.len() >= length.map_or(0, |it| it.parse().expect("a length"))
+    })
+}
+
+fn settled(question: &Question, outcome: &str, decided_by: &str) -> Does {
+    let ids = json!({
+        "status": "settled", "event_id": question.event_id, "session_id": "sess_a1",
+        "reply_token": question.reply_token, "outcome": outcome, "decided_by": decided_by,
+    });
+    Does::Answers(200, ids)
+}
+
+fn open(question: &Question) -> Does {
+    let ids = json!({
+        "status": "open", "event_id": question.event_id, "session_id": "sess_a1",
+        "reply_token": question.reply_token, "deadline": "2026-11-02T06:20:00.000Z",
+    });
+    Does::Answers(202, ids)
+}
+
+#[test]
+fn an_accept_of_this_question_is_a_yes() {
+    let question = delete_it();
+    let (client, requests) = hub(vec![open(&question), settled(&question, "accept", "reply")]);
+    let outcome = wait(&client, &question).expect("an outcome");
+    assert!(outcome.is_yes());
+    let lines: Vec<String> = requests.iter().take(2).collect();
+    assert!(lines[0].starts_with("POST /aaep/v1/asks?wait_seconds=0 "), "{lines:?}");
+    assert!(
+        lines[1].starts_with(&format!("GET /aaep/v1/asks/{}?", question.reply_token)),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn nothing_but_accept_is_a_yes() {
+    for word in ["reject", "answered", "unanswered", "withdrawn", "ACCEPT", "accepted", "", "later"]
+    {
+        let question = delete_it();
+        let (client, _requests) = hub(vec![settled(&question, word, "reply")]);
+        let outcome = wait(&client, &question).expect("an outcome");
+        assert!(!outcome.is_yes(), "{word}");
+    }
+}
+
+#[test]
+fn an_accept_of_another_question_is_no_outcome() {
+    let question = delete_it();
+    let other = delete_it();
+    let mut half = delete_it();
+    half.reply_token.clone_from(&question.reply_token);
+    for accept in [
+        settled(&other, "accept", "reply"),
+        settled(&half, "accept", "reply"),
+        Does::Answers(200, json!({ "outcome": "accept" })),
+        Does::Answers(200, json!("accept")),
+        Does::Answers(
+            200,
+            json!({ "status": "open", "outcome": "accept",
+            "event_id": question.event_id, "reply_token": question.reply_token }),
+        ),
+        Does::Answers(
+            202,
+            json!({ "status": "settled", "outcome": "accept",
+            "event_id": question.event_id, "reply_token": question.reply_token }),
+        ),
+    ] {
+        let (client, _requests) = hub(vec![accept]);
+        assert!(wait(&client, &question).is_err());
+    }
+}
+
+#[test]
+fn an_error_with_an_accept_inside_is_no_outcome() {
+    let question = delete_it();
+    for status in [201, 400, 401, 403, 409, 422] {
+        let Does::Answers(_, body) = settled(&question, "accept", "reply") else { unreachable!() };
+        let (client, _requests) = hub(vec![Does::Answers(status, body)]);
+        assert!(wait(&client, &question).is_err(), "{status}");
+    }
+}
+
+#[test]
+fn after_a_restart_the_same_question_is_found_again() {
+    let question = delete_it();
+    let gone = json!({ "error": "starting", "message": "Not yet. Try again." });
+    let (client, requests) = hub(vec![
+        open(&question),
+        Does::Hangs,
+        Does::Answers(503, gone),
+        open(&question),
+        settled(&question, "reject", "reply"),
+    ]);
+    let outcome = wait(&client, &question).expect("an outcome");
+    assert_eq!((outcome.word(), outcome.is_yes()), ("reject", false));
+    let methods: Vec<String> = requests
+        .iter()
+        .take(5)
+        .map(|line| line.split(' ').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(methods, ["POST", "GET", "POST", "POST", "GET"]);
+}
+
+#[test]
+fn a_hub_that_never_took_the_question_is_not_waited_for() {
+    let question = delete_it();
+    for turn in [Does::Answers(503, json!({})), Does::Answers(404, json!({}))] {
+        let (client, requests) = hub(vec![turn]);
+        assert!(wait(&client, &question).is_err());
+        assert_eq!(requests.iter().count(), 1);
+    }
+}
+
+#[test]
+fn a_question_whose_first_answer_was_lost_is_asked_once_more_and_not_anew() {
+    let question = delete_it();
+    let (client, requests) =
+        hub(vec![Does::Hangs, open(&question), settled(&question, "accept", "reply")]);
+    assert!(wait(&client, &question).expect("an outcome").is_yes());
+    let lines: Vec<String> = requests.iter().take(3).collect();
+    assert!(lines[0] == lines[1] && lines[1].starts_with("POST "), "{lines:?}");
+}
+
+#[test]
+fn a_clarification_needs_an_answer() {
+    let outcome = |answer| Outcome { kind: Kind::Clarification, answer };
+    let red = outcome(json!({ "outcome": "answered", "response": "red" }));
+    assert!(red.is_yes());
+    assert_eq!(red.response().as_deref(), Some("red"));
+    assert_eq!(
+        outcome(json!({ "outcome": "answered", "response": 4 })).response().as_deref(),
+        Some("4")
+    );
+    for answer in [
+        json!({ "outcome": "answered" }),
+        json!({ "outcome": "answered", "response": null }),
+        json!({ "outcome": "unanswered", "response": "red" }),
+        json!({ "outcome": "accept", "response": "red" }),
+    ] {
+        assert!(!outcome(answer.clone()).is_yes(), "{answer}");
+    }
+}

@@ -1,0 +1,132 @@
+//! `aaep demo`: a hub, a scripted agent and a listener on plain lines, all in this terminal.
+//!
+//! Everything is in memory and gone when it ends. The photos are made up: nothing on this computer is
+//! read or deleted.
+
+mod agent;
+mod listener;
+mod photos;
+mod scenes;
+mod script;
+mod words;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use aaep_hub::fetch::Address;
+use aaep_hub::server::{Daemon, DaemonOptions};
+use clap::{Args, ValueEnum};
+use tokio::runtime::Runtime;
+
+use crate::agent::fresh_id;
+use crate::console::Failure;
+use crate::http::Client;
+use crate::keys::tell;
+use crate::stop::Stopped;
+use agent::Agent;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the demonstration went to its end
+  2  it could not be done";
+
+/// How the demonstration goes.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The address to listen on. By default a free port of this machine.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    bind: SocketAddr,
+    /// Answer by itself, without waiting for anyone.
+    #[arg(long, value_enum)]
+    answer: Option<Answering>,
+    /// Run only the hub with the scripted agent, until it is stopped. Prompt it from elsewhere.
+    #[arg(long, conflicts_with = "answer")]
+    serve: bool,
+}
+
+/// How questions are answered when nobody is at the keyboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Answering {
+    /// Yes to everything.
+    Accept,
+    /// No to everything that needs consent.
+    Reject,
+    /// Nobody is there who could answer.
+    None,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::new(format!("the system gives no threads: {error}"), "Try again.")
+        })?;
+    let daemon = start(&runtime, arguments.bind)?;
+    let origin = daemon.origins().first().cloned().unwrap_or_default();
+    let agent = Agent::new(daemon.hub().clone(), arguments.answer.is_none());
+    runtime
+        .block_on(agent.announce())
+        .map_err(|error| Failure::of_sentences(&error.to_string(), "Try again."))?;
+    runtime.spawn(agent.serve());
+    let result = if arguments.serve {
+        serve(&runtime, &daemon, &origin)
+    } else {
+        show(&origin, arguments.answer)
+    };
+    runtime.block_on(daemon.stop());
+    runtime.shutdown_background();
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// A hub in memory, that knows no tokens.
+fn start(runtime: &Runtime, bind: SocketAddr) -> Result<Daemon, Failure> {
+    // Nobody can guess where this file would be, so that nobody can put one there.
+    let nowhere = std::env::temp_dir().join(fresh_id("aaep-demo-")?).join("tokens.toml");
+    let mut options = DaemonOptions::new(nowhere);
+    options.bind = vec![bind];
+    let started = runtime.block_on(Daemon::start(options));
+    started.map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))
+}
+
+/// The agent alone, for listeners elsewhere.
+fn serve(runtime: &Runtime, daemon: &Daemon, origin: &str) -> Result<(), Failure> {
+    let stopped = {
+        let _inside = runtime.enter();
+        Stopped::new().map_err(|error| {
+            let what = format!("cannot watch for Control-C: {}", crate::console::reason(&error));
+            Failure::new(what, "Try again.")
+        })?
+    };
+    tell(&format!("Listening on {origin}"))?;
+    tell(&format!("To hear it: curl -N {origin}/events"))?;
+    tell(&format!(
+        "To prompt it: curl {origin}/messages -H 'content-type: application/json' \
+         -d '{{\"kind\":\"user_input\",\"text\":\"Find old photos.\"}}'"
+    ))?;
+    runtime.block_on(async {
+        tokio::select! {
+            () = stopped.wait() => Ok(()),
+            why = daemon.died() => Err(Failure::of_sentences(&why, "Start it again.")),
+        }
+    })
+}
+
+/// The agent and a listener in this terminal.
+fn show(origin: &str, answering: Option<Answering>) -> Result<(), Failure> {
+    tell(
+        "This is a demonstration. The photos are made up; nothing on this computer is read or deleted.",
+    )?;
+    tell(&format!("A hub runs at {origin} until this ends. To listen from elsewhere too:"))?;
+    tell(&format!("  curl -N {origin}/events"))?;
+    tell("")?;
+    let address = Address::parse(origin)
+        .map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))?;
+    listener::listen(&Client::new(address, None), answering)?;
+    tell("")?;
+    tell("That was the demonstration. Nothing of it is left.")?;
+    tell("To let your own agent ask: aaep serve, and then: aaep ask \"May I?\"")
+}

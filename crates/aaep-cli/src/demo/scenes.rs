@@ -1,0 +1,276 @@
+//! What the scripted agent does with a prompt. It understands a few, by words that stand in them, and
+//! greets at all others. Among them are the prompts of the public conformance suite.
+
+use serde_json::json;
+
+use super::photos;
+use super::script::{
+    Answer, Step, Tool, completed, errored, merged, pause, say, started, thinking,
+};
+
+/// What begins a scene, and the scene. The first that fits is taken.
+const SCENES: &[(&[&str], fn() -> Vec<Step>)] = &[
+    (&["photo"], photos::steps),
+    (&["confirmation for any action"], nothing_to_do),
+    (&["does not exist"], unknown_tool),
+    (&["deliberate error"], deliberate_error),
+    (&["with these arguments"], call_with_arguments),
+    (&["api_key"], call_with_arguments),
+    (&["escalate"], handoff),
+    (&["human"], handoff),
+    (&["delete", "record"], delete_record),
+    (&["book", "room"], book_room),
+    (&["email"], send_email),
+    (&["weather"], weather),
+    (&["rainbow"], rainbow),
+    (&["tool"], fetch_data),
+    (&["paragraph"], paragraph),
+    (&["moon"], moon),
+];
+
+/// The steps for what a person typed.
+pub(crate) fn steps_for(prompt: &str) -> Vec<Step> {
+    let prompt = prompt.to_lowercase();
+    let fits = |words: &[&str]| words.iter().all(|word| prompt.contains(word));
+    let scene = SCENES.iter().find(|(words, _)| fits(words));
+    scene.map_or_else(greeting, |(_, steps)| steps())
+}
+
+/// A session that begins, says something, and ends.
+fn short(begin: &str, sentences: &[&str], end: &str) -> Vec<Step> {
+    let mut steps = vec![started(begin)];
+    steps.extend(say("out_answer", sentences));
+    steps.push(completed(end));
+    steps
+}
+
+fn greeting() -> Vec<Step> {
+    short("Saying hello.", &["Hello! Ask me to free space by looking at old photos."], "Done.")
+}
+
+fn moon() -> Vec<Step> {
+    short(
+        "Looking for a fact about the moon.",
+        &["The moon moves away from the earth by about four centimetres a year."],
+        "Told a fact about the moon.",
+    )
+}
+
+fn paragraph() -> Vec<Step> {
+    short(
+        "Writing a paragraph.",
+        &[
+            "A harbour wakes before the town does.",
+            "Ropes creak, gulls argue, and an engine coughs.",
+            "Then the first boat leaves and the water closes behind it.",
+        ],
+        "Wrote three sentences.",
+    )
+}
+
+fn nothing_to_do() -> Vec<Step> {
+    short(
+        "Looking for something to do.",
+        &["There is nothing to do, so there is nothing to ask."],
+        "Done. Nothing was asked.",
+    )
+}
+
+fn rainbow() -> Vec<Step> {
+    let mut steps = vec![started("Explaining how a rainbow forms."), thinking(), pause(200)];
+    steps.extend(say(
+        "out_answer",
+        &[
+            "First, sunlight enters a drop of rain and bends.",
+            "Each colour bends by another angle.",
+            "Next, the light is thrown back inside the drop.",
+            "Last, it bends again as it leaves.",
+            "So each colour comes to you from drops at another height.",
+        ],
+    ));
+    steps.push(completed("Explained the rainbow in five steps."));
+    steps
+}
+
+fn fetch_data() -> Vec<Step> {
+    let tool = Tool {
+        name: "fetch_data",
+        call_id: "call_fetch",
+        summary: "Fetching the newest figures.",
+        result: "Fetched 12 figures.",
+    };
+    let mut steps = vec![started("Fetching some data.")];
+    steps.extend(tool.run());
+    steps.extend(say("out_answer", &["The newest of the 12 figures is 42."]));
+    steps.push(completed("Fetched the data and answered."));
+    steps
+}
+
+/// Secrets may stand in the prompt, so nothing of it is said again.
+fn call_with_arguments() -> Vec<Step> {
+    let tool = Tool {
+        name: "call_service",
+        call_id: "call_service1",
+        summary: "Calling the service.",
+        result: "The service answered.",
+    };
+    let quiet = json!({ "args_summary": "The address that you gave; what is secret is not told." });
+    let mut steps = vec![started("Calling a service with what you gave."), tool.invoked(quiet)];
+    steps.push(tool.completed());
+    steps.extend(say("out_answer", &["The service answered that all is well."]));
+    steps.push(completed("Called the service."));
+    steps
+}
+
+fn unknown_tool() -> Vec<Step> {
+    vec![
+        started("Calling a tool."),
+        errored(
+            "TOOL_NOT_FOUND",
+            "There is no tool of that name, so nothing was done.",
+            "Ask for one of the tools that there are.",
+        ),
+    ]
+}
+
+fn deliberate_error() -> Vec<Step> {
+    vec![
+        started("Failing, as you asked."),
+        errored("AS_REQUESTED", "This failed because you asked for it.", "Ask for something else."),
+    ]
+}
+
+fn handoff() -> Vec<Step> {
+    let request = json!({
+        "reason": "You asked for a person.",
+        "target_kind": "human",
+        "summary_normal": "Handing over to a person.",
+        "urgency_for_handoff": "medium",
+    });
+    vec![
+        started("Looking for a person who can take over."),
+        Step::Tell("handoff.requested", request),
+        completed("A person was asked to take over."),
+    ]
+}
+
+const ROOM: Tool = Tool {
+    name: "book_room",
+    call_id: "call_book",
+    summary: "Booking the meeting room.",
+    result: "The room is booked.",
+};
+
+fn book_room() -> Vec<Step> {
+    let question = json!({
+        "action": "Book the meeting room for tomorrow at 14:00.",
+        "consequence": "The room is yours for an hour. You can cancel the booking.",
+        "risk_level": "low",
+        "irreversible": false,
+        "timeout_seconds": 120,
+        "default_decision": "reject",
+    });
+    vec![
+        started("Booking a meeting room."),
+        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+            let mut steps = Vec::new();
+            if answer.is_accepted {
+                steps.extend(ROOM.run());
+                steps.push(completed("The room is booked for tomorrow at 14:00."));
+            } else {
+                steps.push(completed("No room was booked."));
+            }
+            steps
+        }),
+    ]
+}
+
+const EMAIL: Tool = Tool {
+    name: "send_email",
+    call_id: "call_send",
+    summary: "Sending the email.",
+    result: "The email is on its way.",
+};
+
+fn send_email() -> Vec<Step> {
+    let question = json!({
+        "action": "Send the email.",
+        "consequence": "It cannot be taken back once it is sent.",
+        "risk_level": "medium",
+        "irreversible": true,
+        "timeout_seconds": 120,
+        "default_decision": "reject",
+    });
+    let question = merged(question, EMAIL.bound(&json!({}), true));
+    vec![
+        started("Preparing an email."),
+        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+            if answer.is_accepted {
+                irreversibly(EMAIL, &json!({}), "The email is sent.")
+            } else {
+                vec![completed("The email was not sent.")]
+            }
+        }),
+    ]
+}
+
+const DELETE: Tool = Tool {
+    name: "delete_record",
+    call_id: "call_delete",
+    summary: "Deleting the record.",
+    result: "The record is deleted.",
+};
+
+fn delete_record() -> Vec<Step> {
+    let question = json!({
+        "action": "Delete the record 12345.",
+        "consequence": "It is gone for good. There is no copy.",
+        "risk_level": "high",
+        "irreversible": true,
+        "timeout_seconds": 300,
+        "default_decision": "reject",
+    });
+    let arguments = json!({ "record": 12345 });
+    let question = merged(question, DELETE.bound(&arguments, true));
+    vec![
+        started("Deleting a record, if you agree."),
+        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+            if answer.is_accepted {
+                irreversibly(DELETE, &json!({ "record": 12345 }), "The record is deleted.")
+            } else {
+                vec![completed("The record was not deleted.")]
+            }
+        }),
+    ]
+}
+
+/// Does what was accepted, and nothing else.
+fn irreversibly(tool: Tool, arguments: &serde_json::Value, end: &str) -> Vec<Step> {
+    let fields = merged(json!({ "irreversible": true }), tool.bound(arguments, false));
+    vec![tool.invoked(fields), pause(300), tool.completed(), completed(end)]
+}
+
+fn weather() -> Vec<Step> {
+    let question = json!({
+        "question": "Where are you?",
+        "accepted_response_kinds": ["freetext"],
+        "timeout_seconds": 300,
+    });
+    vec![
+        started("Looking up the weather."),
+        Step::Ask("awaiting.clarification", question, |answer: &Answer| match answer.words() {
+            Some(place) => {
+                let forecast = format!(
+                    "The demonstration knows no real weather, but let it be dry in {place}."
+                );
+                let mut steps = say("out_answer", &[&forecast]);
+                steps.push(completed("Told the weather."));
+                steps
+            }
+            None => vec![completed("Without a place there is no weather to tell.")],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+//! `aaep emit`: publishes events to a hub, from a file, from standard input, or in short forms.
+//!
+//! It sits in the hooks of agents, so it is quick: no runtime is started, and one event is one request.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use aaep::{EventType, printable};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::agent::{Place, Refusal, Speaker, fresh_id, publish};
+use crate::console::{self, Failure, ascii_json_line, name_of};
+use crate::http::Client;
+use crate::keys::tell;
+use crate::split::{Found, Splitter};
+
+const EXIT_CODES: &str = "\
+An event needs a type and its own fields; the hub fills in ids, times and the rest. Exit codes:
+  0  everything was published
+  1  the hub refused something; what and why stands on standard error
+  2  it could not be done: wrong usage, no hub, or a file that cannot be read";
+
+/// How many events of a file go in one request.
+const MAX_EVENTS: usize = 64;
+
+/// About how many bytes of events of a file go in one request.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// What to publish.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES, subcommand_negates_reqs = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    short: Option<Short>,
+    /// A file with one event, an array, or one event a line; - is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    speaker: Speaker,
+    #[command(flatten)]
+    place: Place,
+    /// Print what the hub answered as JSON, one line for each event.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Short {
+    /// Begin a session and print its id, for `AAEP_SESSION` or --session.
+    Start {
+        /// What the agent is going to do, for people.
+        summary: String,
+    },
+    /// Say something; without a session, in a short session of its own.
+    Say {
+        /// The words.
+        text: String,
+    },
+    /// Go from one state to another.
+    State {
+        /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
+        to: String,
+        /// The state before; a session begins idle.
+        #[arg(long, value_name = "STATE", default_value = "idle")]
+        from: String,
+    },
+    /// End a session.
+    End {
+        /// What came of it, for people.
+        summary: String,
+        /// It ended in an error.
+        #[arg(long)]
+        failed: bool,
+    },
+}
+
+/// Publishes it and says what became of it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let client = arguments.place.client()?;
+    let mut report = Report { json: arguments.json, refused: 0 };
+    match (&arguments.short, &arguments.file) {
+        (Some(short), None) => {
+            let events = short.events(&arguments.speaker)?;
+            report.tell(publish(&client, &events)?, short.tells(), &[])?;
+        }
+        (None, Some(file)) => from_file(file, &arguments.speaker, &client, &mut report)?,
+        _ => {
+            let next = "Name a file, or use a short form such as: aaep emit say \"Done.\"";
+            return Err(Failure::new("a file and a short form do not go together", next));
+        }
+    }
+    Ok(if report.refused == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What is printed of an answer.
+#[derive(Clone, Copy)]
+enum Tells {
+    SessionId,
+    EventId,
+}
+
+impl Short {
+    fn tells(&self) -> Tells {
+        if matches!(self, Short::Start { .. }) { Tells::SessionId } else { Tells::EventId }
+    }
+
+    fn events(&self, speaker: &Speaker) -> Result<Vec<Value>, Failure> {
+        if speaker.session.is_none() && !matches!(self, Short::Start { .. } | Short::Say { .. }) {
+            let next = "Say which with --session or AAEP_SESSION. Begin one with: aaep emit start";
+            return Err(Failure::new("this needs a session", next));
+        }
+        Ok(match self {
+            Short::Start { summary } => {
+                vec![speaker.event("session.started", json!({ "summary_normal": summary }))]
+            }
+            Short::Say { text } if speaker.session.is_some() => vec![said(speaker, text)?],
+            Short::Say { text } => {
+                let speaker = Speaker { session: Some(fresh_id("sess_")?), ..speaker.clone() };
+                let words = |text| json!({ "summary_normal": text });
+                let begins = format!("{} has something to say.", speaker.name());
+                vec![
+                    speaker.event("session.started", words(begins)),
+                    said(&speaker, text)?,
+                    speaker.event("session.completed", words("That is all.".to_owned())),
+                ]
+            }
+            Short::State { to, from } => {
+                vec![speaker.event("state.changed", json!({ "from_state": from, "to_state": to }))]
+            }
+            Short::End { summary, failed: false } => {
+                vec![speaker.event("session.completed", json!({ "summary_normal": summary }))]
+            }
+            Short::End { summary, failed: true } => vec![speaker.event(
+                "session.errored",
+                json!({ "summary_normal": summary, "error_category": "unknown", "urgency": "critical" }),
+            )],
+        })
+    }
+}
+
+/// A whole output in one chunk.
+fn said(speaker: &Speaker, text: &str) -> Result<Value, Failure> {
+    let output_id = fresh_id("out_")?;
+    let chunk = json!({ "output_id": output_id, "chunk": text, "position": 0, "complete": true });
+    Ok(speaker.event("output.streaming", chunk))
+}
+
+fn from_file(
+    path: &Path,
+    speaker: &Speaker,
+    client: &Client,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let next = "Check the name, or pass - to read standard input.";
+    let unreadable = |error: io::Error| Failure::of_file("read", path, &error, next);
+    if path.as_os_str() == "-" {
+        if io::stdin().is_terminal() {
+            console::say("Reading events from standard input, one a line; end with Control-D.");
+        }
+        return from_stream(io::stdin(), 1, &|it| fill(it, speaker), client, report, &unreadable);
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        let what = format!("{} is a folder", name_of(path));
+        return Err(Failure::new(what, "Name the file in it that you mean."));
+    }
+    from_stream(file, MAX_EVENTS, &|it| fill(it, speaker), client, report, &unreadable)
+}
+
+/// Publishes events as they come, so many at a time.
+fn from_stream(
+    source: impl Read,
+    at_a_time: usize,
+    filled: &impl Fn(Value) -> Value,
+    client: &Client,
+    report: &mut Report,
+    unreadable: &impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let mut splitter = Splitter::new(source);
+    let mut found_any = false;
+    while let Some(batch) = splitter.next().map_err(unreadable)? {
+        let (mut lines, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (line, found) in batch.pieces() {
+            found_any = true;
+            match event_of(&found) {
+                Ok(event) => {
+                    bytes += if let Found::Message(text) = found { text.len() } else { 0 };
+                    lines.push(line);
+                    waiting.push(filled(event));
+                }
+                Err(problem) => report.complain(line, &problem),
+            }
+            if waiting.len() >= at_a_time || bytes >= MAX_BYTES {
+                report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
+                (lines, waiting, bytes) = (Vec::new(), Vec::new(), 0);
+            }
+        }
+        if !waiting.is_empty() {
+            report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
+        }
+    }
+    if found_any { Ok(()) } else { Err(Failure::new("there is no event", "Check the file.")) }
+}
+
+/// The event that stands there, or why there is none.
+fn event_of(found: &Found<'_>) -> Result<Value, String> {
+    let text = match found {
+        Found::Message(text) => text,
+        Found::Fault(fault) => return Err((*fault).to_owned()),
+    };
+    let event: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let kind = event["type"].as_str().ok_or("it has no type")?;
+    // Recordings hold handshakes and replies too, which are not for an agent to say.
+    match EventType::parse(kind) {
+        Ok(_) => Ok(event),
+        Err(_) => Err(format!("{kind} is no type of event")),
+    }
+}
+
+/// Names the speaker and the session where an event does not.
+fn fill(mut event: Value, speaker: &Speaker) -> Value {
+    if event.get("producer").is_none() {
+        event["producer"] = json!({ "agent_id": speaker.name() });
+    }
+    if let Some(session) = speaker.session.as_deref().filter(|_| event.get("session_id").is_none())
+    {
+        event["session_id"] = session.into();
+    }
+    event
+}
+
+/// Says what became of events, and counts what was refused.
+struct Report {
+    json: bool,
+    refused: u64,
+}
+
+impl Report {
+    /// With the lines on which the events stand, where they have some.
+    fn tell(
+        &mut self,
+        answers: Vec<Result<Value, Refusal>>,
+        tells: Tells,
+        lines: &[u64],
+    ) -> Result<(), Failure> {
+        for (at, answer) in answers.into_iter().enumerate() {
+            let key = match tells {
+                Tells::SessionId => "session_id",
+                Tells::EventId => "event_id",
+            };
+            match answer {
+                Ok(answer) if self.json => tell(&ascii_json_line(&answer))?,
+                Ok(answer) => tell(&printable(answer[key].as_str().unwrap_or_default()))?,
+                Err(refusal) => {
+                    self.refused += 1;
+                    if self.json {
+                        tell(&ascii_json_line(&refusal.answer))?;
+                    }
+                    let place = lines.get(at).map(|line| format!(" at line {line}"));
+                    let place = place.unwrap_or_default();
+                    console::say(&format!("Refused{place}: {}", refusal.message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn complain(&mut self, line: u64, problem: &str) {
+        self.refused += 1;
+        let problem = printable(problem);
+        console::say(&format!("Refused at line {line}: There is no event, because {problem}."));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speaker(session: Option<&str>) -> Speaker {
+        let session = session.map(str::to_owned);
+        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()) }
+    }
+
+    /// The events as the hub would complete them, checked as a producer's.
+    fn assert_valid(events: &[Value]) {
+        for event in events {
+            let mut event = event.clone();
+            event["@context"] = "https://aaep-protocol.org/context/v1".into();
+            event["event_id"] = "evt_1".into();
+            event["timestamp"] = "2026-11-02T06:20:00.000Z".into();
+            if event.get("session_id").is_none() {
+                event["session_id"] = "sess_1".into();
+            }
+            let violations = aaep::validate(event.to_string().as_bytes(), aaep::Mode::Strict);
+            assert!(violations.is_empty(), "{event}: {violations:?}");
+        }
+    }
+
+    #[test]
+    fn every_short_form_makes_valid_events() {
+        let word = || "Word.".to_owned();
+        for short in [
+            Short::Start { summary: word() },
+            Short::Say { text: word() },
+            Short::State { to: "thinking".into(), from: "idle".into() },
+            Short::End { summary: word(), failed: false },
+            Short::End { summary: word(), failed: true },
+        ] {
+            let events = short.events(&speaker(Some("sess_a1"))).expect("events");
+            assert_eq!(events.len(), 1, "{short:?}");
+            assert_valid(&events);
+        }
+    }
+
+    #[test]
+    fn words_without_a_session_get_one_that_begins_and_ends() {
+        let short = Short::Say { text: "The build is done.".into() };
+        let events = short.events(&speaker(None)).expect("events");
+        assert_valid(&events);
+        let sessions: Vec<_> = events.iter().map(|it| it["session_id"].clone()).collect();
+        assert!(sessions[0].is_string() && sessions.iter().all(|it| *it == sessions[0]));
+        assert_eq!(events[1]["chunk"], "The build is done.");
+        assert_eq!(events[2]["type"], "aaep:agent.session.completed");
+    }
+
+    #[test]
+    fn what_needs_a_session_says_so() {
+        let short = Short::End { summary: "Done.".into(), failed: false };
+        let failure = short.events(&speaker(None)).expect_err("no session");
+        assert!(failure.to_string().contains("aaep emit start"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_no_event_is_named() {
+        let problem = |text: &str| event_of(&Found::Message(text.as_bytes())).expect_err(text);
+        let request = r#"{"type":"subscription.request"}"#;
+        assert_eq!(problem(request), "subscription.request is no type of event");
+        assert_eq!(problem("{}"), "it has no type");
+        assert_eq!(problem("[1]"), "it has no type");
+        assert!(event_of(&Found::Message(b"{")).is_err());
+        assert!(event_of(&Found::Message(br#"{"type":"lumen:lamp.lit"}"#)).is_ok());
+    }
+
+    #[test]
+    fn what_an_event_says_itself_is_left_alone() {
+        let own = json!({ "producer": { "agent_id": "other" }, "session_id": "sess_own" });
+        assert_eq!(fill(own.clone(), &speaker(Some("sess_a1"))), own);
+        let filled = fill(json!({}), &speaker(Some("sess_a1")));
+        assert_eq!(filled["producer"]["agent_id"], "tidy");
+        assert_eq!(filled["session_id"], "sess_a1");
+        assert!(fill(json!({}), &speaker(None)).get("session_id").is_none());
+    }
+}

@@ -1,0 +1,231 @@
+//! A small HTTP/1.1 client for talking to a hub: one request and one answer on a connection of its own.
+//!
+//! It blocks and starts no runtime, because it sits in the hooks of agents, where every millisecond
+//! counts. What comes back is bounded in size and time. Plain HTTP never leaves this machine (ruling 28).
+
+mod answer;
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aaep_hub::fetch::Address;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+pub(crate) use answer::{Answer, Pieces};
+
+/// How long one of several addresses of a host may take to answer the call.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How many addresses of a host are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// One request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'r> {
+    pub(crate) method: &'static str,
+    /// With its query, from the first slash on.
+    pub(crate) path: &'r str,
+    /// Content type and body.
+    pub(crate) body: Option<(&'static str, &'r [u8])>,
+    /// How long the whole may take.
+    pub(crate) timeout: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// Nobody is there.
+    NotReached(io::Error),
+    /// Plain HTTP would leave this machine.
+    PlainHttp,
+    /// TLS could not be set up.
+    Tls(String),
+    /// The connection ended or took too long before the answer was complete.
+    CutOff(io::Error),
+    /// What came is not HTTP, or more than is taken.
+    NotHttp(&'static str),
+}
+
+impl NoAnswer {
+    /// Whether the same request may succeed later.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, NoAnswer::NotReached(_) | NoAnswer::CutOff(_))
+    }
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoAnswer::NotReached(error) | NoAnswer::CutOff(error) => {
+                f.write_str(&crate::console::reason(error))
+            }
+            NoAnswer::PlainHttp => f.write_str("plain HTTP does not leave this machine"),
+            NoAnswer::Tls(reason) => f.write_str(&aaep::printable(reason)),
+            NoAnswer::NotHttp(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Talks to one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    address: Address,
+    /// The secret for `Authorization: Bearer`. It has visible ASCII only.
+    token: Option<String>,
+}
+
+impl Client {
+    /// A client for the server at this address. A token with anything but visible ASCII is none.
+    pub(crate) fn new(address: Address, token: Option<String>) -> Self {
+        let is_token =
+            |it: &String| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic());
+        Client { address, token: token.filter(is_token) }
+    }
+
+    /// Where the server is, for people.
+    pub(crate) fn origin(&self) -> String {
+        self.address.origin()
+    }
+
+    /// Sends a request and reads its answer.
+    pub(crate) fn send(&self, request: &Request<'_>) -> Result<Answer, NoAnswer> {
+        let mut stream = self.open(request.timeout)?;
+        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
+        match answer::read(&mut stream) {
+            // A server that refuses the body early answers all the same.
+            Err(NoAnswer::CutOff(error)) => Err(NoAnswer::CutOff(sent.err().unwrap_or(error))),
+            other => other,
+        }
+    }
+
+    /// Sends a request whose answer goes on and on.
+    pub(crate) fn stream(&self, request: &Request<'_>) -> Result<Pieces, NoAnswer> {
+        let mut stream = self.open(request.timeout)?;
+        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
+        sent.map_err(NoAnswer::CutOff)?;
+        Pieces::read(stream)
+    }
+
+    fn open(&self, timeout: Duration) -> Result<Box<dyn Connection>, NoAnswer> {
+        let until = Instant::now() + timeout;
+        let stream = Timed { stream: self.connect(until)?, until };
+        if !self.address.is_https() {
+            return Ok(Box::new(stream));
+        }
+        let name = ServerName::try_from(self.address.host().to_owned())
+            .map_err(|_| NoAnswer::Tls("the host has no name to check".to_owned()))?;
+        let connection = ClientConnection::new(tls()?, name)
+            .map_err(|error| NoAnswer::Tls(error.to_string()))?;
+        Ok(Box::new(StreamOwned::new(connection, stream)))
+    }
+
+    fn connect(&self, until: Instant) -> Result<TcpStream, NoAnswer> {
+        let address = &self.address;
+        if !address.is_https() && !address.is_loopback() {
+            return Err(NoAnswer::PlainHttp);
+        }
+        let found = (address.host(), address.port()).to_socket_addrs();
+        let peers = found.map_err(NoAnswer::NotReached)?;
+        // What is called localhost and answers elsewhere gets nothing in the clear.
+        let may_call = |peer: &SocketAddr| address.is_https() || peer.ip().is_loopback();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
+        for peer in peers.filter(may_call).take(MAX_ADDRESSES) {
+            let left = until.saturating_duration_since(Instant::now()).min(CONNECT_TIMEOUT);
+            match TcpStream::connect_timeout(&peer, left.max(Duration::from_millis(1))) {
+                Ok(stream) => {
+                    stream.set_nodelay(true).map_err(NoAnswer::NotReached)?;
+                    return Ok(stream);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(NoAnswer::NotReached(last))
+    }
+
+    /// The request as it goes over the wire, in one piece so that it goes in one packet if it can.
+    fn text_of(&self, request: &Request<'_>) -> Vec<u8> {
+        let prefix = self.address.path().split('?').next().unwrap_or_default();
+        let mut head = format!(
+            "{} {}{} HTTP/1.1\r\nhost: {}\r\nuser-agent: aaep/{}\r\naccept: application/json\r\n\
+             accept-encoding: identity\r\nconnection: close\r\n",
+            request.method,
+            prefix.trim_end_matches('/'),
+            request.path,
+            self.address.authority(),
+            env!("CARGO_PKG_VERSION"),
+        );
+        if let Some(token) = &self.token {
+            head.extend(["authorization: Bearer ", token, "\r\n"]);
+        }
+        if let Some((content_type, body)) = request.body {
+            let length = body.len().to_string();
+            head.extend(["content-type: ", content_type, "\r\ncontent-length: ", &length, "\r\n"]);
+        } else if request.method != "GET" {
+            head.push_str("content-length: 0\r\n");
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(request.body.map_or(&[], |(_, body)| body));
+        bytes
+    }
+}
+
+/// A connection, in the clear or not.
+trait Connection: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Connection for T {}
+
+/// The roots of the operating system, as elsewhere in the hub.
+fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(NoAnswer::Tls("this machine trusts no certificate authority".to_owned()));
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| NoAnswer::Tls(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// A connection that ends at a moment, however slowly its bytes trickle.
+#[derive(Debug)]
+struct Timed {
+    stream: TcpStream,
+    until: Instant,
+}
+
+impl Timed {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! The agent's side of the command line against a real hub: what people hear, what they answer, and what
+//! scripts make of it. Nothing but a person's accept may end in exit code 0.
+
+#[path = "agent/ask.rs"]
+mod ask;
+#[path = "agent/demo.rs"]
+mod demo;
+#[path = "agent/emit.rs"]
+mod emit;
+#[path = "agent/pages.rs"]
+mod pages;
+#[path = "agent/support.rs"]
+mod support;

@@ -1,0 +1,124 @@
+//! `aaep emit` in its short forms, from files and from standard input.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Hub, aaep, err, out};
+
+#[test]
+fn a_session_in_short_forms_is_heard_in_order() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let tidy = |arguments: &[&str]| {
+        let output = hub.aaep(&[&["emit"], arguments].concat()).env("AAEP_AGENT", "tidy").output();
+        let output = output.expect("aaep runs");
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        out(&output).trim().to_owned()
+    };
+    let session = tidy(&["start", "Tidying up."]);
+    assert!(aaep::SessionId::parse(&session).is_ok(), "{session}");
+    tidy(&["state", "thinking", "--session", &session]);
+    tidy(&["say", "I found nothing.", "--session", &session, "--language", "en-GB"]);
+    let last = tidy(&["end", "All is tidy.", "--session", &session]);
+    let started = person.hears("session.started");
+    assert_eq!(
+        (&started["summary_normal"], &started["session_id"]),
+        (&"Tidying up.".into(), &session.clone().into())
+    );
+    assert_eq!(person.hears("state.changed")["to_state"], "thinking");
+    let said = person.hears("output.streaming");
+    assert_eq!(said["chunk"], "I found nothing.");
+    assert_eq!(said["localization_hints"]["primary_language"], "en-GB");
+    assert_eq!(person.hears("session.completed")["event_id"], last.as_str());
+}
+
+#[test]
+fn words_without_a_session_are_heard_in_one_of_their_own() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let output = hub.run(&["emit", "say", "The build is done.", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let answers: Vec<Value> =
+        out(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(answers.len(), 3);
+    assert_eq!(person.hears("output.streaming")["chunk"], "The build is done.");
+    assert_eq!(person.hears("session.completed")["session_id"], answers[0]["session_id"]);
+}
+
+#[test]
+fn a_session_that_ends_badly_says_so_at_once() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let session = out(&hub.run(&["emit", "start", "Building."])).trim().to_owned();
+    hub.run(&["emit", "end", "It broke.", "--failed", "--session", &session]);
+    let errored = person.hears("session.errored");
+    assert_eq!(
+        (&errored["urgency"], &errored["summary_normal"]),
+        (&"critical".into(), &"It broke.".into())
+    );
+}
+
+#[test]
+fn what_is_refused_is_exit_code_1_and_said_with_its_line() {
+    let hub = Hub::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("events.jsonl");
+    let started =
+        r#"{"type":"aaep:agent.session.started","session_id":"sess_1","summary_normal":"A."}"#;
+    let completed =
+        r#"{"type":"aaep:agent.session.completed","session_id":"sess_1","summary_normal":"B."}"#;
+    let lines = [
+        started,
+        r#"{"type":"subscription.close","subscription_id":"sub_1"}"#,
+        r#"{"type":"aaep:agent.tool.completed","session_id":"sess_1","tool":"x","status":"success"}"#,
+        "not json",
+        completed,
+        completed,
+    ];
+    std::fs::write(&file, lines.join("\n")).expect("a file");
+    let output = hub.run(&["emit", file.to_str().expect("a name"), "--agent", "tidy"]);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert_eq!(out(&output).lines().count(), 2, "{}", out(&output));
+    for line in ["at line 2", "at line 3", "at line 4", "at line 6"] {
+        assert!(err(&output).contains(line), "{line} in {}", err(&output));
+    }
+    assert!(!err(&output).contains("at line 1:") && !err(&output).contains("at line 5:"));
+}
+
+#[test]
+fn lines_on_standard_input_are_heard_as_they_come() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let mut child = hub
+        .aaep(&["emit", "-", "--agent", "tidy", "--session", "sess_Typed"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("aaep runs");
+    let mut input = child.stdin.take().expect("its input");
+    let mut type_in = |text: &str| input.write_all(text.as_bytes()).expect("a line");
+    type_in("{\"type\":\"aaep:agent.session.started\",\"summary_normal\":\"A.\"}\n");
+    assert_eq!(person.hears("session.started")["session_id"], "sess_Typed");
+    type_in("{\"type\":\"aaep:agent.session.completed\",\"summary_normal\":\"B.\"}\n");
+    person.hears("session.completed");
+    drop(input);
+    assert_eq!(child.wait().expect("aaep ends").code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_done_is_exit_code_2_and_says_what_to_do() {
+    for (arguments, next) in [
+        (&["emit", "say", "x", "--hub", "http://127.0.0.1:1"][..], "aaep serve"),
+        (&["emit", "say", "x", "--hub", "http://192.0.2.1:7117"], "https"),
+        (&["emit", "say", "x", "--hub", "nonsense"], "Write it like"),
+        (&["emit", "end", "x", "--hub", "http://127.0.0.1:1"], "aaep emit start"),
+        (&["emit", "/nowhere/at/all.json"], "Check the name"),
+        (&["emit"], "FILE"),
+    ] {
+        let output = aaep(arguments).output().expect("aaep runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(err(&output).contains(next), "{arguments:?}: {}", err(&output));
+    }
+}

@@ -1,0 +1,197 @@
+//! A hub in a process of its own, and a person who listens to it and answers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command that knows nothing of the hubs of this machine.
+pub(crate) fn aaep(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aaep"));
+    command.args(arguments);
+    for name in ["AAEP_HUB", "AAEP_TOKEN", "AAEP_AGENT", "AAEP_SESSION", "AAEP_LANGUAGE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+pub(crate) fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+pub(crate) fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// A hub with the scripted agent, that ends with the test.
+pub(crate) struct Hub {
+    process: Child,
+    /// Kept open, because the hub says more.
+    _output: BufReader<ChildStdout>,
+    pub(crate) origin: String,
+}
+
+impl Hub {
+    pub(crate) fn start() -> Self {
+        let mut process = aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("aaep runs");
+        let output = process.stdout.take().expect("its output");
+        let mut line = String::new();
+        let mut output = BufReader::new(output);
+        output.read_line(&mut line).expect("a line");
+        let origin = line.trim().strip_prefix("Listening on ").expect(&line).to_owned();
+        Hub { process, _output: output, origin }
+    }
+
+    /// A command that speaks to this hub.
+    pub(crate) fn aaep(&self, arguments: &[&str]) -> Command {
+        let mut command = aaep(arguments);
+        command.env("AAEP_HUB", &self.origin);
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.aaep(arguments).output().expect("aaep runs")
+    }
+
+    /// Someone who listens and can answer.
+    pub(crate) fn person(&self) -> Person {
+        Person::new(&self.origin)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Someone who listens to a hub.
+pub(crate) struct Person {
+    origin: String,
+    subscription_id: String,
+    heard: Receiver<Value>,
+}
+
+impl Person {
+    fn new(origin: &str) -> Self {
+        let request = json!({
+            "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "person",
+            "capabilities": {
+                "languages": ["en"],
+                "supports_confirmation_reply": true, "supports_clarification_reply": true,
+                "supported_extensions": [aaep::extension::CONTEXT],
+            },
+        });
+        let (status, body) = post(origin, "/aaep/v1/subscriptions", &request);
+        assert_eq!(status, 201, "{body}");
+        let subscription_id = body["subscription_id"].as_str().expect("an id").to_owned();
+        let path = format!("/aaep/v1/events?subscription_id={subscription_id}");
+        let mut stream = BufReader::new(send(origin, "GET", &path, ""));
+        let mut line = String::new();
+        stream.read_line(&mut line).expect("a status");
+        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+        let (sender, heard) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stream.lines().map_while(Result::ok) {
+                let data = line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:"));
+                let Some(event) = data.and_then(|it| serde_json::from_str(it).ok()) else {
+                    continue;
+                };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Person { origin: origin.to_owned(), subscription_id, heard }
+    }
+
+    /// Waits for the next event of this type, after `aaep:agent.`.
+    pub(crate) fn hears(&self, kind: &str) -> Value {
+        self.hears_where(kind, |_| true)
+    }
+
+    /// Waits for the next event of one of these types.
+    pub(crate) fn hears_any(&self, kinds: &[&str]) -> Value {
+        loop {
+            let event = self.heard.recv_timeout(PATIENCE).expect("one of them");
+            if kinds.iter().any(|kind| event["type"] == format!("aaep:agent.{kind}").as_str()) {
+                return event;
+            }
+        }
+    }
+
+    pub(crate) fn hears_where(&self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let kind = format!("aaep:agent.{kind}");
+        loop {
+            let event = self.heard.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {kind}"));
+            if event["type"] == kind.as_str() && is_it(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Waits until a question is settled, and says how and by what.
+    pub(crate) fn hears_how_it_was_settled(&self) -> (String, String) {
+        let resolution = |event: &Value| event["extensions"]["agentvoice"]["resolution"].clone();
+        let event = self.hears_where("state.changed", |event| resolution(event).is_object());
+        let resolution = resolution(&event);
+        let word = |key: &str| resolution[key].as_str().expect("a word").to_owned();
+        (word("outcome"), word("decided_by"))
+    }
+
+    /// Decides about a confirmation; whether the hub says that it counts.
+    pub(crate) fn decides(&self, question: &Value, decision: &str) -> bool {
+        self.replies("confirmation.reply", "decision", question, decision)
+    }
+
+    /// Answers a clarification; whether the hub says that it counts.
+    pub(crate) fn answers(&self, question: &Value, response: &str) -> bool {
+        self.replies("clarification.reply", "response", question, response)
+    }
+
+    fn replies(&self, kind: &str, field: &str, question: &Value, answer: &str) -> bool {
+        let mut reply = json!({
+            "type": kind, "reply_token": question["reply_token"],
+            "timestamp": "2026-11-02T06:20:00.000Z", "decided_by": "user",
+        });
+        reply[field] = answer.into();
+        self.says(reply).0 == 204
+    }
+
+    /// Says anything on its subscription.
+    pub(crate) fn says(&self, mut message: Value) -> (u16, Value) {
+        message["subscription_id"] = self.subscription_id.as_str().into();
+        post(&self.origin, "/aaep/v1/replies", &message)
+    }
+}
+
+fn post(origin: &str, path: &str, message: &Value) -> (u16, Value) {
+    let mut text = String::new();
+    send(origin, "POST", path, &message.to_string()).read_to_string(&mut text).expect("an answer");
+    let status = text.get(9..12).and_then(|it| it.parse().ok()).expect("a status");
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+fn send(origin: &str, method: &str, path: &str, body: &str) -> TcpStream {
+    let authority = origin.strip_prefix("http://").expect("plain http");
+    let mut stream = TcpStream::connect(authority).expect("the hub");
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).expect("a request");
+    stream
+}

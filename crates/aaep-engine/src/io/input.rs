@@ -1,0 +1,202 @@
+//! What can happen to the engine.
+
+use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
+use aaep::reply::{ClarificationReply, ConfirmationReply};
+use aaep::{Event, EventId, ReplyToken, SubscriptionId};
+
+use super::{AgentKey, Hears, Principal};
+use crate::audience::ListenerKey;
+use crate::terms::Door;
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// An agent offers an event. The caller has read it strictly; what the agent left out was filled
+    /// in with [`crate::Engine::fill`].
+    Publish {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event: Box<Event>,
+    },
+    /// An agent no longer needs an answer (§6.8).
+    Withdraw {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone wants to listen.
+    Subscribe {
+        /// Who.
+        principal: Principal,
+        /// Whether they may, and if not why.
+        door: Door,
+        /// Whether they may answer questions.
+        may_reply: bool,
+        /// Whom they may hear.
+        hears: Hears,
+        /// What they want.
+        request: Box<SubscriptionRequest>,
+        /// Where they want to go on, if they were here before.
+        resume: Option<Resume>,
+    },
+    /// A listener sends another request on the connection that it has. From here on these terms take
+    /// the place of those that it had; nothing is told twice. If they are not granted, the ones that it
+    /// had stay.
+    Replace {
+        /// Which listener.
+        listener: ListenerKey,
+        /// Whether it may, and if not why.
+        door: Door,
+        /// What it wants.
+        request: Box<SubscriptionRequest>,
+    },
+    /// A listener wants other terms (§5.7).
+    Renegotiate {
+        /// Who says so.
+        principal: Principal,
+        /// What they want.
+        change: Box<SubscriptionRenegotiate>,
+    },
+    /// A listener leaves for good (§5.8).
+    Close {
+        /// Who says so.
+        principal: Principal,
+        /// What they said.
+        message: Box<SubscriptionClose>,
+    },
+    /// The producer ends a subscription (§5.8).
+    End {
+        /// Whose.
+        listener: ListenerKey,
+        /// Why.
+        reason: EndReason,
+    },
+    /// The connection of a listener broke; it may come back (ruling 4).
+    Disconnect {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// A listener is back on its subscription (ruling 20).
+    Reconnect {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription.
+        subscription_id: SubscriptionId,
+        /// The last event that it got.
+        last_event_id: Option<EventId>,
+    },
+    /// The wire of a listener takes nothing for now.
+    Block {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// It takes something again.
+    Unblock {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// Someone answers a confirmation.
+    Confirm {
+        /// Who.
+        principal: Principal,
+        /// The answer.
+        reply: Box<ConfirmationReply>,
+    },
+    /// Someone answers a clarification.
+    Clarify {
+        /// Who.
+        principal: Principal,
+        /// The answer.
+        reply: Box<ClarificationReply>,
+    },
+    /// A listener has presented a question to the person (`docs/extension.md`, as those below).
+    Presented {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Someone needs more time to answer.
+    Extend {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+        /// How much more; what goes beyond the agent's maximum is cut.
+        by_seconds: u64,
+    },
+    /// Someone wants the time to answer to stand still.
+    Pause {
+        /// Who.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// The time to answer goes on after a pause.
+    Resume {
+        /// Who says so.
+        principal: Principal,
+        /// The subscription on which the question came.
+        subscription_id: SubscriptionId,
+        /// The question.
+        reply_token: ReplyToken,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// Where a listener wants to go on (ruling 20).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// Its earlier subscription, which the new one takes the place of. Only it knows what was held
+    /// and merged; without it, a listener with a rate or a pace cannot go on exactly.
+    pub subscription_id: Option<SubscriptionId>,
+    /// The last event that it got.
+    pub last_event_id: Option<EventId>,
+}
+
+/// Why a producer ends a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// It stops for good. One that only starts again lets the connection break, so that the listener
+    /// goes on where it was.
+    ProducerShutdown,
+    /// Whoever listens may not any more.
+    AccessEnded,
+    /// The listener took too little for too long.
+    TooSlow,
+}
+
+impl EndReason {
+    /// As machines name it, of the form that [`aaep::ReasonName`] demands.
+    pub fn code(self) -> &'static str {
+        match self {
+            EndReason::ProducerShutdown => "producer_shutdown",
+            EndReason::AccessEnded => "access_ended",
+            EndReason::TooSlow => "too_slow",
+        }
+    }
+
+    /// As people are told, with what they can do.
+    pub fn words(self) -> &'static str {
+        match self {
+            EndReason::ProducerShutdown => "The producer stops. Subscribe again when it is back.",
+            EndReason::AccessEnded => {
+                "Listening here is no longer allowed with these credentials. Use others, or ask \
+                 whoever runs the producer for access."
+            }
+            EndReason::TooSlow => {
+                "Too much was waiting for this listener for too long. Subscribe again, perhaps with \
+                 a lower max_events_per_second."
+            }
+        }
+    }
+}

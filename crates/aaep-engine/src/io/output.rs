@@ -1,0 +1,157 @@
+//! What the engine wants to be done.
+
+use std::sync::Arc;
+
+use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejected};
+use aaep::{EventId, ReplyToken, SubscriptionId};
+
+use super::{AgentKey, AskTimeRecord, Audit, Record, Resolution, Subscription};
+use crate::audience::ListenerKey;
+use crate::frame::Frame;
+use crate::order::OrderViolation;
+
+/// Something is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// The event stands; the agent is told when it is stored.
+    Published {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event_id: EventId,
+    },
+    /// The event was refused; nothing of it remains.
+    Refused {
+        /// Which agent.
+        agent: AgentKey,
+        /// The event.
+        event_id: EventId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// An event is part of a session's history: an agent's, or one that the engine made. To be
+    /// stored before anyone is told that it stands.
+    Record(Record),
+    /// Until when a question can be answered, to be stored in place of what was stored of it before.
+    Time(AskTimeRecord),
+    /// A subscription to be stored, in place of an earlier one with its id.
+    Remember(Box<Subscription>),
+    /// A subscription is over and needs not be stored any more.
+    Forget {
+        /// Which one.
+        subscription_id: SubscriptionId,
+    },
+    /// A subscription is there again after a stop; its listener is away until it comes back.
+    Recovered {
+        /// The listener, from now on.
+        listener: ListenerKey,
+        /// Its subscription.
+        subscription_id: SubscriptionId,
+    },
+    /// An encoded event goes to these listeners.
+    Deliver {
+        /// The event, shared by all.
+        frame: Arc<Frame>,
+        /// To whom.
+        to: Vec<ListenerKey>,
+    },
+    /// Terms were granted: the answer to a request or a renegotiation.
+    Accepted {
+        /// The listener, from now on.
+        listener: ListenerKey,
+        /// The message for it.
+        message: Box<SubscriptionAccepted>,
+    },
+    /// A listener goes on where it was: the answer to a return, after the terms if it wanted some.
+    Resumed {
+        /// The listener.
+        listener: ListenerKey,
+        /// Whether it is told everything that it missed; if not, it is told so.
+        is_complete: bool,
+    },
+    /// Terms were not granted. A listener that had some has none any more.
+    Rejected {
+        /// The listener that lost its terms; none for a new one.
+        listener: Option<ListenerKey>,
+        /// The message for it.
+        message: Box<SubscriptionRejected>,
+    },
+    /// The producer ends the subscription of a listener that is here: the message for it, before its
+    /// connection is closed.
+    Ended {
+        /// Whose.
+        listener: ListenerKey,
+        /// The message for it.
+        message: Box<SubscriptionClose>,
+    },
+    /// A subscription is over.
+    Closed {
+        /// Whose.
+        listener: ListenerKey,
+    },
+    /// An answer to whoever said something about a subscription that is not theirs, or not there.
+    NoSuchSubscription,
+    /// The answer to a reply: whether it counted, and nothing else (ruling 12).
+    Replied {
+        /// Whether it was the reply that counts.
+        is_accepted: bool,
+    },
+    /// The answer to who said something about the time of a question: whether it counts, and nothing
+    /// else (ruling 12).
+    TimeReplied {
+        /// Whether it counts.
+        is_accepted: bool,
+    },
+    /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
+    /// two, it does not learn.
+    NoSuchAsk {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question that it named.
+        reply_token: ReplyToken,
+    },
+    /// A question is settled: this is the agent's answer.
+    Resolved {
+        /// Which agent.
+        agent: AgentKey,
+        /// The question.
+        reply_token: ReplyToken,
+        /// How it was settled.
+        resolution: Resolution,
+        /// What settled it.
+        decided_by: aaep::extension::DecidedBy,
+    },
+    /// For the audit log: what happened to questions and why, without leaving anything out.
+    Audit(Audit),
+}
+
+/// Why an event was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It breaks the order of its session.
+    Order(OrderViolation),
+    /// The session belongs to another agent.
+    NotYourSession,
+    /// The token of the question was used before (§6.2.2).
+    TokenUsed,
+    /// Another question with this token is open.
+    TokenOpen,
+    /// It has data of our own extension with which only the hub says how questions were settled, or
+    /// how something was delivered.
+    SpeaksForTheHub,
+    /// It has data of our own extension that an agent may state, but not here or not so: what to do
+    /// instead.
+    MisusesExtension(&'static str),
+    /// Its timestamp is further from our clock than [`crate::MAX_CLOCK_DIFFERENCE_US`]: set the clock
+    /// of the agent, or leave the timestamp out and the hub stamps the event.
+    ClockDiffers {
+        /// How far the timestamp is ahead of our clock, or behind it if negative.
+        ahead_us: i64,
+    },
+    /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
+    AlreadyAsked,
+    /// There are too many open questions, sessions or events.
+    TooMany(&'static str),
+    /// An event with this id came before; the first one stands.
+    Repeated,
+}

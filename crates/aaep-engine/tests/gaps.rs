@@ -1,0 +1,151 @@
+//! Where something cannot be told any more, the listener is told so, once, and what is going on
+//! (ruling 20).
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep_engine::{MAX_UNITS, Output};
+use serde_json::json;
+use support::*;
+
+#[test]
+fn an_unknown_last_event_means_a_gap_notice_and_a_summary_of_each_session() {
+    for wishes in [everything(), limited(5, json!({}))] {
+        let mut world = World::started();
+        world.start("sess_2");
+        world.start("sess_3");
+        world.complete("sess_3");
+        let one = world.listen(1, wishes);
+        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+        world.take(&one);
+        world.disconnect(&one);
+        world.change("awaiting_input", "awaiting_input");
+        world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+        let heard = world.heard(&one);
+        assert_eq!(kinds(heard), ["state.changed", "state.changed", "awaiting.confirmation"]);
+        for summary in &heard[..2] {
+            let gap = summary.delivery().and_then(|it| it.gap).expect("it says that it is a gap");
+            let after = gap.after_event_id.map(|it| it.as_str().to_owned());
+            assert_eq!(after.as_deref(), Some("evt_fromAnotherLife"));
+        }
+        assert!(replied(&world.confirm(&one, "rpl_1", "reject")));
+    }
+}
+
+#[test]
+fn a_session_that_ended_before_it_was_summed_up_has_no_other_summed_up_twice() {
+    let mut world = World::started();
+    world.start("sess_2");
+    world.start("sess_3");
+    let one = world.listen(1, limited(1, json!({})));
+    world.disconnect(&one);
+    world.pass_s(2);
+    world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+    world.take(&one);
+    world.fail("sess_3");
+    world.pass_s(5);
+    assert_eq!(kinds(world.heard(&one)), ["session.errored", "state.changed"]);
+    assert!(world.heard(&one).last().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn a_gap_notice_is_told_elsewhere_if_the_sessions_it_was_meant_for_have_ended() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+    world.take(&one);
+    world.fail(SESSION);
+    world.pass_s(5);
+    assert!(!world.heard(&one).iter().any(Heard::has_gap), "there is no session to say it in");
+    world.start("sess_2");
+    world.start("sess_3");
+    world.pass_s(5);
+    let gaps = world.heard(&one).iter().filter(|it| it.has_gap());
+    assert_eq!(gaps.count(), 1);
+}
+
+#[test]
+fn a_lost_gap_notice_is_told_again() {
+    for (wishes, got) in [(everything(), 0), (everything(), 1), (limited(9, json!({})), 1)] {
+        let mut world = World::new();
+        let one = world.listen(1, wishes);
+        world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+        world.start(SESSION);
+        let heard = world.take(&one);
+        assert_eq!(kinds(&heard), ["session.started", "state.changed"]);
+        world.disconnect(&one);
+        world.reconnect(&one, last_id(&heard[..got]).as_ref());
+        let gaps = world.take(&one).iter().filter(|it| it.has_gap()).count();
+        assert_eq!(gaps, 1, "after {got} events");
+        world.start("sess_2");
+        assert!(!world.heard(&one).iter().any(Heard::has_gap), "it was told");
+    }
+}
+
+#[test]
+fn who_was_away_for_longer_than_the_log_reaches_back_is_told_of_the_gap() {
+    let many = |world: &mut World| {
+        for number in 0..MAX_UNITS + 10 {
+            world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+        }
+    };
+    let mut world = World::new();
+    let one = world.listen(1, everything());
+    world.start(SESSION);
+    let last = last_id(&world.take(&one));
+    world.disconnect(&one);
+    many(&mut world);
+    world.reconnect(&one, last.as_ref());
+    let heard = world.heard(&one);
+    assert!(heard.first().is_some_and(Heard::has_gap), "{}", heard.len());
+    assert_eq!(heard.len(), 1, "what is past is not told after the summary");
+}
+
+#[test]
+fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_changed_the_order() {
+    let mut world = World::new();
+    let one = world.listen(1, limited(1, json!({})));
+    world.start(SESSION);
+    let last = last_id(&world.take(&one));
+    world.close(&one);
+    world.say("progress.updated", json!({ "progress": { "step": 1 } }));
+    let outputs = world.request(1, true, limited(1, json!({})), last);
+    assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: false, .. })));
+    let again = granted(1, &outputs);
+    assert!(world.heard(&again).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
+    for has_session in [true, false] {
+        let mut world = World::new();
+        let one = world.listen(1, everything());
+        world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+        world.disconnect(&one);
+        if has_session {
+            world.start(SESSION);
+            for number in 0..MAX_UNITS + 10 {
+                world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+            }
+        }
+        world.renegotiate(&one, json!({}));
+        assert_eq!(world.engine.subscriptions(), 1);
+        world.pass_s(3601);
+        assert_eq!(world.engine.subscriptions(), 0);
+    }
+}
+
+#[test]
+fn who_is_only_slow_can_still_answer_after_it_fell_behind() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    for number in 0..MAX_UNITS + 10 {
+        world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+    }
+    world.pass_s(2);
+    let heard = world.heard(&one);
+    assert!(heard.iter().any(Heard::has_gap), "{:?}", kinds(heard));
+    assert_eq!(heard.iter().filter(|it| it.kind() == "awaiting.confirmation").count(), 1);
+    assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
+}

@@ -1,0 +1,313 @@
+//! What listeners say: the handshake, replies, and wishes for other terms.
+
+use std::sync::Arc;
+
+use aaep::extension::Resume as Wish;
+use aaep::handshake::{
+    ReasonCode, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest,
+};
+use aaep::{Message, Reading, SessionId};
+use aaep_engine::terms::Door;
+use aaep_engine::{Hears, Input, Output, Resume};
+use aaep_transport::wire::ConnectionKey;
+use serde_json::json;
+
+use super::connections::Kind;
+use super::owner::Owner;
+use super::posts::NotInstructed;
+use crate::access::{self, LimitError, Principal, Scope};
+
+/// What the hub answers to a message of a listener.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// It counts.
+    Counted,
+    /// It does not count. Why, only the audit log says (ruling 12).
+    NotCounted,
+    /// Terms were granted.
+    Accepted(Box<SubscriptionAccepted>),
+    /// Terms were not granted, and the subscription is over.
+    Rejected(Box<SubscriptionRejected>),
+    /// The subscription is over, as was wished.
+    Closed,
+    /// There is no such subscription, or it is somebody else's.
+    NoSuchSubscription,
+    /// An agent was told, in this session.
+    Instructed(SessionId),
+    /// No agent was told.
+    NotInstructed(NotInstructed),
+    /// A message that nobody sends to a hub in this way.
+    NotForHere,
+}
+
+impl Owner {
+    /// Someone wants to listen. What comes of it is answered, and sent on the connection if it came on one.
+    pub(super) fn subscribe(
+        &mut self,
+        principal: &Principal,
+        door: Door,
+        request: SubscriptionRequest,
+        on: Option<ConnectionKey>,
+    ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
+        let wish = Wish::of(&request).map(|wish| Resume {
+            subscription_id: Some(wish.subscription_id),
+            last_event_id: wish.last_event_id,
+        });
+        self.subscribe_with(principal, door, request, wish, on)
+    }
+
+    pub(super) fn subscribe_with(
+        &mut self,
+        principal: &Principal,
+        door: Door,
+        request: SubscriptionRequest,
+        resume: Option<Resume>,
+        on: Option<ConnectionKey>,
+    ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
+        let outcome = self.try_subscribe(principal, door, request, resume, on);
+        if let Err(rejected) = &outcome {
+            self.status.metrics.refused(reason(&rejected.reason_code));
+            if let Some(connection) = on {
+                self.send(connection, rejected);
+            }
+        }
+        outcome
+    }
+
+    fn try_subscribe(
+        &mut self,
+        principal: &Principal,
+        door: Door,
+        request: SubscriptionRequest,
+        resume: Option<Resume>,
+        on: Option<ConnectionKey>,
+    ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
+        let now_us = self.clock.now().monotonic_us;
+        let number = self.principal(principal).map_err(|_| rejected(LimitError::Principals))?;
+        // A subscription that takes the place of another one takes its permit too.
+        let before = resume.as_ref().and_then(|it| it.subscription_id.as_ref());
+        let before = before.and_then(|id| self.engine.subscription(id));
+        let before = before.filter(|(_, whose)| *whose == number).map(|(listener, _)| listener);
+        let permit = match before.and_then(|it| self.listeners.get_mut(&it)?.permit.take()) {
+            Some(permit) => permit,
+            None => self.guard.subscription(&principal.id, now_us).map_err(rejected)?,
+        };
+        let hears = self.hears(&principal.hears).map_err(|_| rejected(LimitError::Principals))?;
+        let input = Input::Subscribe {
+            principal: number,
+            door,
+            may_reply: principal.scopes.has(Scope::Reply),
+            hears,
+            request: Box::new(request),
+            resume,
+        };
+        let mut outcome = None;
+        for answer in self.handle(input, on) {
+            match answer {
+                Output::Accepted { listener, message } => outcome = Some(Ok((listener, message))),
+                Output::Rejected { message, .. } => outcome = Some(Err(message)),
+                _ => {}
+            }
+        }
+        match outcome {
+            Some(Ok((listener, message))) => {
+                if let Some(listener) = self.listeners.get_mut(&listener) {
+                    listener.permit = Some(permit);
+                }
+                if on.is_none() {
+                    // It comes back on a connection of its own.
+                    let known = self.listeners.get_mut(&listener);
+                    if let Some(before) = known.and_then(|known| known.connection.take()) {
+                        self.let_go(listener, before);
+                    }
+                    self.handle(Input::Disconnect { listener }, None);
+                }
+                Ok(message)
+            }
+            outcome => {
+                if let Some(before) = before.and_then(|it| self.listeners.get_mut(&it)) {
+                    before.permit = Some(permit);
+                }
+                Err(outcome
+                    .and_then(Result::err)
+                    .unwrap_or_else(|| rejected(LimitError::Principals).into()))
+            }
+        }
+    }
+
+    /// Whom a principal hears, in numbers. Agents that nobody has seen yet get theirs now.
+    fn hears(&mut self, hears: &access::Hears) -> Result<Hears, super::names::TooManyNames> {
+        match hears {
+            access::Hears::All => Ok(Hears::All),
+            access::Hears::Only(names) => {
+                let numbers =
+                    names.iter().map(|name| self.agent(name)).collect::<Result<_, _>>()?;
+                Ok(Hears::Agents(Arc::new(numbers)))
+            }
+        }
+    }
+
+    /// A listener says something.
+    pub(super) fn tell(
+        &mut self,
+        principal: &Principal,
+        message: Message,
+        on: Option<ConnectionKey>,
+    ) -> Told {
+        let Ok(number) = self.principal(principal) else { return Told::NotCounted };
+        let input = match message {
+            Message::ConfirmationReply(reply) => Input::Confirm { principal: number, reply },
+            Message::ClarificationReply(reply) => Input::Clarify { principal: number, reply },
+            Message::SubscriptionRenegotiate(change) => {
+                Input::Renegotiate { principal: number, change }
+            }
+            Message::SubscriptionClose(message) => Input::Close { principal: number, message },
+            Message::AskPresented(it) => Input::Presented {
+                principal: number,
+                subscription_id: it.subscription_id,
+                reply_token: it.reply_token,
+            },
+            Message::AskExtend(it) => Input::Extend {
+                principal: number,
+                subscription_id: it.subscription_id,
+                reply_token: it.reply_token,
+                by_seconds: it.by_seconds,
+            },
+            Message::AskPause(it) => Input::Pause {
+                principal: number,
+                subscription_id: it.subscription_id,
+                reply_token: it.reply_token,
+            },
+            Message::AskResume(it) => Input::Resume {
+                principal: number,
+                subscription_id: it.subscription_id,
+                reply_token: it.reply_token,
+            },
+            other => return self.instruct(principal, number, other),
+        };
+        // Terms that change are told on the connection of the subscription only if the wish came on it.
+        let mut told = Told::NotForHere;
+        for answer in self.handle(input, on) {
+            told = match answer {
+                Output::Replied { is_accepted } | Output::TimeReplied { is_accepted } => {
+                    if is_accepted {
+                        Told::Counted
+                    } else {
+                        Told::NotCounted
+                    }
+                }
+                Output::Accepted { message, .. } => Told::Accepted(message),
+                Output::Rejected { message, .. } => Told::Rejected(message),
+                Output::NoSuchSubscription => Told::NoSuchSubscription,
+                Output::Closed { .. } if told == Told::NotForHere => Told::Closed,
+                _ => told,
+            };
+        }
+        told
+    }
+
+    /// A listener said something on its own connection.
+    pub(super) fn hear_listener(
+        &mut self,
+        connection: ConnectionKey,
+        text: &str,
+        reading: Reading,
+    ) {
+        let Some(known) = self.connections.get(&connection) else { return };
+        let (principal, kind) = (Arc::clone(&known.principal), known.kind);
+        if kind == Kind::LegacySocket && self.hear_legacy(connection, &principal, text) {
+            return;
+        }
+        let message = match reading.into_result() {
+            Ok(message) => message,
+            Err(wrong) => {
+                self.complain(connection, "not_valid", "The message is not valid.", &wrong);
+                return;
+            }
+        };
+        if let Message::SubscriptionRequest(request) = message {
+            if self.subscribe_on(connection, &principal, *request).is_err() {
+                self.close(connection, 4001, "The subscription was rejected.");
+            }
+            return;
+        }
+        let is_close = matches!(message, Message::SubscriptionClose(_));
+        match self.tell(&principal, message, Some(connection)) {
+            Told::Closed if is_close => self.close(connection, 4005, "You ended the subscription."),
+            Told::Counted | Told::Accepted(_) | Told::Closed => {}
+            Told::Rejected(message) => {
+                self.send(connection, &message);
+                self.close(connection, 4001, "The terms were rejected.");
+            }
+            Told::Instructed(session_id) => {
+                let accepted = json!({ "type": "agentvoice:instructed", "session_id": session_id });
+                self.send(connection, &accepted);
+            }
+            Told::NotInstructed(why) => {
+                self.complain(connection, "not_accepted", &why.to_string(), &[]);
+            }
+            Told::NotCounted => {
+                let why = "The reply does not count: no open question of yours has this token.";
+                self.complain(connection, "invalid_token", why, &[]);
+            }
+            Told::NoSuchSubscription => {
+                let why = "There is no such subscription. Send a subscription.request.";
+                self.complain(connection, "no_such_subscription", why, &[]);
+            }
+            Told::NotForHere => {
+                let why = "Listeners send subscription requests, replies and closes here.";
+                self.complain(connection, "not_for_here", why, &[]);
+            }
+        }
+    }
+
+    /// Terms are asked for on a connection. If it had some, the new ones take their place.
+    pub(super) fn subscribe_on(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        request: SubscriptionRequest,
+    ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
+        let before = self.connections.get(&connection).and_then(|it| it.listener);
+        let Some(listener) = before.filter(|listener| self.listeners.contains_key(listener)) else {
+            return self.subscribe(principal, Door::Open, request, Some(connection));
+        };
+        let input = Input::Replace { listener, door: Door::Open, request: Box::new(request) };
+        for answer in self.handle(input, Some(connection)) {
+            match answer {
+                Output::Accepted { message, .. } => return Ok(message),
+                Output::Rejected { message, .. } => {
+                    self.status.metrics.refused(reason(&message.reason_code));
+                    self.send(connection, &message);
+                    return Err(message);
+                }
+                _ => {}
+            }
+        }
+        Err(rejected(LimitError::Principals).into())
+    }
+}
+
+/// A rejection because of a limit.
+fn rejected(limit: LimitError) -> SubscriptionRejected {
+    SubscriptionRejected {
+        reason_code: limit.reason_code(),
+        reason_message: limit.to_string(),
+        retry_after_seconds: Some(limit.retry_after_seconds()),
+        alternative_manifest_uri: None,
+        other: aaep::Object::new(),
+    }
+}
+
+fn reason(code: &ReasonCode) -> &'static str {
+    match code {
+        ReasonCode::VersionUnsupported => "version_unsupported",
+        ReasonCode::ManifestSignatureRequired => "manifest_signature_required",
+        ReasonCode::CapabilitiesIncompatible => "capabilities_incompatible",
+        ReasonCode::RateLimit => "rate_limit",
+        ReasonCode::AuthenticationRequired => "authentication_required",
+        ReasonCode::AuthorizationDenied => "authorization_denied",
+        ReasonCode::TransportUnavailable => "transport_unavailable",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,339 @@
+//! What people can tell agents.
+//!
+//! An agent that says what it accepts has a post: there lies what people told it until it takes it, over
+//! its socket or by asking for it. A post is forgotten when the agent has been away for a while. Nothing of
+//! it is stored: an instruction is for an agent that is there, and who gave it is told if there is none.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use aaep::extension::Accepts;
+use aaep::{Message, SessionId};
+use aaep_transport::wire::ConnectionKey;
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::listeners::Told;
+use super::owner::Owner;
+use crate::access::{Principal, Scope};
+
+/// How long an agent may be away before its post is forgotten.
+const POST_US: u64 = 90_000_000;
+
+/// How many agents may have a post.
+const MAX_POSTS: usize = 1024;
+
+/// How many instructions may lie in one post. Past it, no more is taken for that agent.
+const MAX_INSTRUCTIONS: usize = 64;
+
+/// The posts of agents, by agent.
+#[derive(Default)]
+pub(super) struct Posts(BTreeMap<u64, Post>);
+
+/// Where an agent gets what people tell it.
+struct Post {
+    /// Who speaks for the agent.
+    principal: u64,
+    accepts: Vec<Accepts>,
+    /// The number of the last instruction.
+    last: u64,
+    waiting: VecDeque<Instruction>,
+    /// The agent's socket, if it has one.
+    connection: Option<ConnectionKey>,
+    /// Wakes an agent that asks for instructions.
+    poller: Option<oneshot::Sender<()>>,
+    seen_us: u64,
+}
+
+/// What a person wants of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Instruction {
+    /// Its number in the post of the agent, larger than that of the one before.
+    pub number: u64,
+    /// `agentvoice:agent.prompt`, `agentvoice:session.cancel` or `agentvoice:session.steer`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The session that is meant; a new one for a prompt.
+    pub session_id: SessionId,
+    /// What the person said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why, for machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// An agent that can be told things.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Agent {
+    /// Its name.
+    pub agent_id: String,
+    /// What it can be told.
+    pub accepts: Vec<Accepts>,
+    /// Its sessions that run.
+    pub sessions: Vec<SessionId>,
+}
+
+/// Why no agent was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotInstructed {
+    /// Whoever said it may not tell agents anything. It takes the scope reply.
+    NotAllowed,
+    /// No agent is there that can be told this.
+    NoAgent,
+    /// The agent has not taken what it was told before.
+    Full,
+}
+
+impl fmt::Display for NotInstructed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotInstructed::NotAllowed => {
+                "You may listen, but not tell agents what to do. Ask for a token with the scope reply."
+            }
+            NotInstructed::NoAgent => {
+                "No agent is there that accepts this. GET /aaep/v1/agents lists those that accept something."
+            }
+            NotInstructed::Full => {
+                "The agent has not taken what it was told before. Try again when it has."
+            }
+        })
+    }
+}
+
+impl Owner {
+    /// An agent says what it can be told. Gives back whether it may speak under that name.
+    pub(super) fn declare(
+        &mut self,
+        principal: u64,
+        agent_id: &str,
+        accepts: Vec<Accepts>,
+        connection: Option<ConnectionKey>,
+    ) -> bool {
+        let Ok(agent) = self.agent(agent_id) else { return false };
+        let now_us = self.clock.now().monotonic_us;
+        self.posts.0.retain(|_, post| {
+            post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us
+        });
+        if let Some(post) = self.posts.0.get_mut(&agent) {
+            if post.principal != principal {
+                return false;
+            }
+            post.accepts = accepts;
+            post.seen_us = now_us;
+            post.connection = connection.or(post.connection);
+        } else if self.posts.0.len() < MAX_POSTS {
+            let waiting = VecDeque::new();
+            let (last, poller, seen_us) = (0, None, now_us);
+            let post = Post { principal, accepts, last, waiting, connection, poller, seen_us };
+            self.posts.0.insert(agent, post);
+        } else {
+            return false;
+        }
+        if let Some(connection) = connection {
+            self.deliver_waiting(agent, connection);
+        }
+        true
+    }
+
+    /// Whether somebody else is there for this agent.
+    pub(super) fn has_post_of_another(&self, agent: u64, principal: u64) -> bool {
+        let now_us = self.clock.now().monotonic_us;
+        let post = self.posts.0.get(&agent).filter(|post| post.is_alive(now_us));
+        post.is_some_and(|post| post.principal != principal)
+    }
+
+    /// What waited for an agent goes to its new socket.
+    fn deliver_waiting(&mut self, agent: u64, connection: ConnectionKey) {
+        let waiting = self.posts.0.get_mut(&agent).map(|post| std::mem::take(&mut post.waiting));
+        for instruction in waiting.into_iter().flatten() {
+            self.tell_agent(connection, &instruction);
+        }
+    }
+
+    /// The socket of an agent is gone.
+    pub(super) fn agent_gone(&mut self, connection: ConnectionKey) {
+        let now_us = self.clock.now().monotonic_us;
+        for post in self.posts.0.values_mut() {
+            if post.connection == Some(connection) {
+                post.connection = None;
+                post.seen_us = now_us;
+            }
+        }
+    }
+
+    /// The agents that this principal may hear and tell something.
+    pub(super) fn told_agents(&self, principal: &Principal) -> Vec<Agent> {
+        let now_us = self.clock.now().monotonic_us;
+        let alive = self.posts.0.iter().filter(|(_, post)| post.is_alive(now_us));
+        let mut agents: Vec<Agent> = alive
+            .filter_map(|(key, post)| {
+                let agent_id = self.agents.name(*key)?.to_owned();
+                let running = self.engine.running_sessions().filter(|(_, agent)| agent == key);
+                let sessions = running.map(|(id, _)| id.clone()).collect();
+                Some(Agent { agent_id, accepts: post.accepts.clone(), sessions })
+            })
+            .collect();
+        agents.retain(|agent| principal.hears.may_hear(&agent.agent_id));
+        agents
+    }
+
+    /// What waits for an agent after a number, and if nothing does, someone who is woken when it does.
+    pub(super) fn inbox(
+        &mut self,
+        principal: u64,
+        agent_id: &str,
+        after: u64,
+    ) -> Option<(Vec<Instruction>, Option<oneshot::Receiver<()>>)> {
+        let agent = self.agents.known(agent_id)?;
+        let now_us = self.clock.now().monotonic_us;
+        let post = self.posts.0.get_mut(&agent).filter(|post| post.principal == principal)?;
+        post.seen_us = now_us;
+        post.waiting.retain(|instruction| instruction.number > after);
+        if !post.waiting.is_empty() {
+            return Some((post.waiting.iter().cloned().collect(), None));
+        }
+        let (sender, receiver) = oneshot::channel();
+        post.poller = Some(sender);
+        Some((Vec::new(), Some(receiver)))
+    }
+
+    /// A listener tells an agent something.
+    pub(super) fn instruct(
+        &mut self,
+        principal: &Principal,
+        number: u64,
+        message: Message,
+    ) -> Told {
+        let (subscription, agent_id, wish) = match message {
+            Message::AgentPrompt(it) => {
+                (it.subscription_id, it.agent_id, Wish::Prompt { text: it.text })
+            }
+            Message::SessionCancel(it) => {
+                let reason = it.reason.map(|reason| reason.to_string());
+                (it.subscription_id, None, Wish::Cancel { session_id: it.session_id, reason })
+            }
+            Message::SessionSteer(it) => {
+                let wish = Wish::Steer { session_id: it.session_id, text: it.text };
+                (it.subscription_id, None, wish)
+            }
+            _ => return Told::NotForHere,
+        };
+        match self.engine.subscription(&subscription) {
+            Some((_, whose)) if whose == number => {}
+            _ => return Told::NoSuchSubscription,
+        }
+        match self.instruct_agent(principal, agent_id.as_deref(), wish) {
+            Ok(session_id) => Told::Instructed(session_id),
+            Err(why) => Told::NotInstructed(why),
+        }
+    }
+
+    /// Lays an instruction into the post of the agent that is meant.
+    pub(super) fn instruct_agent(
+        &mut self,
+        principal: &Principal,
+        agent_id: Option<&str>,
+        wish: Wish,
+    ) -> Result<SessionId, NotInstructed> {
+        if !principal.scopes.has(Scope::Reply) {
+            return Err(NotInstructed::NotAllowed);
+        }
+        let now_us = self.clock.now().monotonic_us;
+        let meant = match &wish {
+            Wish::Prompt { .. } => agent_id.map(|name| self.agents.known(name)),
+            Wish::Cancel { session_id, .. } | Wish::Steer { session_id, .. } => {
+                let is_running = !self.engine.has_ended(session_id);
+                Some(self.engine.agent_of(session_id).filter(|_| is_running))
+            }
+        };
+        let accepts = wish.accepts();
+        let fits = |key: &u64, post: &Post| {
+            post.is_alive(now_us)
+                && post.accepts.contains(&accepts)
+                && meant.is_none_or(|meant| meant == Some(*key))
+                && self.agents.name(*key).is_some_and(|name| principal.hears.may_hear(name))
+        };
+        // Of several that fit, the one that was seen last.
+        let fitting = self.posts.0.iter().filter(|(key, post)| fits(key, post));
+        let agent = fitting.max_by_key(|(_, post)| post.seen_us).map(|(key, _)| *key);
+        let agent = agent.ok_or(NotInstructed::NoAgent)?;
+        let post = self.posts.0.get_mut(&agent).ok_or(NotInstructed::NoAgent)?;
+        if post.waiting.len() >= MAX_INSTRUCTIONS {
+            return Err(NotInstructed::Full);
+        }
+        post.last += 1;
+        let instruction = wish.instruction(post.last).ok_or(NotInstructed::NoAgent)?;
+        let session_id = instruction.session_id.clone();
+        self.status.metrics.instructed();
+        if let Some(connection) = post.connection {
+            self.tell_agent(connection, &instruction);
+            return Ok(session_id);
+        }
+        post.waiting.push_back(instruction);
+        if let Some(poller) = post.poller.take() {
+            self.answer(poller, ());
+        }
+        Ok(session_id)
+    }
+}
+
+impl Post {
+    fn is_alive(&self, now_us: u64) -> bool {
+        self.connection.is_some() || self.seen_us.saturating_add(POST_US) > now_us
+    }
+}
+
+/// What a person wants.
+pub(super) enum Wish {
+    Prompt { text: String },
+    Cancel { session_id: SessionId, reason: Option<String> },
+    Steer { session_id: SessionId, text: String },
+}
+
+impl Wish {
+    fn accepts(&self) -> Accepts {
+        match self {
+            Wish::Prompt { .. } => Accepts::Prompt,
+            Wish::Cancel { .. } => Accepts::Cancel,
+            Wish::Steer { .. } => Accepts::Steer,
+        }
+    }
+
+    /// The instruction for the agent. None only if the system has no randomness for a new session.
+    fn instruction(self, number: u64) -> Option<Instruction> {
+        Some(match self {
+            Wish::Prompt { text } => Instruction {
+                number,
+                kind: "agentvoice:agent.prompt",
+                session_id: new_session()?,
+                text: Some(text),
+                reason: None,
+            },
+            Wish::Cancel { session_id, reason } => Instruction {
+                number,
+                kind: "agentvoice:session.cancel",
+                session_id,
+                text: None,
+                reason,
+            },
+            Wish::Steer { session_id, text } => Instruction {
+                number,
+                kind: "agentvoice:session.steer",
+                session_id,
+                text: Some(text),
+                reason: None,
+            },
+        })
+    }
+}
+
+/// An id for a session that nobody can guess.
+fn new_session() -> Option<SessionId> {
+    use std::fmt::Write as _;
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).ok()?;
+    let mut id = String::from("sess_");
+    random.iter().try_for_each(|byte| write!(id, "{byte:02x}")).ok()?;
+    SessionId::parse(&id).ok()
+}

@@ -1,0 +1,146 @@
+//! What is stored of sessions, for people who look back, and its deletion.
+
+use aaep::SessionId;
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::keeper::Effect;
+use super::owner::Owner;
+use super::{Hub, HubError};
+use crate::access::Principal;
+use crate::store::{DeleteError, Deleted, MAX_PAGE_ROWS, ReadError, StoredEvent, StoredSession};
+
+/// How many stored sessions are looked at for one page: those that may not be heard are passed over.
+const MAX_LOOKED_AT: usize = 4096;
+
+/// A session that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionInfo {
+    /// Its id.
+    pub session_id: SessionId,
+    /// The agent whose it is.
+    pub agent_id: String,
+    /// When it began, in microseconds since 1970 began.
+    pub began_unix_us: i64,
+    /// When its last event came.
+    pub last_unix_us: i64,
+    /// When it ended; absent while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_unix_us: Option<i64>,
+    /// How many events it has.
+    pub events: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+}
+
+impl Hub {
+    /// The sessions that a principal may hear, running ones first, then the newest.
+    pub async fn sessions(
+        &self,
+        principal: &Principal,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<SessionInfo>, HubError> {
+        let reader = self.reader().clone();
+        let stored = blocking(move || all(|skip, limit| reader.sessions(skip, limit))).await?;
+        let who = principal.clone();
+        let infos = self
+            .call(move |owner| {
+                let infos = stored.into_iter().map(|session| owner.info(session));
+                let heard = infos.filter(|info| who.hears.may_hear(&info.agent_id));
+                heard.skip(skip).take(limit.min(MAX_PAGE_ROWS)).collect()
+            })
+            .await?;
+        Ok(infos)
+    }
+
+    /// Events of a session that a principal may hear, from an order on. None if there is no such session.
+    pub async fn session_events(
+        &self,
+        principal: &Principal,
+        session_id: &SessionId,
+        from_order: u64,
+        limit: usize,
+    ) -> Result<Option<Vec<StoredEvent>>, HubError> {
+        let (reader, id) = (self.reader().clone(), session_id.clone());
+        let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
+        let who = principal.clone();
+        let may = self.call(move |owner| who.hears.may_hear(&owner.info(session).agent_id)).await?;
+        if !may {
+            return Ok(None);
+        }
+        let (reader, id) = (self.reader().clone(), session_id.clone());
+        let limit = limit.clamp(1, MAX_PAGE_ROWS);
+        blocking(move || reader.events(&id, from_order, limit)).await.map(Some)
+    }
+
+    /// Deletes a session that is over: its events, what was answered in it, and the words in the audit log,
+    /// which says that it was deleted and by whom.
+    pub async fn delete_session(
+        &self,
+        principal: &Principal,
+        session_id: &SessionId,
+    ) -> Result<Result<Deleted, DeleteError>, HubError> {
+        let (who, id) = (principal.id.clone(), session_id.clone());
+        let deleting = self.call(move |owner| owner.delete(who, id)).await?;
+        deleting.await.map_err(|_| HubError::Stopped)
+    }
+}
+
+impl Owner {
+    fn info(&self, session: StoredSession) -> SessionInfo {
+        SessionInfo {
+            agent_id: self.agents.name(session.agent).unwrap_or_default().to_owned(),
+            session_id: session.session_id,
+            began_unix_us: session.first_unix_us,
+            last_unix_us: session.last_unix_us,
+            ended_unix_us: session.ended_unix_us,
+            events: session.events,
+            bytes: session.bytes,
+        }
+    }
+
+    /// The engine lets go of it first, so that nobody can hear it again; the store says what came of it.
+    fn delete(
+        &mut self,
+        who: String,
+        session_id: SessionId,
+    ) -> oneshot::Receiver<Result<Deleted, DeleteError>> {
+        let (sender, receiver) = oneshot::channel();
+        let is_known = self.engine.agent_of(&session_id).is_some();
+        if is_known && !self.engine.forget_session(&session_id) {
+            self.answer(sender, Err(DeleteError::StillRunning));
+            return receiver;
+        }
+        self.sessions.remove(&session_id);
+        let now_unix_us = self.clock.now().unix_us;
+        self.batch.effects.push(Effect::Store(Box::new(move |store| {
+            // Whoever asked and no longer waits does not need to know.
+            let _ = sender.send(store.delete_session(&session_id, Some(&who), now_unix_us));
+        })));
+        receiver
+    }
+}
+
+/// All pages of something, up to a bound.
+fn all<T>(
+    mut page: impl FnMut(usize, usize) -> Result<Vec<T>, ReadError>,
+) -> Result<Vec<T>, ReadError> {
+    let mut all = Vec::new();
+    while all.len() < MAX_LOOKED_AT {
+        let next = page(all.len(), MAX_PAGE_ROWS)?;
+        if next.is_empty() {
+            break;
+        }
+        all.extend(next);
+    }
+    Ok(all)
+}
+
+/// Reads from the disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, HubError> {
+    let read = tokio::task::spawn_blocking(read).await.map_err(|_| HubError::Stopped)?;
+    read.map_err(|error| HubError::NotStored { why: Some(error.to_string()) })
+}

@@ -1,0 +1,89 @@
+//! Looking back: the sessions that are stored, their events, and their deletion.
+
+use aaep::SessionId;
+use http::{StatusCode, Uri};
+use serde_json::{Value, json};
+
+use super::App;
+use super::answer::{self, Answer};
+use super::listeners::failed;
+use super::query;
+use crate::access::Principal;
+use crate::store::{DeleteError, MAX_PAGE_ROWS, StoredEvent};
+
+/// How many rows an answer has unless it is asked for another number.
+const DEFAULT_ROWS: u64 = 100;
+
+impl App {
+    /// The sessions that the principal may hear, running ones first, then the newest.
+    pub(super) async fn sessions(
+        &self,
+        principal: &Principal,
+        uri: &Uri,
+    ) -> Result<Answer, Box<Answer>> {
+        let skip = query::whole_number(uri, "skip")?.unwrap_or(0);
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let found = self.hub.sessions(principal, skip, limit(uri)?).await;
+        let sessions = found.map_err(|error| failed(&error))?;
+        Ok(answer::json(StatusCode::OK, &json!({ "sessions": sessions })))
+    }
+
+    /// Events of a session as they were taken in, from an order on.
+    pub(super) async fn session_events(
+        &self,
+        principal: &Principal,
+        id: &str,
+        uri: &Uri,
+    ) -> Result<Answer, Box<Answer>> {
+        let from_order = query::whole_number(uri, "from_order")?.unwrap_or(0);
+        let limit = limit(uri)?;
+        let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
+        let found = self.hub.session_events(principal, &id, from_order, limit).await;
+        let Some(events) = found.map_err(|error| failed(&error))? else {
+            return Ok(no_such_session());
+        };
+        let next = events.last().map(|event| event.order + 1);
+        let events: Vec<Value> = events.iter().map(row).collect();
+        let body = json!({ "events": events, "next_from_order": next });
+        Ok(answer::json(StatusCode::OK, &body))
+    }
+
+    /// Deletes a session that is over.
+    pub(super) async fn delete_session(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Answer, Box<Answer>> {
+        let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
+        let outcome = self.hub.delete_session(principal, &id).await;
+        Ok(match outcome.map_err(|error| failed(&error))? {
+            Ok(_) => answer::done(),
+            Err(DeleteError::NoSuchSession) => no_such_session(),
+            Err(error @ DeleteError::StillRunning) => {
+                answer::refusal(StatusCode::CONFLICT, "still_running", &error.to_string())
+            }
+            Err(error @ DeleteError::Commit(_)) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                answer::refusal(status, "not_stored", &error.to_string())
+            }
+        })
+    }
+}
+
+fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
+    let limit = query::whole_number(uri, "limit")?.unwrap_or(DEFAULT_ROWS);
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, MAX_PAGE_ROWS))
+}
+
+fn row(event: &StoredEvent) -> Value {
+    let own: Value = serde_json::from_slice(&event.json).unwrap_or_default();
+    json!({ "order": event.order, "by_hub": event.by_hub, "event": own })
+}
+
+fn no_such_session() -> Answer {
+    answer::refusal(
+        StatusCode::NOT_FOUND,
+        "no_such_session",
+        "There is no such session, or you may not hear it. GET /aaep/v1/sessions lists those you may.",
+    )
+}

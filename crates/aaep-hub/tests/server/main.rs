@@ -1,0 +1,15 @@
+//! The hub as it is reached from outside: over real sockets, by the well-behaved and by the rest.
+
+mod agents;
+mod bodies;
+mod connections;
+mod doors;
+mod everyone;
+mod legacy;
+mod listeners;
+mod replies;
+mod sockets;
+mod stopping;
+mod support;
+#[cfg(unix)]
+mod tls;
