@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Peer, Stream, confirmation, hub, me, progress, publish, read, reply, somebody_else, started,
-    subscribe,
+    subscribe, try_publish,
 };
 
 const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
@@ -95,6 +95,25 @@ async fn people_tell_agents_that_accept_it_what_to_do() {
     }));
     let steered = hub.tell(&me(), steer).await.expect("answered");
     assert_eq!(steered, Told::NotInstructed(NotInstructed::NoAgent), "it does not accept that");
+}
+
+#[tokio::test]
+async fn each_request_of_a_person_gets_a_session_of_its_own() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    hub.declare(&me(), "builder", vec![Accepts::Prompt]).await.expect("declared");
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let told = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
+        let Told::Instructed(session) = told else { panic!("{told:?}") };
+        assert!(!sessions.contains(&session), "{session} was used before");
+        publish(&hub, started(session.as_str())).await;
+        sessions.push(session);
+    }
+    for session in sessions {
+        let again = try_publish(&hub, &me(), started(session.as_str())).await;
+        assert_eq!(again.expect_err("one request, one start").code(), "started_twice");
+    }
 }
 
 #[tokio::test]
