@@ -66,6 +66,13 @@ impl Engine {
         }
     }
 
+    /// An event that was taken in, if it is remembered.
+    pub fn published(&self, event_id: &EventId) -> Option<&Event> {
+        let session = self.sessions.get(self.event_ids.get(event_id)?)?;
+        let mut events = session.history.iter().rev().map(|entry| &*entry.event);
+        events.find(|event| event.envelope.event_id == *event_id)
+    }
+
     /// Whether the event may come now. On `Err` nothing has changed.
     fn admit(
         &mut self,
@@ -248,6 +255,7 @@ impl Engine {
         self.next_order += 1;
         session.next_number += 1;
         self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
+        self.newest = Some(entry.event.envelope.event_id.clone());
         session.history.push_back(entry.clone());
         if session.history.len() > MAX_SESSION_EVENTS
             && let Some(old) = session.history.pop_front()

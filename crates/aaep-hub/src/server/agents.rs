@@ -99,7 +99,7 @@ impl App {
             None => Ok(answer::refusal(
                 StatusCode::CONFLICT,
                 "not_a_question",
-                "This idempotency key was used for an event that asks nothing. Use another one.",
+                "This event_id or idempotency key was used for an event that asks nothing. Use another one.",
             )),
         }
     }
