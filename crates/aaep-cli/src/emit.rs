@@ -80,13 +80,14 @@ enum Short {
 /// Publishes it and says what became of it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let client = arguments.place.client()?;
+    let speaker = arguments.speaker.without_empty();
     let mut report = Report { json: arguments.json, refused: 0 };
     match (&arguments.short, &arguments.file) {
         (Some(short), None) => {
-            let events = short.events(&arguments.speaker)?;
+            let events = short.events(&speaker)?;
             report.tell(publish(&client, &events)?, short.tells(), &[])?;
         }
-        (None, Some(file)) => from_file(file, &arguments.speaker, &client, &mut report)?,
+        (None, Some(file)) => from_file(file, &speaker, &client, &mut report)?,
         _ => {
             let next = "Name a file, or use a short form such as: aaep emit say \"Done.\"";
             return Err(Failure::new("a file and a short form do not go together", next));

@@ -158,6 +158,8 @@ pub(crate) struct Member {
     pub(crate) missing: Option<Box<Missing>>,
     /// Where its subscription began.
     pub(crate) began: Began,
+    /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
+    pub(crate) in_order_after: Option<EventId>,
 }
 
 /// Something that a listener can no longer be told.
@@ -213,6 +215,8 @@ pub struct Engine {
     ids: Ids,
     next_session: SessionKey,
     next_order: u64,
+    /// The newest event of all.
+    newest: Option<EventId>,
     sessions: BTreeMap<SessionKey, Session>,
     session_keys: BTreeMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, so that a repeated one is noticed.
@@ -248,6 +252,7 @@ impl Engine {
             config,
             next_session: 0,
             next_order: 0,
+            newest: None,
             sessions: BTreeMap::new(),
             session_keys: BTreeMap::new(),
             event_ids: BTreeMap::new(),

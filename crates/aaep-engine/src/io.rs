@@ -95,6 +95,9 @@ pub struct Subscription {
     pub aaep_version: aaep::Version,
     /// All that was asked for so far.
     pub asked: aaep::Capabilities,
+    /// Everything after this event was sent in its place, or everything ever, if there is none. It counts
+    /// for those without a rate or a pace; for others it means nothing.
+    pub in_order_after: Option<aaep::EventId>,
 }
 
 /// How a question was settled.

@@ -139,6 +139,80 @@ fn a_listener_with_a_rate_hears_that_something_may_be_missing() {
     assert!(world.heard(&one).first().is_some_and(Heard::has_gap));
 }
 
+fn tool(number: usize) -> Json {
+    let id = format!("call_{number}");
+    json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id })
+}
+
+fn handoff() -> Json {
+    json!({ "reason": "Help.", "target_kind": "human" })
+}
+
+#[test]
+fn a_listener_whose_last_event_was_urgent_goes_on_after_it() {
+    for wishes in [json!({}), everything()] {
+        let mut world = World::started();
+        let one = world.listen(1, wishes);
+        world.say("tool.invoked", tool(1));
+        world.say("handoff.requested", handoff());
+        let last = last_id(&world.take(&one));
+        world.disconnect(&one);
+        world.say("tool.invoked", tool(2));
+        // Again and again: where it is stays known.
+        for _ in 0..2 {
+            let outputs = world.restart(2);
+            let one = again(&one, &outputs);
+            world.take(&one);
+            let outputs = world.reconnect(&one, last.as_ref());
+            assert!(
+                outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. }))
+            );
+            assert_eq!(kinds(world.heard(&one)), ["tool.invoked"]);
+        }
+    }
+}
+
+#[test]
+fn a_listener_whose_last_event_overtook_others_hears_that_something_may_be_missing() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({}));
+    world.block(&one);
+    world.say("tool.invoked", tool(1));
+    world.say("handoff.requested", handoff());
+    world.take(&one);
+    world.unblock(&one);
+    assert_eq!(kinds(world.heard(&one)), ["handoff.requested", "tool.invoked"]);
+    let overtook = world.take(&one).first().map(|it| it.id().clone());
+    world.say("handoff.requested", handoff());
+    let in_order = last_id(&world.take(&one));
+    for (last, has_gap) in [(in_order, false), (overtook, true)] {
+        let outputs = world.restart(2);
+        let one = again(&one, &outputs);
+        world.take(&one);
+        world.reconnect(&one, last.as_ref());
+        assert_eq!(world.heard(&one).iter().any(Heard::has_gap), has_gap);
+        world.disconnect(&one);
+    }
+}
+
+#[test]
+fn what_overtook_under_other_terms_says_nothing_after_a_stop_either() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.take(&one);
+    world.say("tool.invoked", tool(1));
+    world.say("tool.invoked", tool(2));
+    world.say("handoff.requested", handoff());
+    let last = last_id(&world.take(&one));
+    world.disconnect(&one);
+    world.renegotiate(&one, everything());
+    let outputs = world.restart(2);
+    let one = again(&one, &outputs);
+    world.take(&one);
+    world.reconnect(&one, last.as_ref());
+    assert!(world.heard(&one).iter().any(Heard::has_gap));
+}
+
 #[test]
 fn a_session_goes_on_and_keeps_its_order() {
     let mut world = World::started();

@@ -128,6 +128,7 @@ impl App {
                 self.handle(route, Arc::new(*principal), &connection, request).await
             }
             Ok(Passed::Refused(route, error)) => {
+                self.metrics.refused(answer::access_code(&error));
                 Ok(self.refuse(&route, &error, &connection, request))
             }
             Err(answer) => Err(answer),
@@ -247,7 +248,9 @@ async fn accept(
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                tracing::warn!(%address, %limit, "A connection was turned away.");
+                if app.doors.may_log(app.hub.clock().now()) {
+                    tracing::warn!(%address, %limit, "A connection was turned away.");
+                }
                 // Those who would be too many even for that, and those who expect TLS, are cut off.
                 if certificates.is_none()
                     && let Ok(place) = Arc::clone(&turned_away).try_acquire_owned()

@@ -36,6 +36,7 @@ impl Engine {
         }
         for (listener, due_us) in told {
             self.sort_in(listener, due_us);
+            self.note_order(listener, out);
         }
     }
 
@@ -64,6 +65,20 @@ impl Engine {
         self.tell_summaries(now, listener, out);
         let due_us = self.proceed_now(now, listener, out);
         self.sort_in(listener, due_us);
+        self.note_order(listener, out);
+    }
+
+    /// Stores from when on everything was sent in its place, if something just was not: after a stop,
+    /// an urgent event that came last tells where a listener is only if it overtook nothing. With a
+    /// rate or a pace that happens all the time, and is not known after a stop.
+    fn note_order(&mut self, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+        let has_strayed = member.cursor.has_strayed();
+        if !has_strayed || member.limits.is_some() || member.in_order_after == self.newest {
+            return;
+        }
+        member.in_order_after.clone_from(&self.newest);
+        self.remember(listener, out);
     }
 
     fn proceed_now(

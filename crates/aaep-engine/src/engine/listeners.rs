@@ -151,10 +151,13 @@ impl Engine {
     pub(super) fn move_to(&mut self, listener: ListenerKey, wish: Arc<Wish>) -> bool {
         self.audience(&wish);
         self.leave_lists(listener);
-        let Engine { audiences, members, sessions, next_order, .. } = self;
+        let Engine { audiences, members, sessions, next_order, newest, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let old_key = member.wish.audience.clone();
         let moves = old_key != wish.audience;
+        if moves || member.limits.is_some() {
+            member.in_order_after.clone_from(newest);
+        }
         let mut reaches_back = true;
         if let (Some(old), Some(new)) = (audiences.get(&old_key), audiences.get(&wish.audience))
             && moves
@@ -299,6 +302,7 @@ impl Engine {
             slot: None,
             missing: None,
             began: Began::At(self.next_order),
+            in_order_after: self.newest.clone(),
         };
         let listener = self.free.pop().unwrap_or_else(|| {
             self.members.push(None);
@@ -338,6 +342,7 @@ impl Engine {
             hears: member.wish.hears.clone(),
             aaep_version: member.wish.terms.version.clone(),
             asked: member.wish.asked.clone(),
+            in_order_after: member.in_order_after.clone(),
         })));
     }
 

@@ -129,8 +129,15 @@ impl Engine {
 
     /// A subscription is there again, with its listener away.
     fn take_back(&mut self, now: Now, subscription: Subscription, out: &mut Vec<Output>) {
-        let Subscription { subscription_id, principal, may_reply, hears, aaep_version, asked } =
-            subscription;
+        let Subscription {
+            subscription_id,
+            principal,
+            may_reply,
+            hears,
+            aaep_version,
+            asked,
+            in_order_after,
+        } = subscription;
         let request = SubscriptionRequest {
             aaep_version,
             // Who it was is not stored, and makes no difference to the terms.
@@ -154,6 +161,7 @@ impl Engine {
                 if let Some(Some(member)) = self.members.get_mut(listener as usize) {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
+                    member.in_order_after = in_order_after;
                 }
                 let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
                 self.set_due(listener, end_us);

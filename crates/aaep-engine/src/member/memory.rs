@@ -27,6 +27,8 @@ pub(super) struct Memory {
     sent: Vec<Sent>,
     /// Of events up to this place among all, it is no longer known which were told before which.
     doubtful_before: u64,
+    /// Whether something was sent out of its place that the caller has not noticed yet.
+    has_strayed: bool,
 }
 
 /// What belongs to a place in the log beside the position.
@@ -109,6 +111,8 @@ pub(crate) struct Known {
     pub(crate) from: u64,
     /// Before it, only what is urgent may have overtaken something.
     pub(crate) in_order: bool,
+    /// And from this place on, not even that.
+    pub(crate) in_order_from: u64,
 }
 
 impl Cursor {
@@ -134,6 +138,7 @@ impl Cursor {
     fn keep(&mut self, id: &EventId, is_late_question: bool, audience: &Audience) {
         let (at, urgent_at) = (self.at, self.urgent_at);
         let memory = self.memory.get_or_insert_default();
+        memory.has_strayed = true;
         memory.tidy();
         if memory.sent.len() >= REMEMBERED
             && let Then::InLog(at, urgent_at, _) = memory.sent.remove(0).then
@@ -175,7 +180,8 @@ impl Cursor {
         }
         let at = audience.position_of(last)?;
         let unit = audience.unit(at)?;
-        let may_have_overtaken = !known.in_order || unit.is_urgent;
+        let may_have_overtaken =
+            !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
         if (unit.order < known.from && may_have_overtaken) || unit.order < self.doubtful_before() {
             return None;
         }
@@ -249,8 +255,14 @@ impl Cursor {
         sent.sort_by_key(|(at, _)| *at);
         let skipped = sent.len().saturating_sub(REMEMBERED);
         let sent = sent.into_iter().skip(skipped).map(|(_, it)| it).collect();
-        let memory = Memory { rest: rest.unless_empty(), sent, doubtful_before: end };
+        let rest = rest.unless_empty();
+        let memory = Memory { rest, sent, doubtful_before: end, has_strayed: false };
         Some(Cursor { at, urgent_at, memory: Some(Box::new(memory)) })
+    }
+
+    /// Whether something was sent out of its place since this was last asked.
+    pub(crate) fn has_strayed(&mut self) -> bool {
+        self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.has_strayed))
     }
 
     fn remembers(&self, id: Digest) -> bool {

@@ -77,7 +77,13 @@ fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
 
 fn row(event: &StoredEvent) -> Value {
     let own: Value = serde_json::from_slice(&event.json).unwrap_or_default();
-    json!({ "order": event.order, "by_hub": event.by_hub, "event": own })
+    json!({
+        "order": event.order,
+        "taken_in_unix_us": event.unix_us,
+        "by_hub": event.by_hub,
+        "is_urgent": event.is_urgent,
+        "event": own,
+    })
 }
 
 fn no_such_session() -> Answer {

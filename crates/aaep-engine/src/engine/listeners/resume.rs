@@ -103,11 +103,13 @@ impl Engine {
         }
         self.leave_lists(listener);
         let Some(last) = last else { return self.go_back_to_the_beginning(listener) };
+        let in_order_from = self.in_order_from(listener);
         let Engine { audiences, members, sessions, asks, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
         // What overtook what is known only since the subscription began here.
-        let known = Known { from: member.began.known_from(), in_order: member.limits.is_none() };
+        let in_order = member.limits.is_none();
+        let known = Known { from: member.began.known_from(), in_order, in_order_from };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
         let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
             return false;
@@ -117,6 +119,18 @@ impl Engine {
             ask.told.remove(&listener);
         }
         !member.cursor.fell_behind(audience)
+    }
+
+    /// From which place among all events on a listener was sent everything in its place, as far as that
+    /// was stored before a stop.
+    fn in_order_from(&self, listener: ListenerKey) -> u64 {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return u64::MAX };
+        let Some(after) = &member.in_order_after else { return 0 };
+        let session = self.event_ids.get(after).and_then(|key| self.sessions.get(key));
+        let mut history = session.into_iter().flat_map(|session| session.history.iter().rev());
+        let entry = history.find(|entry| entry.event.envelope.event_id == *after);
+        // If it is no longer stored, nothing is known.
+        entry.map_or(u64::MAX, |entry| entry.order + 1)
     }
 
     /// Takes a listener that got nothing at all back to where its subscription began; whether that is
@@ -159,7 +173,7 @@ impl Engine {
             return false;
         }
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        let known = Known { from: u64::MAX, in_order: true };
+        let known = Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX };
         if member.cursor.resume(last, audience, known, told_at).is_some() {
             return !member.cursor.fell_behind(audience);
         }
