@@ -71,8 +71,8 @@ impl App {
 }
 
 fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
-    let limit = query::whole_number(uri, "limit")?.unwrap_or(DEFAULT_ROWS);
-    Ok(usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, MAX_PAGE_ROWS))
+    let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
+    Ok(usize::try_from(limit.unwrap_or(DEFAULT_ROWS)).unwrap_or(MAX_PAGE_ROWS))
 }
 
 fn row(event: &StoredEvent) -> Value {
