@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod capture;
 mod engine;
+mod fanout;
 mod sample;
 mod table;
 mod timing;
@@ -27,11 +28,14 @@ enum Command {
     Validate(validate::Options),
     /// What shaping events costs, by audiences and listeners.
     Engine(engine::Options),
+    /// What it costs a running hub to tell many listeners something.
+    Fanout(fanout::Options),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Validate(options) => validate::run(&options),
         Command::Engine(options) => engine::run(&options),
+        Command::Fanout(options) => fanout::run(&options),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ledger::{Asked, Entries, Hearing, Text, Wants};
-use crate::stored::{Event, Stored, hash_of};
+use crate::stored::{Kept, Stored, hash_of};
 use crate::work::Plan;
 
 /// Everything that is wrong, in sentences.
@@ -75,7 +75,7 @@ fn difference(wanted: &[&str], found: &[&str]) -> String {
 /// merged is all there too, unless it was told that something is missing.
 fn check_heard(listener: &str, hearing: &Hearing, stored: &Stored, faults: &mut Vec<String>) {
     let first = first_heard(listener, hearing, stored, faults);
-    let mut compare = |counts: &dyn Fn(&Event) -> bool| {
+    let mut compare = |counts: &dyn Fn(&Kept) -> bool| {
         let heard = first.iter().filter(|it| counts(it)).map(|it| place_of(it));
         let heard = by_session(heard);
         let all = stored.events.iter().filter(|it| counts(it)).map(place_of);
@@ -105,8 +105,8 @@ fn first_heard<'a>(
     hearing: &Hearing,
     stored: &'a Stored,
     faults: &mut Vec<String>,
-) -> Vec<&'a Event> {
-    let known: BTreeMap<&str, &Event> =
+) -> Vec<&'a Kept> {
+    let known: BTreeMap<&str, &Kept> =
         stored.events.iter().map(|event| (event.event_id.as_str(), event)).collect();
     let may_hear_others = hearing.wants == Wants::TheUsual || hearing.gaps > 0;
     let mut last_life: BTreeMap<&str, u64> = BTreeMap::new();
@@ -133,7 +133,7 @@ fn first_heard<'a>(
     first
 }
 
-fn place_of(event: &Event) -> (&str, &str) {
+fn place_of(event: &Kept) -> (&str, &str) {
     (&event.session_id, &event.event_id)
 }
 

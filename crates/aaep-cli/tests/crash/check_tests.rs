@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::ledger::{Asked, Entries, Heard, Hearing, Place, Settled, Text, Wants};
-use crate::stored::{Event, Stored, hash_of};
+use crate::stored::{Kept, Stored, hash_of};
 use crate::work::Plan;
 
 fn token(plan: Plan) -> String {
@@ -17,7 +17,7 @@ fn settled(outcome: &str, decided_by: &str) -> Settled {
 /// A small world in which all is well: five events, the third by the hub, the fourth urgent and heard again
 /// after a kill, and one question that was accepted.
 fn all_well() -> (Entries, Stored) {
-    let event = |number: u64| Event {
+    let event = |number: u64| Kept {
         session_id: "sess_a".to_owned(),
         event_id: format!("evt_{number}"),
         by_hub: number == 3,

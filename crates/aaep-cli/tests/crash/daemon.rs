@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than a start or a stop takes, so that a hub that hangs is noticed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// All that belongs to a hub on the disk.
 #[derive(Debug)]

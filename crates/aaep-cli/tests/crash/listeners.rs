@@ -1,5 +1,4 @@
-//! Listeners who want everything, on streams and WebSockets, and come back after every cut; some of them
-//! answer questions.
+//! Listeners on streams and on a WebSocket, who come back after every cut; some of them answer questions.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -50,9 +50,9 @@ fn nothing_acknowledged_is_lost_whenever_the_hub_is_killed() {
     let mut world = 0;
     while left > 0 {
         let now = left.min(ROUNDS_OF_A_WORLD);
-        let seen = World::run(seed.wrapping_add(world), now);
-        println!("World {world}: {seen}");
-        total.add(&seen);
+        let found = World::run(seed.wrapping_add(world), now);
+        println!("World {world}: {found}");
+        total.add(&found);
         left -= now;
         world += 1;
     }

@@ -2,6 +2,7 @@
 //! was not acknowledged is sent again, and only then they go on.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -51,10 +52,12 @@ impl Publisher {
         let mut number = 0;
         while !(self.board.is_winding_down() && work.is_between_sessions()) {
             let mut events = Vec::new();
-            while events.len() < LINES && !(work.is_between_sessions() && !events.is_empty()) {
-                events.push(work.next());
+            let mut body = String::new();
+            while events.is_empty() || (events.len() < LINES && !work.is_between_sessions()) {
+                let event = work.next();
+                writeln!(body, "{event}").expect("a text takes text");
+                events.push(event);
             }
-            let body: String = events.iter().map(|event| format!("{event}\n")).collect();
             number += 1;
             let Some(answer) = self.send(&mut client, number, &body, LINES_TYPE) else { return };
             let answers: Vec<Value> = answer
@@ -78,7 +81,8 @@ impl Publisher {
     fn send(&self, client: &mut Client, number: u64, body: &str, kind: &str) -> Option<Answer> {
         let mut headers = format!("content-type: {kind}\r\n");
         if self.has_keys {
-            headers += &format!("idempotency-key: {}-{number}\r\n", self.name);
+            let name = &self.name;
+            write!(headers, "idempotency-key: {name}-{number}\r\n").expect("a text takes text");
         }
         while !self.board.is_over() {
             match client.request("POST", "/aaep/v1/publish", &headers, body) {
@@ -118,9 +122,8 @@ impl Publisher {
         let mut work = Work::new(&self.name, true);
         let mut waiting: VecDeque<Value> = VecDeque::new();
         while !self.board.is_over() {
-            match self.on_one_socket(&mut work, &mut waiting) {
-                Ok(()) => return,
-                Err(Cut) => {}
+            if self.on_one_socket(&mut work, &mut waiting).is_ok() {
+                return;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Numbers from a seed.
 
-/// SplitMix64: small, and good enough to choose moments.
+/// The generator `SplitMix64`: small, and good enough to choose moments.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 

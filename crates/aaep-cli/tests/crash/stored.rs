@@ -1,5 +1,6 @@
 //! What is stored at the end.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
-pub(crate) struct Event {
+pub(crate) struct Kept {
     pub(crate) session_id: String,
     pub(crate) event_id: String,
     pub(crate) by_hub: bool,
@@ -22,7 +23,7 @@ pub(crate) struct Event {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stored {
     /// By session, and in each in their order.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<Kept>,
     /// For each entry of the audit log that says that a question was settled: the hash of its token, and
     /// how it was settled.
     pub(crate) settled: Vec<(String, String)>,
@@ -34,7 +35,7 @@ impl Stored {
     }
 }
 
-fn events(folder: &Path) -> Vec<Event> {
+fn events(folder: &Path) -> Vec<Kept> {
     let (store, _) = Store::open(folder, Retention::default()).expect("the store opens");
     let reader = store.reader();
     let mut events = Vec::new();
@@ -52,7 +53,7 @@ fn events(folder: &Path) -> Vec<Event> {
                     reader.events(&session.session_id, from_order, MAX_PAGE_ROWS).expect("read");
                 let Some(last) = page.last() else { break };
                 from_order = last.order + 1;
-                events.extend(page.iter().map(|event| Event {
+                events.extend(page.iter().map(|event| Kept {
                     session_id: session.session_id.to_string(),
                     event_id: event.event_id.to_string(),
                     by_hub: event.by_hub,
@@ -98,5 +99,9 @@ fn settled(folder: &Path) -> Vec<(String, String)> {
 
 /// The hash under which the audit log names a question.
 pub(crate) fn hash_of(token: &str) -> String {
-    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in Sha256::digest(token.as_bytes()) {
+        write!(text, "{byte:02x}").expect("a text takes text");
+    }
+    text
 }

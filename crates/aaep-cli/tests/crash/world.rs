@@ -19,7 +19,7 @@ use crate::stored::Stored;
 use crate::work;
 
 /// Longer than anything takes here, so that a world that hangs ends.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The hub is killed at most so long after it began to listen.
 const MAX_LIFE_MS: u64 = 150;

@@ -1,0 +1,55 @@
+//! What a process takes of the machine, from `/proc`.
+
+use std::fs;
+use std::time::Duration;
+
+/// How long one tick of processor time is on Linux, for programs.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a process has taken.
+pub(super) struct Usage {
+    pub(super) cpu: Duration,
+    /// Memory of its own.
+    pub(super) bytes: f64,
+}
+
+impl Usage {
+    pub(super) fn of(process: u32) -> Result<Self, String> {
+        let read = |file: &str| {
+            let path = format!("/proc/{process}/{file}");
+            fs::read_to_string(&path)
+                .map_err(|error| format!("{path}: {error}. This is for Linux."))
+        };
+        let stat = read("stat")?;
+        let status = read("status")?;
+        let cpu = ticks(&stat).ok_or("no processor time in /proc")?;
+        let bytes = memory_kb(&status).ok_or("no memory in /proc")? * 1024.0;
+        Ok(Usage { cpu: TICK * cpu, bytes })
+    }
+}
+
+/// The ticks in user and kernel mode: fields 14 and 15, counted behind the name, which may have spaces.
+fn ticks(stat: &str) -> Option<u32> {
+    let (_, behind) = stat.rsplit_once(')')?;
+    let mut fields = behind.split_whitespace().skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn memory_kb(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_and_memory_are_read_whatever_the_name_is() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1";
+        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(memory_kb("Name:\ta\nRssAnon:\t    1234 kB\n"), Some(1234.0));
+    }
+}
