@@ -306,7 +306,7 @@ fn a_renegotiated_filter_holds_for_what_follows() {
 fn a_renegotiated_language_holds_for_what_follows() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "languages": ["es"] }));
-    let mut say = |world: &mut World, call: &str| {
+    let say = |world: &mut World, call: &str| {
         let words = json!({
             "tool": "list", "tool_call_id": call,
             "summary_normal": "Lists the folder.", "summary_normal_es": "Lista la carpeta.",
