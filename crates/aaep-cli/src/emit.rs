@@ -59,13 +59,13 @@ enum Short {
         /// The words.
         text: String,
     },
-    /// Go from one state to another.
+    /// Go over to another state.
     State {
         /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
         to: String,
-        /// The state before; a session begins idle.
-        #[arg(long, value_name = "STATE", default_value = "idle")]
-        from: String,
+        /// The state before; the hub knows it if it is left out.
+        #[arg(long, value_name = "STATE")]
+        from: Option<String>,
     },
     /// End a session.
     End {
@@ -129,7 +129,11 @@ impl Short {
                 ]
             }
             Short::State { to, from } => {
-                vec![speaker.event("state.changed", json!({ "from_state": from, "to_state": to }))]
+                let mut fields = json!({ "to_state": to });
+                if let Some(from) = from {
+                    fields["from_state"] = from.as_str().into();
+                }
+                vec![speaker.event("state.changed", fields)]
             }
             Short::End { summary, failed: false } => {
                 vec![speaker.event("session.completed", json!({ "summary_normal": summary }))]
@@ -306,7 +310,7 @@ mod tests {
         for short in [
             Short::Start { summary: word() },
             Short::Say { text: word() },
-            Short::State { to: "thinking".into(), from: "idle".into() },
+            Short::State { to: "thinking".into(), from: Some("idle".into()) },
             Short::End { summary: word(), failed: false },
             Short::End { summary: word(), failed: true },
         ] {

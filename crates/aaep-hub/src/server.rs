@@ -12,6 +12,7 @@ mod connection;
 mod daemon;
 mod door;
 mod everyone;
+mod issuer;
 mod legacy;
 mod listen;
 mod listeners;
@@ -43,6 +44,7 @@ use crate::metrics::Metrics;
 use answer::Answer;
 use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
+use issuer::Issuer;
 use route::Route;
 use stop::{Stop, Stopper, stop};
 
@@ -59,6 +61,7 @@ const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Server {
     stopper: Stopper,
+    stop: Stop,
 }
 
 /// What every request needs.
@@ -98,8 +101,13 @@ impl Server {
             tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
-        tokio::spawn(look_at_manifest(app, stop));
-        Server { stopper }
+        tokio::spawn(look_at_manifest(app, stop.clone()));
+        Server { stopper, stop }
+    }
+
+    /// Fetches the keys of an issuer now and then, until the server stops.
+    fn keep_fetching(&self, issuer: Issuer) {
+        tokio::spawn(issuer.keep_fetching(self.stop.clone()));
     }
 
     /// Takes no more connections, finishes the requests that came, and then ends, within this time. The

@@ -46,6 +46,8 @@ async fn what_an_agent_gets_wrong_is_said_on_its_socket() {
     let mut agent = Peer::agent(&hub).await;
     agent.say("no json");
     assert_eq!(agent.next()["error"], "not_json");
+    agent.say(r#"{"type":"aaep:agent.session.started","default_decision":"reject","default_decision":"accept"}"#);
+    assert_eq!(agent.next()["error"], "not_json", "which of the two would count?");
     agent.send(&Value::Object(progress("sess_one", "Early.")));
     assert_eq!(agent.next()["error"], "not_started");
     agent.send(&json!({ "type": "agentvoice:ask.withdraw", "reply_token": TOKEN }));
