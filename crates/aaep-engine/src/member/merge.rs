@@ -44,7 +44,8 @@ pub(super) fn next<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, until: u64)
             let tools = following.take_while(|(_, next)| next.kind == Kind::PlainTool);
             let mut waiting = vec![cursor.at];
             waiting.extend(tools.map(|(at, _)| at));
-            let too_many = waiting.len() > MAX_WAITING_TOOLS;
+            // Who has no limits and was only away or slow gets every one of them (ruling 20).
+            let too_many = mixes && waiting.len() > MAX_WAITING_TOOLS;
             match digest_type(audience).filter(|_| too_many) {
                 Some(digest) => Some(sum_up(cursor, audience, &waiting, digest, primary)),
                 None => Some(tell(cursor, audience, unit, primary)),

@@ -184,6 +184,7 @@ impl Owner {
     fn take_over(&mut self, listener: ListenerKey, connection: ConnectionKey) {
         self.set_blocked(listener, false);
         let Some(known) = self.listeners.get_mut(&listener) else { return };
+        known.has_heard = true;
         let before = known.connection.replace(connection);
         if let Some(connection) = self.connections.get_mut(&connection) {
             connection.listener = Some(listener);

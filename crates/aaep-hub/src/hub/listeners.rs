@@ -6,7 +6,7 @@ use aaep::extension::Resume as Wish;
 use aaep::handshake::{
     ReasonCode, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest,
 };
-use aaep::{Message, Reading, SessionId};
+use aaep::{Message, Reading, ReplyToken, SessionId};
 use aaep_engine::terms::Door;
 use aaep_engine::{Hears, Input, Output, Resume};
 use aaep_transport::wire::ConnectionKey;
@@ -155,6 +155,10 @@ impl Owner {
         on: Option<ConnectionKey>,
     ) -> Told {
         let Ok(number) = self.principal(principal) else { return Told::NotCounted };
+        if let Some(reply_token) = self.reply_of_nobody(&message) {
+            self.refuse_reply(reply_token, number);
+            return Told::NotCounted;
+        }
         let input = match message {
             Message::ConfirmationReply(reply) => Input::Confirm { principal: number, reply },
             Message::ClarificationReply(reply) => Input::Clarify { principal: number, reply },
@@ -204,6 +208,19 @@ impl Owner {
             };
         }
         told
+    }
+
+    /// The question to which a reply came on a subscription that was never on a connection: whoever sent
+    /// it heard of the question elsewhere (ruling 14).
+    fn reply_of_nobody(&self, message: &Message) -> Option<ReplyToken> {
+        let (subscription_id, reply_token) = match message {
+            Message::ConfirmationReply(it) => (&it.subscription_id, &it.reply_token),
+            Message::ClarificationReply(it) => (&it.subscription_id, &it.reply_token),
+            _ => return None,
+        };
+        let (listener, _) = self.engine.subscription(subscription_id)?;
+        let has_heard = self.listeners.get(&listener)?.has_heard;
+        (!has_heard).then(|| reply_token.clone())
     }
 
     /// A listener said something on its own connection.

@@ -11,7 +11,8 @@ use std::time::Instant;
 use aaep::extension::DecidedBy;
 use aaep::{Event, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::{
-    Audit, Author, Engine, Frame, Input, ListenerKey, Now, Output, Record, Resolution, Subscription,
+    Audit, Author, Engine, Frame, Input, ListenerKey, Now, Output, Record, ReplyRefusal,
+    Resolution, Subscription,
 };
 use aaep_transport::Packet;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
@@ -59,6 +60,8 @@ pub(super) struct OpenAsk {
 pub(super) struct Listener {
     pub(super) subscription_id: SubscriptionId,
     pub(super) connection: Option<ConnectionKey>,
+    /// Whether it was ever on a connection, so that it can have been asked something (ruling 14).
+    pub(super) has_heard: bool,
     /// Whether its connection takes nothing for now.
     pub(super) is_blocked: bool,
     pub(super) permit: Option<SubscriptionPermit>,
@@ -198,6 +201,10 @@ impl Owner {
                 }
                 Output::Recovered { listener, subscription_id } => {
                     self.listen(listener, subscription_id, None);
+                    // What it heard before the stop is not known; it may have been asked.
+                    if let Some(listener) = self.listeners.get_mut(&listener) {
+                        listener.has_heard = true;
+                    }
                 }
                 Output::Deliver { frame, to } => {
                     let packet = match &last {
@@ -312,11 +319,13 @@ impl Owner {
         let known = self.listeners.entry(listener).or_insert_with(|| Listener {
             subscription_id: subscription_id.clone(),
             connection: None,
+            has_heard: false,
             is_blocked: false,
             permit: None,
         });
         known.subscription_id = subscription_id;
         let Some(key) = on else { return };
+        known.has_heard = true;
         let before = known.connection.replace(key).filter(|before| *before != key);
         if let Some(connection) = self.connections.get_mut(&key) {
             connection.listener = Some(listener);
@@ -410,6 +419,13 @@ impl Owner {
         let words = asking.and_then(entry::words_of);
         let entry = entry::entry(audit, About { unix_us: now.unix_us, session_id, who, words });
         self.batch.changes.push(Change::Audit(entry));
+    }
+
+    /// A reply does not count because its subscription was never asked anything.
+    pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: u64) {
+        let refused = Some(ReplyRefusal::NotAsked);
+        let now = self.clock.now();
+        self.audit(now, Audit::Reply { reply_token, principal, refused }, None);
     }
 
     /// The number of a principal.

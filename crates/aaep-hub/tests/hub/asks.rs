@@ -68,6 +68,19 @@ async fn with_nobody_there_the_safe_default_applies_at_once() {
 }
 
 #[tokio::test]
+async fn who_never_heard_the_question_cannot_answer_it() {
+    let hub = hub();
+    let heard = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &heard, None).await;
+    let unheard = subscribe(&hub, json!({})).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    stream.next_of("awaiting.confirmation");
+    assert_eq!(reply(&hub, &me(), &unheard, TOKEN, "accept").await, Told::NotCounted);
+    assert_eq!(reply(&hub, &me(), &heard, TOKEN, "reject").await, Told::Counted);
+}
+
+#[tokio::test]
 async fn the_questions_of_an_agent_are_nobody_elses() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;

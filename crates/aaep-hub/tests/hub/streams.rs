@@ -69,6 +69,24 @@ async fn who_goes_on_after_an_event_that_nobody_knows_hears_a_summary_first() {
 }
 
 #[tokio::test]
+async fn a_listener_without_limits_gets_every_tool_that_it_missed() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    stream.next_of("session.started");
+    let last = stream.last_id.clone();
+    drop(stream);
+    for number in 0..40 {
+        publish(&hub, tool("sess_one", &format!("call_{number}"))).await;
+    }
+    let mut stream = Stream::open(&hub, &subscription, last.as_deref()).await;
+    for number in 0..40 {
+        assert_eq!(stream.next()["tool_call_id"], format!("call_{number}").as_str());
+    }
+}
+
+#[tokio::test]
 async fn a_second_stream_of_a_subscription_takes_the_place_of_the_first() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
