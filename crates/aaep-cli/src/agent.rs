@@ -58,9 +58,19 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
+    /// The same without what is empty: a script that failed to begin a session sets an empty variable.
+    pub(crate) fn without_empty(&self) -> Self {
+        let filled = |text: &Option<String>| text.clone().filter(|it| !it.trim().is_empty());
+        Speaker {
+            agent: filled(&self.agent),
+            session: filled(&self.session),
+            language: filled(&self.language),
+        }
+    }
+
     /// The agent's name, or what an agent without one is called.
     pub(crate) fn name(&self) -> &str {
-        self.agent.as_deref().filter(|name| !name.is_empty()).unwrap_or("command-line")
+        self.agent.as_deref().unwrap_or("command-line")
     }
 
     /// An event of this speaker: the type after `aaep:agent.`, and its own fields.
@@ -221,8 +231,10 @@ mod tests {
         assert_eq!(event["session_id"], "sess_a1");
         assert_eq!(event["to_state"], "thinking");
         assert!(event.get("localization_hints").is_none());
-        let nameless = Speaker { agent: Some(String::new()), ..speaker() };
-        assert_eq!(nameless.name(), "command-line");
+        let empty = || Some(" ".to_owned());
+        let nameless =
+            Speaker { agent: empty(), session: empty(), language: empty() }.without_empty();
+        assert_eq!((nameless.name(), &nameless.session), ("command-line", &None));
     }
 
     #[test]

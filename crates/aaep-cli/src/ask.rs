@@ -94,8 +94,8 @@ struct Asked {
 /// Asks, waits, and tells the outcome.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let client = arguments.place.client()?;
-    let owns_session = arguments.speaker.session.is_none();
-    let mut speaker = arguments.speaker.clone();
+    let mut speaker = arguments.speaker.without_empty();
+    let owns_session = speaker.session.is_none();
     if owns_session {
         speaker.session = Some(fresh_id("sess_")?);
     }

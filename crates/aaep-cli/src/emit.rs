@@ -59,13 +59,13 @@ enum Short {
         /// The words.
         text: String,
     },
-    /// Go from one state to another.
+    /// Go over to another state.
     State {
         /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
         to: String,
-        /// The state before; a session begins idle.
-        #[arg(long, value_name = "STATE", default_value = "idle")]
-        from: String,
+        /// The state before; the hub knows it if it is left out.
+        #[arg(long, value_name = "STATE")]
+        from: Option<String>,
     },
     /// End a session.
     End {
@@ -80,13 +80,14 @@ enum Short {
 /// Publishes it and says what became of it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let client = arguments.place.client()?;
+    let speaker = arguments.speaker.without_empty();
     let mut report = Report { json: arguments.json, refused: 0 };
     match (&arguments.short, &arguments.file) {
         (Some(short), None) => {
-            let events = short.events(&arguments.speaker)?;
+            let events = short.events(&speaker)?;
             report.tell(publish(&client, &events)?, short.tells(), &[])?;
         }
-        (None, Some(file)) => from_file(file, &arguments.speaker, &client, &mut report)?,
+        (None, Some(file)) => from_file(file, &speaker, &client, &mut report)?,
         _ => {
             let next = "Name a file, or use a short form such as: aaep emit say \"Done.\"";
             return Err(Failure::new("a file and a short form do not go together", next));
@@ -128,7 +129,11 @@ impl Short {
                 ]
             }
             Short::State { to, from } => {
-                vec![speaker.event("state.changed", json!({ "from_state": from, "to_state": to }))]
+                let mut fields = json!({ "to_state": to });
+                if let Some(from) = from {
+                    fields["from_state"] = from.as_str().into();
+                }
+                vec![speaker.event("state.changed", fields)]
             }
             Short::End { summary, failed: false } => {
                 vec![speaker.event("session.completed", json!({ "summary_normal": summary }))]
@@ -305,7 +310,7 @@ mod tests {
         for short in [
             Short::Start { summary: word() },
             Short::Say { text: word() },
-            Short::State { to: "thinking".into(), from: "idle".into() },
+            Short::State { to: "thinking".into(), from: Some("idle".into()) },
             Short::End { summary: word(), failed: false },
             Short::End { summary: word(), failed: true },
         ] {

@@ -4,6 +4,7 @@
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
 mod agent;
+mod archive;
 mod ask;
 mod audit;
 mod console;

@@ -15,6 +15,7 @@ use clap::Args;
 use crate::console::{COULD_NOT, Failure, complain};
 use crate::keys::{own_folder, tell};
 use crate::log::{Log, start_log};
+use crate::stop::Stopped;
 use crate::tokens::configuration_folder;
 
 const EXIT_CODES: &str = "\
@@ -65,7 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
     // Before anything runs, so that no signal is missed.
-    let mut signals = Signals::new()?;
+    let stopped = Stopped::new().map_err(|error| {
+        Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
+    })?;
     let daemon = Daemon::start(options).await.map_err(|error| failure(&error))?;
     if let Err(failure) = introduce(&daemon) {
         daemon.stop().await;
@@ -73,7 +76,7 @@ async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
     }
     tracing::info!("The hub runs.");
     let died = tokio::select! {
-        () = signals.stop() => None,
+        () = stopped.wait() => None,
         why = daemon.died() => Some(why),
     };
     tracing::info!("The hub stops.");
@@ -139,7 +142,7 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
 }
 
 /// The folder of this program for what it keeps from one run to the next.
-fn state_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_STATE_HOME")
         .filter(|path| path.is_absolute())
@@ -156,49 +159,4 @@ fn failure(error: &DaemonError) -> Failure {
     }
     let next = format!("More: aaep serve --help. {INSECURE_FLAG} is for networks that you trust.");
     Failure::of_sentences(&error.to_string(), &next)
-}
-
-/// The signals that end a program.
-struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn new() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
-            })
-        };
-        Ok(Signals {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    #[cfg(unix)]
-    async fn stop(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> Result<Self, Failure> {
-        Ok(Signals {})
-    }
-
-    #[cfg(not(unix))]
-    async fn stop(&mut self) {
-        // Where there are no signals, it runs until the process ends.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

@@ -7,19 +7,17 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use aaep::{SessionId, printable};
-use aaep_hub::access::Principal;
-use aaep_hub::store::{DeleteError, MAX_PAGE_ROWS, ReadError, Reader, StoredEvent, StoredSession};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::console::{Failure, ascii_json, ascii_json_line, count, name_of};
-use crate::keys::{moment, now_unix_ms, tell};
-use crate::store::Place;
+use crate::archive::{Event, Session, Whereabouts};
+use crate::console::{Failure, ascii_json, ascii_json_line, count};
+use crate::keys::{moment, tell};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  it is done
-  2  it could not be done: wrong usage, no such session, or a store that cannot be used";
+  2  it could not be done: wrong usage, no such session, no hub, or a store that cannot be used";
 
 /// The fields of an event that say something to people, in the order in which they are told.
 const TOLD: [&str; 7] =
@@ -42,7 +40,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: Whereabouts,
     },
     /// Show a session and its events.
     #[command(after_help = EXIT_CODES)]
@@ -53,7 +51,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: Whereabouts,
     },
     /// Delete a session that has ended: its events, what was answered, and the words in the audit log.
     ///
@@ -67,7 +65,7 @@ enum Command {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        place: Place,
+        place: Whereabouts,
     },
 }
 
@@ -81,43 +79,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(place: &Place, as_json: bool) -> Result<(), Failure> {
-    let (store, recovered) = place.open()?;
-    let reader = store.reader();
-    let agents = recovered.agents;
+fn list(place: &Whereabouts, as_json: bool) -> Result<(), Failure> {
+    let archive = place.open()?;
     if as_json {
         let mut all = Vec::new();
-        each_session(&reader, |session| {
-            all.push(object(session, &agents));
+        archive.each_session(|session| {
+            all.push(object(session));
             Ok(())
         })?;
         return tell(&ascii_json(&Value::Array(all)));
     }
-    let mut sessions = 0;
-    each_session(&reader, |_| {
-        sessions += 1;
+    let mut sessions = Vec::new();
+    archive.each_session(|session| {
+        sessions.push(sentence(session));
         Ok(())
     })?;
-    let folder = name_of(place.folder());
-    if sessions == 0 {
-        return tell(&format!("There is no session in {folder}."));
+    let place = archive.name();
+    if sessions.is_empty() {
+        return tell(&format!("There is no session {place}."));
     }
-    tell(&format!("{} in {folder}.", count(sessions, "session")))?;
-    each_session(&reader, |session| tell(&sentence(session, &agents)))
+    tell(&format!("{} {place}.", count(sessions.len() as u64, "session")))?;
+    sessions.iter().try_for_each(|sentence| tell(sentence))
 }
 
-fn show(place: &Place, session_id: &SessionId, as_json: bool) -> Result<(), Failure> {
-    let (store, recovered) = place.open()?;
-    let reader = store.reader();
-    let session = find(&reader, session_id)?;
+fn show(place: &Whereabouts, session_id: &SessionId, as_json: bool) -> Result<(), Failure> {
+    let archive = place.open()?;
+    let session = archive.session(session_id)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let failed = |error: io::Error| Failure::of_output(&error);
     if !as_json {
-        writeln!(out, "{}", sentence(&session, &recovered.agents)).map_err(failed)?;
+        writeln!(out, "{}", sentence(&session)).map_err(failed)?;
     }
     let mut from_order = 0;
     loop {
-        let events = reader.events(session_id, from_order, MAX_PAGE_ROWS).map_err(unread)?;
+        let events = archive.events(session_id, from_order)?;
         let Some(last) = events.last() else { break };
         from_order = last.order.saturating_add(1);
         for event in &events {
@@ -128,9 +123,9 @@ fn show(place: &Place, session_id: &SessionId, as_json: bool) -> Result<(), Fail
     out.flush().map_err(failed)
 }
 
-fn delete(place: &Place, session_id: &SessionId, is_sure: bool) -> Result<(), Failure> {
-    let (mut store, _) = place.open()?;
-    let session = find(&store.reader(), session_id)?;
+fn delete(place: &Whereabouts, session_id: &SessionId, is_sure: bool) -> Result<(), Failure> {
+    let mut archive = place.open()?;
+    let session = archive.session(session_id)?;
     let events = count(session.events, "event");
     if !is_sure {
         return Err(Failure::new(
@@ -140,57 +135,32 @@ fn delete(place: &Place, session_id: &SessionId, is_sure: bool) -> Result<(), Fa
             "To delete it, say the same with: --yes",
         ));
     }
-    let who = Principal::local().name;
-    let now_unix_us = now_unix_ms().saturating_mul(1000);
-    store
-        .delete_session(session_id, Some(&who), now_unix_us)
-        .map_err(|error| undeleted(session_id, &error))?;
+    archive.delete(session_id)?;
     tell(&format!(
         "Session {session_id} is deleted: {events}, what was answered in it, and its words in the audit \
          log. The log says so. Traces may stay on the disk until the room is used again."
     ))
 }
 
-fn find(reader: &Reader, session_id: &SessionId) -> Result<StoredSession, Failure> {
-    let found = reader.session(session_id).map_err(unread)?;
-    found.ok_or_else(|| undeleted(session_id, &DeleteError::NoSuchSession))
-}
-
-/// Goes through all sessions, a page at a time.
-fn each_session(
-    reader: &Reader,
-    mut tell: impl FnMut(&StoredSession) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut skip = 0;
-    loop {
-        let page = reader.sessions(skip, MAX_PAGE_ROWS).map_err(unread)?;
-        if page.is_empty() {
-            return Ok(());
-        }
-        skip += page.len();
-        page.iter().try_for_each(&mut tell)?;
-    }
-}
-
-fn sentence(session: &StoredSession, agents: &[(u64, String)]) -> String {
+fn sentence(session: &Session) -> String {
     let state = match session.ended_unix_us {
         Some(ended) => format!("ended {}", moment(ended.div_euclid(1000))),
         None => format!("running, last event {}", moment(session.last_unix_us.div_euclid(1000))),
     };
-    let agent = agent_of(session, agents).map_or("an agent without a name".into(), printable);
+    let agent = session.agent.as_deref().map_or("an agent without a name".into(), printable);
     format!(
         "Session {}, by {agent}: began {}, {state}, {}, {}.",
-        session.session_id,
+        printable(&session.id),
         moment(session.first_unix_us.div_euclid(1000)),
         count(session.events, "event"),
         count(session.bytes, "byte"),
     )
 }
 
-fn object(session: &StoredSession, agents: &[(u64, String)]) -> Value {
+fn object(session: &Session) -> Value {
     json!({
-        "session_id": session.session_id.as_str(),
-        "agent": agent_of(session, agents),
+        "session_id": session.id,
+        "agent": session.agent,
         "first_event_at": moment(session.first_unix_us.div_euclid(1000)),
         "last_event_at": moment(session.last_unix_us.div_euclid(1000)),
         "ended_at": session.ended_unix_us.map(|ended| moment(ended.div_euclid(1000))),
@@ -199,21 +169,17 @@ fn object(session: &StoredSession, agents: &[(u64, String)]) -> Value {
     })
 }
 
-fn agent_of<'a>(session: &StoredSession, agents: &'a [(u64, String)]) -> Option<&'a str> {
-    agents.iter().find(|(key, _)| *key == session.agent).map(|(_, name)| name.as_str())
-}
-
 /// An event as a person hears it.
-fn event_sentence(event: &StoredEvent) -> String {
+fn event_sentence(event: &Event) -> String {
     let at = moment(event.unix_us.div_euclid(1000));
     let by_hub = if event.by_hub { ", by the hub" } else { "" };
     let urgent = if event.is_urgent { ", urgent" } else { "" };
-    let Ok(value) = serde_json::from_slice::<Value>(&event.json) else {
+    let Some(value) = &event.json else {
         return format!("{at}{by_hub}{urgent}: an event that is not JSON.");
     };
     let kind = value["type"].as_str().unwrap_or("an event without a type");
     let kind = kind.strip_prefix("aaep:agent.").unwrap_or(kind).replace('.', " ");
-    format!("{at}, {}{by_hub}{urgent}: {}", printable(&kind), told(&value))
+    format!("{at}, {}{by_hub}{urgent}: {}", printable(&kind), told(value))
 }
 
 /// What an event says to people.
@@ -246,27 +212,12 @@ fn sentences(texts: &[Cow<'_, str>]) -> String {
     all
 }
 
-fn event_object(event: &StoredEvent) -> String {
+fn event_object(event: &Event) -> String {
     ascii_json_line(&json!({
         "order": event.order,
         "taken_in_at": moment(event.unix_us.div_euclid(1000)),
         "by_hub": event.by_hub,
         "is_urgent": event.is_urgent,
-        "event": serde_json::from_slice::<Value>(&event.json).unwrap_or(Value::Null),
+        "event": event.json,
     }))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn unread(error: ReadError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep sessions --help")
-}
-
-fn undeleted(session_id: &SessionId, error: &DeleteError) -> Failure {
-    match error {
-        DeleteError::NoSuchSession => Failure::new(
-            format!("there is no session {session_id} in this store"),
-            "See the ids with: aaep sessions list",
-        ),
-        other => Failure::of_sentences(&other.to_string(), "More: aaep sessions --help"),
-    }
 }

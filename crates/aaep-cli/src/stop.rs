@@ -5,7 +5,6 @@
 pub(crate) struct Stopped {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
@@ -16,7 +15,6 @@ impl Stopped {
         Ok(Stopped {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
@@ -25,7 +23,6 @@ impl Stopped {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
         }
     }
 }

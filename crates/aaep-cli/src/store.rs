@@ -18,11 +18,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Opens the store there.
     pub(crate) fn open(&self) -> Result<(Store, Recovered), Failure> {
         open(&self.folder)?.map_err(|error| failure(&error))

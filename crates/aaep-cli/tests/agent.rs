@@ -9,5 +9,7 @@ mod demo;
 mod emit;
 #[path = "agent/pages.rs"]
 mod pages;
+#[path = "agent/sessions.rs"]
+mod sessions;
 #[path = "agent/support.rs"]
 mod support;

@@ -248,8 +248,36 @@ fn no_file_grows_past_what_a_reader_can_hold() {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirements {
+    chapters: BTreeMap<String, Counts>,
     requirement: Vec<Requirement>,
 }
+
+/// How many requirements a chapter has, by keyword.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counts {
+    must: usize,
+    must_not: usize,
+    should: usize,
+    should_not: usize,
+}
+
+impl Counts {
+    /// The number that belongs to a keyword, if it is one.
+    fn of(&mut self, keyword: &str) -> Option<&mut usize> {
+        match keyword {
+            "MUST" => Some(&mut self.must),
+            "MUST NOT" => Some(&mut self.must_not),
+            "SHOULD" => Some(&mut self.should),
+            "SHOULD NOT" => Some(&mut self.should_not),
+            _ => None,
+        }
+    }
+}
+
+/// The front page, the chapters and the appendices of the specification.
+const CHAPTERS: &[&str] =
+    &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "A", "B", "C", "D"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -266,9 +294,13 @@ struct Requirement {
     waits_for: Option<String>,
 }
 
-fn requirements() -> Vec<Requirement> {
+fn requirements_file() -> Requirements {
     let text = read(Path::new("docs/requirements.toml"));
-    toml::from_str::<Requirements>(&text).expect("docs/requirements.toml").requirement
+    toml::from_str(&text).expect("docs/requirements.toml")
+}
+
+fn requirements() -> Vec<Requirement> {
+    requirements_file().requirement
 }
 
 /// Whether `file::name` is a test that runs.
@@ -288,6 +320,10 @@ fn is_test(name: &str) -> bool {
     })
 }
 
+/// Whom a requirement binds.
+const WHO: &[&str] =
+    &["producer", "subscriber", "both", "transport", "suite", "extension", "specification"];
+
 #[test]
 fn every_requirement_names_tests_that_exist() {
     let mut ids = BTreeSet::new();
@@ -298,22 +334,30 @@ fn every_requirement_names_tests_that_exist() {
             "{}: the id starts with the section",
             it.id
         );
-        assert!(
-            ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"].contains(&it.keyword.as_str()),
-            "{}",
-            it.id
-        );
-        assert!(
-            ["producer", "subscriber", "both", "suite", "extension"].contains(&it.who.as_str()),
-            "{}",
-            it.id
-        );
+        assert!(WHO.contains(&it.who.as_str()), "{}: it binds nobody that we know", it.id);
         assert!(it.text.ends_with('.'), "{}", it.id);
         assert!(it.ruling.is_none_or(|ruling| (1..=29).contains(&ruling)), "{}", it.id);
         for test in &it.tests {
             assert!(is_test(test), "{}: there is no test {test}", it.id);
         }
     }
+}
+
+#[test]
+fn no_requirement_of_any_chapter_got_lost() {
+    let file = requirements_file();
+    let mut found: BTreeMap<String, Counts> =
+        CHAPTERS.iter().map(|it| ((*it).to_owned(), Counts::default())).collect();
+    for it in &file.requirement {
+        let chapter = it.section.split('.').next().unwrap_or_default();
+        let counts = found.get_mut(chapter);
+        let counts = counts.unwrap_or_else(|| panic!("{}: there is no such chapter", it.id));
+        *counts.of(&it.keyword).unwrap_or_else(|| panic!("{}: no keyword", it.id)) += 1;
+    }
+    assert_eq!(
+        found, file.chapters,
+        "found on the left, counted at the top of the file on the right"
+    );
 }
 
 #[test]

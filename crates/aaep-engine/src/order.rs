@@ -5,8 +5,8 @@
 //! [`StreamOrder`] holds a recorded stream to the same rules and goes on after each fault.
 //!
 //! It never looks at a clock, never asks or answers anyone, never repairs an event, and never keeps
-//! words. An irreversible tool passes only on a [`Grant`] that someone else put here. Not here: the
-//! form of events (`aaep`), tokens, deadlines and who may answer (the asks).
+//! words. A tool that is irreversible or of high risk passes only on a [`Grant`] that someone else put
+//! here. Not here: the form of events (`aaep`), tokens, deadlines and who may answer (the asks).
 //!
 //! Memory is bounded: about 3 MiB for a session at all its limits at once ([`MAX_SESSION_BYTES`]), a
 //! few hundred bytes for a common one. An ended session keeps only that it has ended.
@@ -23,7 +23,7 @@ mod violation;
 
 use aaep::{Envelope, Event, Payload};
 
-use grants::{Grants, is_irreversible};
+use grants::{Grants, needs_accept};
 use outputs::Outputs;
 use producers::{Producers, implied_by};
 use tools::Tools;
@@ -118,8 +118,8 @@ impl SessionOrder {
     }
 
     /// An action was accepted: one invocation of the tool that it names, or of any, may now be
-    /// irreversible. Gives back the grant that does not count: this one if the session does not
-    /// run, or the oldest past [`MAX_GRANTS`], whose action has to be asked for again.
+    /// irreversible or of high risk. Gives back the grant that does not count: this one if the
+    /// session does not run, or the oldest past [`MAX_GRANTS`], whose action has to be asked for again.
     pub fn accept(&mut self, grant: Grant) -> Option<Grant> {
         if self.phase == Phase::Open { self.grants.add(grant) } else { Some(grant) }
     }
@@ -218,8 +218,8 @@ impl SessionOrder {
             }
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
-                // Who joined late may have missed the question (§4.3.1).
-                if is_irreversible(invoked) && !self.is_joined_late {
+                // Who joined late may have missed the question (§2.3.5, §4.3.1).
+                if needs_accept(invoked) && !self.is_joined_late {
                     self.grants.check(event, invoked)?;
                 }
                 Ok(())

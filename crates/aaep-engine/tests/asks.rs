@@ -290,6 +290,23 @@ fn an_irreversible_tool_needs_an_accept_and_gets_one_use_of_it() {
 }
 
 #[test]
+fn a_tool_of_high_risk_needs_an_accept_even_if_it_can_be_undone() {
+    let (mut world, one, _) = asked();
+    let risky = || json!({ "tool": "move", "summary_normal": "Moves it.", "risk_level": "high" });
+    let unasked = OrderViolation::HighRiskWithoutAccept {
+        tool: aaep::ToolName::parse("move").expect("name"),
+    };
+    let early = world.offer_event(SESSION, "tool.invoked", risky());
+    assert_eq!(refusal(&early), Some(&Refusal::Order(unasked.clone())), "before the reply");
+    world.confirm(&one, "rpl_1", "reject");
+    let rejected = world.offer_event(SESSION, "tool.invoked", risky());
+    assert_eq!(refusal(&rejected), Some(&Refusal::Order(unasked)), "turned down");
+    world.say("awaiting.confirmation", confirmation("rpl_2", json!({})));
+    world.confirm(&one, "rpl_2", "accept");
+    world.say("tool.invoked", risky());
+}
+
+#[test]
 fn a_rejected_tool_is_refused_however_often_it_is_tried() {
     let (mut world, one, _) = asked();
     world.confirm(&one, "rpl_1", "reject");

@@ -303,6 +303,27 @@ fn a_renegotiated_filter_holds_for_what_follows() {
 }
 
 #[test]
+fn a_renegotiated_language_holds_for_what_follows() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "languages": ["es"] }));
+    let say = |world: &mut World, call: &str| {
+        let words = json!({
+            "tool": "list", "tool_call_id": call,
+            "summary_normal": "Lists the folder.", "summary_normal_es": "Lista la carpeta.",
+            "summary_normal_yo": "Ó ń ka àpò.",
+        });
+        world.say("tool.invoked", words);
+        let heard = world.heard(&one).last().expect("told");
+        let language = heard.json["localization_hints"]["primary_language"].clone();
+        (heard.text("summary_normal").to_owned(), language)
+    };
+    assert_eq!(say(&mut world, "call_1"), ("Lista la carpeta.".to_owned(), json!("es")));
+    let outputs = world.renegotiate(&one, json!({ "languages": ["yo", "en"] }));
+    assert!(accepted(&outputs).is_some());
+    assert_eq!(say(&mut world, "call_2"), ("Ó ń ka àpò.".to_owned(), json!("yo")));
+}
+
+#[test]
 fn a_renegotiation_that_cannot_be_granted_ends_the_subscription() {
     let mut world = World::started();
     let one = world.listen(1, everything());

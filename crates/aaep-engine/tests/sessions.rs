@@ -239,6 +239,12 @@ fn an_agent_may_leave_out_what_the_engine_knows() {
     assert!(refusal(&world.publish(AGENT, filled.clone())).is_none());
     let session = filled["session_id"].as_str().unwrap_or_default().to_owned();
     world.jump_us(SECOND);
+    for (from, to) in [("idle", "thinking"), ("thinking", "deciding")] {
+        let mut draft = World::draft(&session, "state.changed", json!({ "to_state": to }));
+        world.engine.fill(world.now, &mut draft);
+        assert_eq!(draft["from_state"], json!(from));
+        assert!(refusal(&world.publish(AGENT, draft)).is_none());
+    }
     let question = json!({ "question": "Which?", "timeout_seconds": 9 });
     let mut draft = World::draft(&session, "awaiting.clarification", question);
     world.engine.fill(world.now, &mut draft);

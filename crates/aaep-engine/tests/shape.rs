@@ -180,6 +180,28 @@ fn words_have_the_length_that_was_asked_for() {
 }
 
 #[test]
+fn nobody_misses_an_event_because_of_the_length_that_was_asked_for() {
+    let told = |verbosity: &str| {
+        let mut world = World::started();
+        let one = world.listen(1, json!({ "preferred_verbosity": verbosity }));
+        world.take(&one);
+        for kind in ["terse", "normal", "detailed"] {
+            let mut words = tool(1);
+            words["tool_call_id"] = format!("call_{kind}").into();
+            words["verbosity"] = kind.into();
+            world.say("tool.invoked", words);
+        }
+        world.say("progress.updated", json!({ "progress": { "percent": 40 } }));
+        world.say("state.changed", json!({ "from_state": "idle", "to_state": "thinking" }));
+        world.heard(&one).iter().map(|heard| heard.text("type").to_owned()).collect::<Vec<_>>()
+    };
+    let normal = told("normal");
+    assert_eq!(normal.len(), 5, "{normal:?}");
+    assert_eq!(told("terse"), normal);
+    assert_eq!(told("detailed"), normal);
+}
+
+#[test]
 fn each_listener_gets_one_language_the_best_of_its_own() {
     let words = json!({
         "tool": "list", "summary_normal": "Lists the folder.",

@@ -36,7 +36,9 @@ pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
 pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;
 pub use guard::{ConnectionPermit, Guard, MAX_PRINCIPALS, SubscriptionPermit};
-pub use jwks::{FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US};
+pub use jwks::{
+    FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
+};
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits};
 pub use peer::{Peer, PeerAddress, is_loopback};

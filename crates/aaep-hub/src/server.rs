@@ -12,6 +12,7 @@ mod connection;
 mod daemon;
 mod door;
 mod everyone;
+mod issuer;
 mod legacy;
 mod listen;
 mod listeners;
@@ -43,6 +44,7 @@ use crate::metrics::Metrics;
 use answer::Answer;
 use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
+use issuer::Issuer;
 use route::Route;
 use stop::{Stop, Stopper, stop};
 
@@ -59,6 +61,7 @@ const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Server {
     stopper: Stopper,
+    stop: Stop,
 }
 
 /// What every request needs.
@@ -98,8 +101,13 @@ impl Server {
             tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
-        tokio::spawn(look_at_manifest(app, stop));
-        Server { stopper }
+        tokio::spawn(look_at_manifest(app, stop.clone()));
+        Server { stopper, stop }
+    }
+
+    /// Fetches the keys of an issuer now and then, until the server stops.
+    fn keep_fetching(&self, issuer: Issuer) {
+        tokio::spawn(issuer.keep_fetching(self.stop.clone()));
     }
 
     /// Takes no more connections, finishes the requests that came, and then ends, within this time. The
@@ -128,6 +136,7 @@ impl App {
                 self.handle(route, Arc::new(*principal), &connection, request).await
             }
             Ok(Passed::Refused(route, error)) => {
+                self.metrics.refused(answer::access_code(&error));
                 Ok(self.refuse(&route, &error, &connection, request))
             }
             Err(answer) => Err(answer),
@@ -247,7 +256,9 @@ async fn accept(
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                tracing::warn!(%address, %limit, "A connection was turned away.");
+                if app.doors.may_log(app.hub.clock().now()) {
+                    tracing::warn!(%address, %limit, "A connection was turned away.");
+                }
                 // Those who would be too many even for that, and those who expect TLS, are cut off.
                 if certificates.is_none()
                     && let Ok(place) = Arc::clone(&turned_away).try_acquire_owned()

@@ -299,6 +299,17 @@ fn reserved_names_are_refused_even_on_an_extensions_event() {
     }
 }
 
+#[test]
+fn an_event_of_an_extension_has_the_whole_envelope() {
+    let mut event = with_extensions(&[LUMEN], &["lumen"]);
+    event["type"] = "lumen:lamp.lit".into();
+    assert_accepted(&event, "the whole envelope");
+    for field in ["event_id", "session_id", "timestamp", "producer"] {
+        let pointer = format!("/{field}");
+        assert_refused(&drop(&pointer).on(&event), &[(Code::MissingField, &pointer)], field);
+    }
+}
+
 // Everything at once.
 
 #[test]

@@ -205,6 +205,26 @@ fn moments_with_any_number_of_digits_are_read_as_the_same_moment() {
 }
 
 #[test]
+fn words_in_any_normal_form_and_direction_stay_as_they_are() {
+    for text in [
+        "\u{e9}t\u{e9}",                            // form C
+        "e\u{301}te\u{301}",                        // form D
+        "\u{fb01}n \u{2460}",                       // what KC and KD would replace
+        "o\u{323}\u{301} ka \u{e0}p\u{f2}",         // neither composed nor in order
+        "\u{301} alone",                            // a mark that has lost its base
+        "\u{5d0}\u{5d1} \u{2066}disk 7\u{2069}",    // Hebrew around an isolated name
+        "\u{200f}\u{627}\u{644}\u{200e} A\u{202c}", // marks and an end without a beginning
+    ] {
+        let event = set("/summary_normal", text).on(&full("session.started"));
+        for direction in ["ltr", "rtl", "auto"] {
+            let event = set("/localization_hints/text_direction", direction).on(&event);
+            assert_borne(&event, &[], text);
+            support::assert_accepted(&event, text);
+        }
+    }
+}
+
+#[test]
 fn what_exceeds_a_limit_is_kept() {
     let base = full("state.changed");
     let lamp = "/extensions/lumen/lamp";

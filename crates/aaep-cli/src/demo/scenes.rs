@@ -8,8 +8,11 @@ use super::script::{
     Answer, Step, Tool, completed, errored, merged, pause, say, started, thinking,
 };
 
-/// What begins a scene, and the scene. The first that fits is taken.
-const SCENES: &[(&[&str], fn() -> Vec<Step>)] = &[
+/// The steps of a scene.
+type Scene = fn() -> Vec<Step>;
+
+/// The words of a prompt, and the scene that they call for. The first that fits is taken.
+const SCENES: &[(&[&str], Scene)] = &[
     (&["photo"], photos::steps),
     (&["confirmation for any action"], nothing_to_do),
     (&["does not exist"], unknown_tool),

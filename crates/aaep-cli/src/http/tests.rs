@@ -190,3 +190,47 @@ fn plain_http_does_not_leave_this_machine() {
         assert!(matches!(error, NoAnswer::PlainHttp) && !error.may_pass(), "{error:?}");
     }
 }
+
+/// The next of a row of numbers that look like chance and are the same in every run.
+fn next(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*state >> 33).unwrap_or(0)
+}
+
+#[test]
+fn no_bytes_make_it_panic_and_none_are_read_without_end() {
+    let whole = [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello"[..],
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 A\r\nTransfer-Encoding: chunked\r\n\r\n3;a\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+    ];
+    let (mut state, mut answers, mut refusals) = (7, 0, 0);
+    for turn in 0..20_000 {
+        let mut bytes = whole[turn % 2].to_vec();
+        for _ in 0..next(&mut state) % 4 {
+            let at = next(&mut state) % bytes.len();
+            match next(&mut state) % 4 {
+                0 => bytes[at] = u8::try_from(next(&mut state) % 256).unwrap_or(0),
+                1 => bytes.truncate(at + 2),
+                2 => bytes.insert(at, b"\r\n:;0f \xff"[next(&mut state) % 8]),
+                _ if bytes.len() > 1 => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        match answer::read(&mut &bytes[..]) {
+            Ok(answer) => {
+                assert!(answer.body.len() <= bytes.len());
+                answers += 1;
+            }
+            Err(_) => refusals += 1,
+        }
+        if let Ok(mut pieces) = Pieces::read(Box::new(std::io::Cursor::new(bytes.clone()))) {
+            let mut length = 0;
+            while let Ok(Some(piece)) = pieces.next() {
+                assert!(!piece.is_empty(), "it would never end");
+                length += piece.len();
+            }
+            assert!(length <= bytes.len());
+        }
+    }
+    assert!(answers > 1000 && refusals > 1000, "{answers} and {refusals}");
+}

@@ -114,6 +114,25 @@ fn a_hub_that_dies_with_the_question_open_is_no_consent() {
 }
 
 #[test]
+fn a_question_outlives_a_hub_that_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+    let person = hub.person();
+    let asked = start(&hub, &["Delete it?", "--irreversible", "--timeout", "3600"]);
+    let before = person.hears("awaiting.confirmation");
+    let address = hub.origin.replace("http://", "");
+    drop(hub);
+    let hub = Hub::serve(folder.path(), &address);
+    let person = hub.person();
+    let question = person.hears("awaiting.confirmation");
+    assert_eq!(question["event_id"], before["event_id"], "it is the same question");
+    assert_eq!(question["reply_token"], before["reply_token"]);
+    assert!(person.decides(&question, "accept"));
+    let output = end(asked);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+}
+
+#[test]
 fn stopping_the_program_withdraws_the_question() {
     let hub = Hub::start();
     let person = hub.person();

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -10,13 +11,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A command that knows nothing of the hubs of this machine.
 pub(crate) fn aaep(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aaep"));
     command.args(arguments);
-    for name in ["AAEP_HUB", "AAEP_TOKEN", "AAEP_AGENT", "AAEP_SESSION", "AAEP_LANGUAGE"] {
+    for name in
+        ["AAEP_HUB", "AAEP_TOKEN", "AAEP_AGENT", "AAEP_SESSION", "AAEP_LANGUAGE", "AAEP_CONFIG"]
+    {
         command.env_remove(name);
     }
     command
@@ -30,7 +33,7 @@ pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-/// A hub with the scripted agent, that ends with the test.
+/// A hub, with the scripted agent or without, that is killed at the end.
 pub(crate) struct Hub {
     process: Child,
     /// Kept open, because the hub says more.
@@ -40,10 +43,21 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn start() -> Self {
-        let mut process = aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("aaep runs");
+        Hub::run_as(&mut aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"]))
+    }
+
+    /// A hub that keeps everything in this folder, at this address.
+    pub(crate) fn serve(folder: &Path, address: &str) -> Self {
+        let mut command = aaep(&["serve", "--bind", address, "--store"]);
+        command.arg(folder.join("store"));
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+            command.env(name, folder);
+        }
+        Hub::run_as(&mut command)
+    }
+
+    fn run_as(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("aaep runs");
         let output = process.stdout.take().expect("its output");
         let mut line = String::new();
         let mut output = BufReader::new(output);

@@ -16,7 +16,8 @@ use crate::io::{AgentKey, Author, Output, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 
 impl Engine {
-    /// Gives an event what its agent left out: ids, the moment, and for a question its token. Works
+    /// Gives an event what its agent left out: ids, the moment, for a question its token, and for a
+    /// change of state the state that is left. Works
     /// on the JSON object before it is read, so that what is read is complete.
     pub fn fill(&mut self, now: Now, event: &mut Object) {
         let text = |value: &str| serde_json::Value::from(value);
@@ -33,6 +34,10 @@ impl Engine {
         if is_question && !event.contains_key("reply_token") {
             event.insert("reply_token".to_owned(), text(self.ids.reply_token().as_str()));
         }
+        if core == Some(CoreType::StateChanged) && !event.contains_key("from_state") {
+            let state = self.announced_state(event).unwrap_or(state::IDLE).to_owned();
+            event.insert("from_state".to_owned(), state.into());
+        }
         if core.is_some_and(CoreType::is_critical) {
             event.entry("urgency").or_insert_with(|| text("critical"));
         }
@@ -44,6 +49,13 @@ impl Engine {
                 .map_or(i64::MIN, |session| session.last_us);
             event.insert("timestamp".to_owned(), text(stamp(now, last_us).as_str()));
         }
+    }
+
+    /// The state in which listeners believe the agent of an event to be.
+    fn announced_state(&self, event: &Object) -> Option<&str> {
+        let id = SessionId::parse(event.get("session_id")?.as_str()?).ok()?;
+        let agent_id = event.get("producer")?.get("agent_id")?.as_str()?;
+        self.session(&id)?.announced.get(agent_id).map(String::as_str)
     }
 
     pub(super) fn publish(
@@ -64,6 +76,13 @@ impl Engine {
                 self.take_in(now, session, event, &admitted, out);
             }
         }
+    }
+
+    /// An event that was taken in, if it is remembered.
+    pub fn published(&self, event_id: &EventId) -> Option<&Event> {
+        let session = self.sessions.get(self.event_ids.get(event_id)?)?;
+        let mut events = session.history.iter().rev().map(|entry| &*entry.event);
+        events.find(|event| event.envelope.event_id == *event_id)
     }
 
     /// Whether the event may come now. On `Err` nothing has changed.

@@ -80,6 +80,7 @@ impl Doubts {
             OrderViolation::PositionDoesNotFollow { .. } => is_sure(Matter::Outputs),
             OrderViolation::OutputNotComplete { .. } => is_sure(Matter::Outputs) && !is_held_back,
             OrderViolation::IrreversibleWithoutAccept { .. }
+            | OrderViolation::HighRiskWithoutAccept { .. }
             | OrderViolation::OtherToolAccepted { .. }
             | OrderViolation::ActionDiffers { .. }
             | OrderViolation::ActionDigestMissing { .. } => is_sure(Matter::Accepts),

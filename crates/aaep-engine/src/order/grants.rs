@@ -1,11 +1,11 @@
-//! What people accepted and has not been done yet (§4.3.1, §4.5.3, ruling 17).
+//! What people accepted and has not been done yet (§2.3.5, §4.3.1, §4.5.3, ruling 17).
 //!
 //! One accept covers one invocation. Nothing here ever makes a grant of its own; where in doubt
 //! there is one grant less, and the agent asks again.
 
 use std::collections::VecDeque;
 
-use aaep::event::action::ToolInvoked;
+use aaep::event::action::{RiskLevel, ToolInvoked};
 use aaep::extension::{Delivery, stated_digest};
 use aaep::{Event, ToolName};
 
@@ -61,7 +61,7 @@ impl Grants {
         displaced
     }
 
-    /// Whether an irreversible invocation is covered, and if not, what was accepted instead.
+    /// Whether an invocation that needs an accept is covered, and if not, what was accepted instead.
     pub(super) fn check(&self, event: &Event, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
         let digest = self.stated(event);
         if self.find(invoked, digest).is_some() {
@@ -77,7 +77,8 @@ impl Grants {
         let other = self.0.iter().find(|grant| grant.digest.is_some());
         Err(match other.and_then(|grant| grant.tool.clone()) {
             Some(accepted) => OrderViolation::OtherToolAccepted { tool, accepted },
-            None => OrderViolation::IrreversibleWithoutAccept { tool },
+            None if is_irreversible(invoked) => OrderViolation::IrreversibleWithoutAccept { tool },
+            None => OrderViolation::HighRiskWithoutAccept { tool },
         })
     }
 
@@ -100,25 +101,25 @@ impl Grants {
 
     /// The grant that an invocation uses: the one for exactly this action, else the oldest for its
     /// tool, else the oldest for any. While a grant for exactly one action of the tool is unused, no
-    /// other covers an irreversible one: what was accepted may have been changed.
+    /// other covers one that needs an accept: what was accepted may have been changed.
     ///
-    /// A grant for this tool is used even by an invocation that calls itself reversible, because
+    /// A grant for this tool is used even by an invocation that calls itself harmless, because
     /// that was the accepted action (§4.5.3): left over, it would cover a second one that nobody
-    /// accepted. A grant for any tool waits for the irreversible one, because which of the harmless
+    /// accepted. A grant for any tool waits for the one that needs it, because which of the harmless
     /// ones between was meant cannot be known.
     fn find(&self, invoked: &ToolInvoked, digest: Option<[u8; 32]>) -> Option<usize> {
         let tool = Some(&invoked.tool);
         let is_exact =
             |it: &Grant| it.digest.is_some() && it.digest == digest && it.tool.as_ref() == tool;
         let exact = self.0.iter().position(is_exact);
-        let is_irreversible = is_irreversible(invoked);
-        if exact.is_some() || (is_irreversible && self.is_bound(&invoked.tool)) {
+        let needs_accept = needs_accept(invoked);
+        if exact.is_some() || (needs_accept && self.is_bound(&invoked.tool)) {
             return exact;
         }
         let is_loose = |it: &Grant| it.digest.is_none() && it.tool.as_ref() == tool;
         let named = self.0.iter().position(is_loose);
         let any = || self.0.iter().position(|it| it.digest.is_none() && it.tool.is_none());
-        named.or_else(|| if is_irreversible { any() } else { None })
+        named.or_else(|| if needs_accept { any() } else { None })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -126,7 +127,12 @@ impl Grants {
     }
 }
 
+/// Whether people have to agree first: the action cannot be undone, or the producer calls its risk high.
+pub(super) fn needs_accept(invoked: &ToolInvoked) -> bool {
+    is_irreversible(invoked) || invoked.risk_level == Some(RiskLevel::High)
+}
+
 /// Whether the producer says that the action cannot be undone.
-pub(super) fn is_irreversible(invoked: &ToolInvoked) -> bool {
+fn is_irreversible(invoked: &ToolInvoked) -> bool {
     invoked.irreversible == Some(true)
 }

@@ -75,6 +75,14 @@ fn irreversible(tool: &str) -> Event {
     event("tool.invoked", json!({ "tool": tool, "irreversible": true, "summary_normal": words }))
 }
 
+/// It can be undone, and this is its risk.
+fn risky(tool: &str, risk_level: &str) -> Event {
+    let fields = json!({
+        "tool": tool, "irreversible": false, "risk_level": risk_level, "summary_normal": "Reserves.",
+    });
+    event("tool.invoked", fields)
+}
+
 fn done(tool: &str, call: Option<&str>) -> Event {
     let fields = json!({ "tool": tool, "status": "success" });
     event("tool.completed", with(fields, "tool_call_id", call))

@@ -105,7 +105,13 @@ pub enum OrderViolation {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that cannot be undone was invoked, and what was accepted is another tool. Ask for this
+    /// A tool of high risk was invoked and no accepted question covers it. Ask with
+    /// `agent.awaiting.confirmation`, wait for accept, then invoke it once.
+    HighRiskWithoutAccept {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that needs an accept was invoked, and what was accepted is another tool. Ask for this
     /// one, or invoke the one that was accepted.
     OtherToolAccepted {
         /// The tool.
@@ -113,13 +119,13 @@ pub enum OrderViolation {
         /// The tool that was accepted.
         accepted: ToolName,
     },
-    /// A tool that cannot be undone was invoked with another `action_digest` than the one that was
+    /// A tool that needs an accept was invoked with another `action_digest` than the one that was
     /// accepted: its arguments have changed since. Ask again for what is to be done now.
     ActionDiffers {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that cannot be undone was accepted for exact arguments, and the invocation does not
+    /// A tool that needs an accept was accepted for exact arguments, and the invocation does not
     /// say which it has. State the same `action_digest` as the question.
     ActionDigestMissing {
         /// The tool.
@@ -177,6 +183,7 @@ impl OrderViolation {
             Self::OutputAlreadyComplete { .. } => ("output_already_complete", "4.5.4", "Use a new output_id for a new output."),
             Self::OutputNotComplete { .. } => ("output_not_complete", "4.5.4", "Send a last chunk with complete set to true first; it may be empty."),
             Self::IrreversibleWithoutAccept { .. } => ("irreversible_without_accept", "4.3.1", "Ask with agent.awaiting.confirmation, wait for accept, then invoke the tool once."),
+            Self::HighRiskWithoutAccept { .. } => ("high_risk_without_accept", "2.3.5", "Ask with agent.awaiting.confirmation, wait for accept, then invoke the tool once."),
             Self::OtherToolAccepted { .. } => ("other_tool_accepted", "4.3.1", "Ask for this tool, or invoke the one that was accepted."),
             Self::ActionDiffers { .. } => ("action_differs", "4.3.1", "Ask again for what is to be done now, with its own action_digest."),
             Self::ActionDigestMissing { .. } => ("action_digest_missing", "4.3.1", "State the action_digest of the question in extensions.agentvoice."),
@@ -243,6 +250,9 @@ impl fmt::Display for OrderViolation {
             }
             Self::IrreversibleWithoutAccept { tool } => {
                 write!(f, "The tool {tool} cannot be undone and no accepted question covers it.")
+            }
+            Self::HighRiskWithoutAccept { tool } => {
+                write!(f, "The risk of the tool {tool} is high and no accepted question covers it.")
             }
             Self::OtherToolAccepted { tool, accepted } => {
                 write!(f, "The tool {accepted} was accepted, and not the tool {tool}.")

@@ -61,6 +61,9 @@ impl AccessConfig {
         {
             return Err(ConfigError::Issuer);
         }
+        if self.jwt.as_ref().is_some_and(|jwt| jwt.jwks_file.is_some() && jwt.jwks_uri.is_some()) {
+            return Err(ConfigError::TwoKeySources);
+        }
         match self.certificates.iter().find(|it| !is_name(&it.name) || it.scopes.is_empty()) {
             Some(rule) => Err(ConfigError::Certificate(rule.name.clone())),
             None => Ok(()),
@@ -81,6 +84,8 @@ pub enum ConfigError {
     Issuer,
     /// There is an issuer of signed tokens, but nothing says where its keys are.
     NoKeys,
+    /// The keys of an issuer are said to be in two places.
+    TwoKeySources,
     /// A rule for certificates has no proper name, or allows nothing.
     Certificate(String),
 }
@@ -105,7 +110,10 @@ impl fmt::Display for ConfigError {
                 "The settings issuer, audience and algorithms in access.jwt must not be empty. Fill them in.",
             ),
             ConfigError::NoKeys => f.write_str(
-                "Nothing says where the keys of the issuer are. Set jwks_file in access.jwt.",
+                "Nothing says where the keys of the issuer are. Set jwks_file or jwks_uri in access.jwt.",
+            ),
+            ConfigError::TwoKeySources => f.write_str(
+                "The keys of the issuer are said to be in a file and on the network. Set jwks_file or jwks_uri, not both.",
             ),
             ConfigError::Certificate(name) => write!(
                 f,
@@ -151,6 +159,7 @@ mod tests {
         for wrong in [
             "[jwt]\nissuer = \"\"\naudience = \"a\"\nalgorithms = [\"ES256\"]",
             "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = []",
+            "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = [\"ES256\"]\njwks_file = \"f\"\njwks_uri = \"u\"",
             "[[certificates]]\nmatch = \"cn:Ada\"\nname = \"Ada\"\nscopes = []",
         ] {
             let config: AccessConfig = toml::from_str(wrong).expect("TOML");

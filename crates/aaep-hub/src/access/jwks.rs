@@ -49,6 +49,30 @@ impl JwksSource for FileJwks {
     }
 }
 
+/// The newest document that someone else fetched. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct FetchedJwks(Arc<Mutex<Result<Vec<u8>, JwksError>>>);
+
+impl Default for FetchedJwks {
+    fn default() -> Self {
+        let why = "they were not fetched yet".to_owned();
+        FetchedJwks(Arc::new(Mutex::new(Err(JwksError::Unreadable(why)))))
+    }
+}
+
+impl FetchedJwks {
+    /// This is what was fetched last, or why nothing was.
+    pub fn put(&self, fetched: Result<Vec<u8>, JwksError>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fetched;
+    }
+}
+
+impl JwksSource for FetchedJwks {
+    fn fetch(&self) -> Result<Vec<u8>, JwksError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Why the keys of the issuer cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JwksError {
@@ -66,7 +90,7 @@ impl fmt::Display for JwksError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JwksError::Unreadable(why) => {
-                write!(f, "The keys of the issuer cannot be read: {why}. Check the setting jwks_file.")
+                write!(f, "The keys of the issuer cannot be read: {why}. Check the setting jwks_file or jwks_uri.")
             }
             JwksError::TooLarge => f.write_str(
                 "The document with the keys of the issuer is too large. Check that it is the right one.",

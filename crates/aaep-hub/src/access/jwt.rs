@@ -32,6 +32,9 @@ pub struct JwtConfig {
     /// Where the keys of the issuer are, if they are in a file.
     #[serde(default)]
     pub jwks_file: Option<std::path::PathBuf>,
+    /// Where they are, if they are on the network: an https address, or one on this machine.
+    #[serde(default)]
+    pub jwks_uri: Option<String>,
     /// What stands before the names of our scopes in the claim `scope`, such as `aaep:`.
     #[serde(default)]
     pub scope_prefix: String,

@@ -10,8 +10,10 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use aaep::{Mode, Object, Reading};
 use aaep_transport::wire::{ConnectionKey, Flow, Report, Reports};
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::keys::strict_json::{self, NotStrict};
 use crate::redact::Redactor;
 
 /// How many messages may wait before connections are not read from until theirs is handled.
@@ -94,9 +96,16 @@ pub(super) fn read_all(
 
 /// An agent's message as an object, without secrets, or what is wrong with it.
 pub(super) fn object(text: &str, redactor: &Redactor) -> Result<Object, String> {
-    let mut object: Object = serde_json::from_str(text).map_err(|error| {
-        format!("This is no JSON object: line {}, column {}.", error.line(), error.column())
-    })?;
+    let mut object = match strict_json::parse(text.as_bytes()) {
+        Ok(Value::Object(object)) => object,
+        Ok(_) => return Err("This is no JSON object. Send one event at a time.".to_owned()),
+        Err(NotStrict::DuplicateMember) => {
+            return Err("A member stands in its object twice. Say each thing once.".to_owned());
+        }
+        Err(NotStrict::NotJson) => {
+            return Err("This is no JSON. Send one event at a time.".to_owned());
+        }
+    };
     redactor.redact_event(&mut object);
     Ok(object)
 }

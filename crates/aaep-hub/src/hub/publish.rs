@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use aaep::{EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
+use aaep::{Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
 use aaep_engine::{Input, Output, Refusal};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,17 @@ pub struct Published {
     /// Whether it came before, so that this changed nothing.
     #[serde(rename = "repeated", skip_serializing_if = "std::ops::Not::not")]
     pub is_repeated: bool,
+}
+
+impl Published {
+    fn of(event: &Event, is_repeated: bool) -> Self {
+        Published {
+            event_id: event.envelope.event_id.clone(),
+            session_id: event.envelope.session_id.clone(),
+            reply_token: entry::question(event).cloned(),
+            is_repeated,
+        }
+    }
 }
 
 /// What was answered under idempotency keys, the newest of them.
@@ -155,14 +166,14 @@ impl Owner {
         };
         let event_id = event.envelope.event_id.clone();
         let session_id = event.envelope.session_id.clone();
-        let mut published = Published {
-            event_id: event_id.clone(),
-            session_id: session_id.clone(),
-            reply_token: entry::question(&event).cloned(),
-            is_repeated: false,
-        };
+        let published = Published::of(&event, false);
         let foreign =
             || Refused::Rules { event_id: event_id.clone(), refusal: Refusal::NotYourSession };
+        if let Some(before) = self.engine.published(&event_id) {
+            // Not as it is now: what was left out has been filled in otherwise the first time.
+            let is_own = self.sessions.get(&before.envelope.session_id) == Some(&principal);
+            return if is_own { Ok(Published::of(before, true)) } else { Err(foreign()) };
+        }
         let known = self.engine.agent_of(&session_id);
         let agent = match known {
             Some(_) if self.sessions.get(&session_id) != Some(&principal) => return Err(foreign()),
@@ -184,18 +195,11 @@ impl Owner {
             self.sessions.insert(session_id.clone(), principal);
         }
         for answer in self.handle(Input::Publish { agent, event }, None) {
-            match answer {
-                Output::Refused { refusal: Refusal::Repeated, .. } => {
-                    published.is_repeated = true;
-                    return Ok(published);
+            if let Output::Refused { event_id, refusal, .. } = answer {
+                if self.engine.agent_of(&session_id).is_none() {
+                    self.sessions.remove(&session_id);
                 }
-                Output::Refused { event_id, refusal, .. } => {
-                    if self.engine.agent_of(&session_id).is_none() {
-                        self.sessions.remove(&session_id);
-                    }
-                    return Err(Refused::Rules { event_id, refusal });
-                }
-                _ => {}
+                return Err(Refused::Rules { event_id, refusal });
             }
         }
         Ok(published)
@@ -214,8 +218,11 @@ impl Owner {
         if session.principal != principal {
             return Some(Err(()));
         }
-        self.reader.event(&event.session_id, &event.event_id).ok()??;
-        Some(Ok(Published { is_repeated: true, ..event.clone() }))
+        let stored = self.reader.event(&event.session_id, &event.event_id).ok()??;
+        match aaep::read(&stored.json, Mode::Tolerant).message {
+            Some(Message::Event(event)) => Some(Ok(Published::of(&event, true))),
+            _ => None,
+        }
     }
 
     /// Lets go of sessions that the engine has let go of, when there are many.

@@ -12,7 +12,7 @@ use super::answer::{self, Answer, JSON_LINES};
 use super::body::{self, Kind};
 use super::listeners::failed;
 use super::query;
-use crate::access::Principal;
+use crate::access::{LimitError, Principal};
 use crate::hub::{AskState, HubError, Published, Refused};
 use crate::keys::strict_json::{self, NotStrict};
 
@@ -58,8 +58,22 @@ impl App {
         key: Option<String>,
     ) -> Result<Answer, Box<Answer>> {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-        let read: Vec<Result<Object, Vec<Violation>>> = lines.map(read_event).collect();
-        let events: Vec<Object> = read.iter().filter_map(|it| it.as_ref().ok()).cloned().collect();
+        // Counted before anything is read: what is wrong with a line is longer than the line.
+        let most = usize::try_from(self.guard.limits().publish_burst).unwrap_or(usize::MAX);
+        if lines.clone().nth(most).is_some() {
+            return Ok(answer::limited(LimitError::TooManyAtOnce));
+        }
+        let mut events = Vec::new();
+        let mut wrong: Vec<Option<Vec<Violation>>> = Vec::new();
+        for line in lines {
+            match read_event(line) {
+                Ok(event) => {
+                    events.push(event);
+                    wrong.push(None);
+                }
+                Err(violations) => wrong.push(Some(violations)),
+            }
+        }
         let outcomes = if events.is_empty() {
             Vec::new()
         } else {
@@ -69,7 +83,7 @@ impl App {
         if let Some(Err(Refused::Limit(limit))) = outcomes.first() {
             return Ok(answer::limited(*limit));
         }
-        Ok(lines_answer(&read, outcomes))
+        Ok(lines_answer(&wrong, outcomes))
     }
 
     /// A question is asked, and its outcome waited for.
@@ -99,7 +113,7 @@ impl App {
             None => Ok(answer::refusal(
                 StatusCode::CONFLICT,
                 "not_a_question",
-                "This idempotency key was used for an event that asks nothing. Use another one.",
+                "This event_id or idempotency key was used for an event that asks nothing. Use another one.",
             )),
         }
     }
@@ -264,18 +278,18 @@ fn refusal_object(refused: &Refused) -> Value {
     }
 }
 
-/// One line for each line, in their order.
+/// One line for each line, in their order. What is wrong with one is there if it could not be read.
 fn lines_answer(
-    read: &[Result<Object, Vec<Violation>>],
+    wrong: &[Option<Vec<Violation>>],
     outcomes: Vec<Result<Published, Refused>>,
 ) -> Answer {
     let mut outcomes = outcomes.into_iter();
     let mut is_refused = false;
     let mut text = String::new();
-    for line in read {
+    for line in wrong {
         let value = match line {
-            Err(wrong) => Err(answer::violations_object(wrong)),
-            Ok(_) => match outcomes.next().unwrap_or(Err(Refused::Before)) {
+            Some(violations) => Err(answer::violations_object(violations)),
+            None => match outcomes.next().unwrap_or(Err(Refused::Before)) {
                 Ok(published) => Ok(json!(published)),
                 Err(refused) => Err(refusal_object(&refused)),
             },

@@ -125,14 +125,19 @@ pub(crate) fn violations_object(violations: &[Violation]) -> Value {
     })
 }
 
-/// A refusal at the door.
-pub(crate) fn no_access(error: &AccessError) -> Answer {
-    let code = match error {
+/// The code of a refusal at the door. No code tells one wrong credential from another.
+pub(crate) fn access_code(error: &AccessError) -> &'static str {
+    match error {
         AccessError::ScopeMissing(_) => "scope_missing",
         AccessError::Tokens(_) => "tokens_unavailable",
         AccessError::CredentialsRequired | AccessError::Forwarded => "credentials_required",
         _ => "credentials_refused",
-    };
+    }
+}
+
+/// A refusal at the door.
+pub(crate) fn no_access(error: &AccessError) -> Answer {
+    let code = access_code(error);
     let mut answer = refusal(status(error.status()), code, &error.public_message());
     challenge(&mut answer, error);
     answer

@@ -12,9 +12,11 @@ use aaep_engine::terms::Offer;
 use super::Server;
 use super::certificates::Certificates;
 use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
+use super::issuer::Issuer;
 use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
 use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
+use crate::fetch::AddressError;
 use crate::hub::{Clock, Hub, StartError, default_offer};
 use crate::manifest::{Endpoint, ManifestDescription};
 use crate::redact::{RedactError, Redactor};
@@ -62,6 +64,8 @@ pub enum DaemonError {
     Config(ConfigFileError),
     /// The part of it about who may come in cannot be used.
     Access(ConfigError),
+    /// The address of the keys of an issuer is none.
+    Issuer(AddressError),
     /// The tokens cannot be used.
     Tokens(TokensError),
     /// The certificates cannot be used.
@@ -98,7 +102,13 @@ impl Daemon {
         let clock = Clock::start();
         let tokens = Tokens::load(&options.tokens).map_err(DaemonError::Tokens)?;
         let config = &options.config;
-        let access = Access::new(config.access.clone(), tokens, None, options.allow_plain_http)
+        let uri = config.access.jwt.as_ref().and_then(|jwt| jwt.jwks_uri.as_deref());
+        let issuer = uri.map(Issuer::new).transpose().map_err(DaemonError::Issuer)?;
+        if let Some(issuer) = &issuer {
+            issuer.fetch().await;
+        }
+        let keys = issuer.as_ref().map(|issuer| Box::new(issuer.keys()) as _);
+        let access = Access::new(config.access.clone(), tokens, keys, options.allow_plain_http)
             .map_err(DaemonError::Access)?;
         let certificates = match &config.tls {
             Some(files) => {
@@ -119,6 +129,9 @@ impl Daemon {
         let origins = listeners.iter().map(Listener::origin).collect();
         let server =
             Server::start(hub.clone(), Arc::new(access), manifest, certificates, listeners);
+        if let Some(issuer) = issuer {
+            server.keep_fetching(issuer);
+        }
         Ok(Daemon { hub, server, addresses, origins })
     }
 
@@ -258,6 +271,9 @@ impl fmt::Display for DaemonError {
         match self {
             DaemonError::Config(error) => error.fmt(f),
             DaemonError::Access(error) => error.fmt(f),
+            DaemonError::Issuer(error) => {
+                write!(f, "The setting jwks_uri in access.jwt is no address of keys. {error}")
+            }
             DaemonError::Tokens(error) => error.fmt(f),
             DaemonError::Tls(error) => error.fmt(f),
             DaemonError::Redact(error) => error.fmt(f),

@@ -149,19 +149,25 @@ impl Doors {
 
     /// Logs a refusal, unless that would fill the log.
     fn log(&self, connection: &Connection, now: Now, reason: &str) {
+        if !self.may_log(now) {
+            return;
+        }
+        let peer = match connection.peer.address {
+            PeerAddress::Ip(address) => address.to_string(),
+            PeerAddress::SameUser => "the same user".to_owned(),
+        };
+        tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
+    }
+
+    /// Whether one more refusal may be logged: strangers must not be able to fill the log.
+    pub(crate) fn may_log(&self, now: Now) -> bool {
         let second = now.monotonic_us / 1_000_000;
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.0 != second {
             *logged = (second, 0);
         }
         logged.1 = logged.1.saturating_add(1);
-        if logged.1 <= LOGGED_PER_SECOND {
-            let peer = match connection.peer.address {
-                PeerAddress::Ip(address) => address.to_string(),
-                PeerAddress::SameUser => "the same user".to_owned(),
-            };
-            tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
-        }
+        logged.1 <= LOGGED_PER_SECOND
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! What cannot be read is refused by name, never guessed.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use http::{StatusCode, Uri};
@@ -36,13 +37,24 @@ pub(crate) fn parameter(uri: &Uri, name: &str) -> Result<Option<String>, Box<Ans
 
 /// How long the request wants to wait.
 pub(crate) fn wait(uri: &Uri) -> Result<Duration, Box<Answer>> {
-    let seconds = match parameter(uri, "wait_seconds")? {
-        None => DEFAULT_WAIT_SECONDS,
-        Some(text) => number(&text).filter(|it| *it <= MAX_WAIT_SECONDS).ok_or_else(|| {
-            wrong("wait_seconds", "is no whole number from 0 to 60. Write such as wait_seconds=30.")
-        })?,
+    let seconds = number_within(uri, "wait_seconds", 0..=MAX_WAIT_SECONDS)?;
+    Ok(Duration::from_secs(seconds.unwrap_or(DEFAULT_WAIT_SECONDS)))
+}
+
+/// A number within bounds that the request may leave out.
+pub(crate) fn number_within(
+    uri: &Uri,
+    name: &str,
+    bounds: RangeInclusive<u64>,
+) -> Result<Option<u64>, Box<Answer>> {
+    let is_within = |text: String| {
+        number(&text).filter(|it| bounds.contains(it)).ok_or_else(|| {
+            let (least, most) = bounds.clone().into_inner();
+            let what = format!("is no whole number from {least} to {most}. Write digits alone.");
+            wrong(name, &what)
+        })
     };
-    Ok(Duration::from_secs(seconds))
+    parameter(uri, name)?.map(is_within).transpose()
 }
 
 /// A number that the request may leave out.
@@ -117,6 +129,12 @@ mod tests {
             let uri: Uri = format!("/p?{query}").parse().expect("a URI");
             assert!(wait(&uri).is_err(), "{query}");
         }
+        for query in ["limit=0", "limit=1025", "limit=many"] {
+            let uri: Uri = format!("/p?{query}").parse().expect("a URI");
+            assert!(number_within(&uri, "limit", 1..=1024).is_err(), "{query}");
+        }
+        let uri = Uri::from_static("/p?limit=1024");
+        assert_eq!(number_within(&uri, "limit", 1..=1024).expect("a number"), Some(1024));
         let uri = Uri::from_static("/p?wait_seconds=0");
         assert_eq!(wait(&uri).expect("a time"), Duration::ZERO);
     }

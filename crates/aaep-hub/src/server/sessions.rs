@@ -71,13 +71,19 @@ impl App {
 }
 
 fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
-    let limit = query::whole_number(uri, "limit")?.unwrap_or(DEFAULT_ROWS);
-    Ok(usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, MAX_PAGE_ROWS))
+    let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
+    Ok(usize::try_from(limit.unwrap_or(DEFAULT_ROWS)).unwrap_or(MAX_PAGE_ROWS))
 }
 
 fn row(event: &StoredEvent) -> Value {
     let own: Value = serde_json::from_slice(&event.json).unwrap_or_default();
-    json!({ "order": event.order, "by_hub": event.by_hub, "event": own })
+    json!({
+        "order": event.order,
+        "taken_in_unix_us": event.unix_us,
+        "by_hub": event.by_hub,
+        "is_urgent": event.is_urgent,
+        "event": own,
+    })
 }
 
 fn no_such_session() -> Answer {

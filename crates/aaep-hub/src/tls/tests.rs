@@ -4,6 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::pki_types::ServerName;
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ClientConfig, ClientConnection, PeerIncompatible, ProtocolVersion, ServerConnection,
+    SupportedProtocolVersion,
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -53,6 +59,47 @@ fn a_good_pair_is_taken_without_a_word() {
     let tls = folder(&certificate, &key).files.build(NOW_S).expect("built");
     assert_eq!(tls.warnings, []);
     assert_eq!(tls.config.alpn_protocols, [b"http/1.1".to_vec()]);
+}
+
+/// What the hub makes of the first bytes of a client.
+fn answer(tls: &Tls, hello: &[u8]) -> Result<Option<ProtocolVersion>, rustls::Error> {
+    let mut server = ServerConnection::new(Arc::clone(&tls.config)).expect("a server");
+    server.read_tls(&mut &*hello).expect("from memory");
+    server.process_new_packets()?;
+    Ok(server.protocol_version())
+}
+
+/// The first bytes of a client that speaks these versions.
+fn hello(versions: &[&'static SupportedProtocolVersion]) -> Vec<u8> {
+    let config = ClientConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_protocol_versions(versions)
+        .expect("versions")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let name = ServerName::try_from("hub.example.org").expect("a name");
+    let mut bytes = Vec::new();
+    let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
+    client.write_tls(&mut bytes).expect("into memory");
+    bytes
+}
+
+/// The first bytes of a client that knows no version after 1.1, which rustls cannot be.
+fn old_hello() -> Vec<u8> {
+    let ciphers = [0x00, 0x02, 0xc0, 0x2b];
+    let signatures = [0x00, 0x08, 0x00, 0x0d, 0x00, 0x04, 0x00, 0x02, 0x04, 0x03];
+    let body = [&[3, 2][..], &[7; 32], &[0], &ciphers, &[1, 0], &signatures].concat();
+    let length = u8::try_from(body.len()).expect("short");
+    [&[0x16, 3, 1, 0, length + 4, 0x01, 0, 0, length][..], &body].concat()
+}
+
+#[test]
+fn tls_1_3_is_spoken_and_nothing_older_than_1_2() {
+    let (certificate, key) = pair(|_| {});
+    let tls = folder(&certificate, &key).files.build(NOW_S).expect("built");
+    assert_eq!(answer(&tls, &hello(&[&TLS12, &TLS13])), Ok(Some(ProtocolVersion::TLSv1_3)));
+    assert_eq!(answer(&tls, &hello(&[&TLS12])), Ok(Some(ProtocolVersion::TLSv1_2)));
+    let too_old = rustls::Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered);
+    assert_eq!(answer(&tls, &old_hello()), Err(too_old));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Peer, Stream, confirmation, hub, me, progress, publish, read, reply, somebody_else, started,
-    subscribe,
+    subscribe, try_publish,
 };
 
 const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
@@ -46,6 +46,8 @@ async fn what_an_agent_gets_wrong_is_said_on_its_socket() {
     let mut agent = Peer::agent(&hub).await;
     agent.say("no json");
     assert_eq!(agent.next()["error"], "not_json");
+    agent.say(r#"{"type":"aaep:agent.session.started","default_decision":"reject","default_decision":"accept"}"#);
+    assert_eq!(agent.next()["error"], "not_json", "which of the two would count?");
     agent.send(&Value::Object(progress("sess_one", "Early.")));
     assert_eq!(agent.next()["error"], "not_started");
     agent.send(&json!({ "type": "agentvoice:ask.withdraw", "reply_token": TOKEN }));
@@ -95,6 +97,25 @@ async fn people_tell_agents_that_accept_it_what_to_do() {
     }));
     let steered = hub.tell(&me(), steer).await.expect("answered");
     assert_eq!(steered, Told::NotInstructed(NotInstructed::NoAgent), "it does not accept that");
+}
+
+#[tokio::test]
+async fn each_request_of_a_person_gets_a_session_of_its_own() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    hub.declare(&me(), "builder", vec![Accepts::Prompt]).await.expect("declared");
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let told = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
+        let Told::Instructed(session) = told else { panic!("{told:?}") };
+        assert!(!sessions.contains(&session), "{session} was used before");
+        publish(&hub, started(session.as_str())).await;
+        sessions.push(session);
+    }
+    for session in sessions {
+        let again = try_publish(&hub, &me(), started(session.as_str())).await;
+        assert_eq!(again.expect_err("one request, one start").code(), "started_twice");
+    }
 }
 
 #[tokio::test]

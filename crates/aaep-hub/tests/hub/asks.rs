@@ -154,3 +154,33 @@ async fn secrets_reach_nobody() {
     let heard = stream.next_of("progress.updated").to_string();
     assert!(heard.contains("[redacted]") && !heard.contains("sk-test-12345"), "{heard}");
 }
+
+#[tokio::test]
+async fn an_event_that_comes_again_is_answered_as_the_first_time_also_where_the_hub_filled_it_in() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let _stream = Stream::open(&hub, &subscription, None).await;
+    let named = |mut event: aaep::Object, id: &str, left_out: &str| {
+        event.insert("event_id".to_owned(), id.into());
+        event.remove(left_out);
+        event
+    };
+    let begin = || named(started("sess_one"), "evt_begin", "session_id");
+    let first = publish(&hub, begin()).await;
+    let again = publish(&hub, begin()).await;
+    assert!(again.is_repeated && again.session_id == first.session_id, "{again:?}");
+
+    let ask = |id| named(confirmation(first.session_id.as_str(), TOKEN), id, "reply_token");
+    let asked = publish(&hub, ask("evt_ask")).await.reply_token.expect("a token");
+    assert_eq!(publish(&hub, ask("evt_ask")).await.reply_token, Some(asked.clone()));
+    assert_eq!(
+        reply(&hub, &me(), &subscription, asked.as_str(), "accept").await,
+        Told::Counted,
+        "it is one question, and open"
+    );
+    let settled = publish(&hub, ask("evt_ask")).await;
+    assert!(settled.is_repeated && settled.reply_token == Some(asked), "{settled:?}");
+    assert_eq!(publish(&hub, ask("evt_begin")).await.reply_token, None, "that was no question");
+    let theirs = try_publish(&hub, &somebody_else(), ask("evt_ask")).await;
+    assert_eq!(theirs.expect_err("not theirs").code(), "not_your_session");
+}

@@ -53,6 +53,22 @@ async fn a_listener_that_was_cut_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn who_goes_on_after_an_event_that_nobody_knows_hears_a_summary_first() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    stream.next_of("session.started");
+    drop(stream);
+    let mut stream = Stream::open(&hub, &subscription, Some("evt_longforgotten")).await;
+    let summary = stream.next();
+    assert_eq!(summary["type"], "aaep:agent.state.changed", "{summary}");
+    assert_eq!(summary["session_id"], "sess_one");
+    publish(&hub, tool("sess_one", "call_1")).await;
+    assert_eq!(stream.next()["tool_call_id"], "call_1");
+}
+
+#[tokio::test]
 async fn a_second_stream_of_a_subscription_takes_the_place_of_the_first() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;

@@ -90,6 +90,15 @@ fn each_line_stands_alone() {
 }
 
 #[test]
+fn more_lines_than_may_ever_come_at_once_are_not_even_read() {
+    let hub = TestHub::with(|options| options.config.limits.publish_burst = 10);
+    let wrong = hub.as_someone(LINES, "POST", "/aaep/v1/publish", &"1\n".repeat(10));
+    assert_eq!((wrong.status, wrong.body.lines().count()), (409, 10));
+    let many = hub.as_someone(LINES, "POST", "/aaep/v1/publish", &"1\n".repeat(400_000));
+    many.refuses(413, "too_many_at_once");
+}
+
+#[test]
 fn events_that_are_not_valid_are_refused_with_all_that_is_wrong() {
     let hub = TestHub::new();
     let mut event = started("sess_1");

@@ -156,7 +156,10 @@ fn a_scope_allows_what_it_is_for_and_nothing_else() {
         refused.refuses(403, "scope_missing");
         assert_eq!(refused.header("www-authenticate"), None);
     }
-    assert_eq!(hub.as_someone(&admin, "GET", "/metrics", "").status, 200);
+    let counts = hub.as_someone(&admin, "GET", "/metrics", "");
+    assert_eq!(counts.status, 200);
+    let line = "aaep_refusals_total{reason=\"scope_missing\"} 7";
+    assert!(counts.body.lines().any(|it| it == line), "{}", counts.body);
 }
 
 #[test]

@@ -26,6 +26,21 @@ fn a_hub_lives_and_is_ready() {
 }
 
 #[test]
+fn a_hub_that_cannot_work_says_so_and_still_lives() {
+    let hub = TestHub::new();
+    let inner = hub.daemon().hub().clone();
+    hub.runtime.block_on(inner.stop());
+    let refused = hub.get("/readyz");
+    refused.refuses(503, "not_ready");
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(hub.get("/healthz").status, 200);
+    hub.post("/aaep/v1/publish", &started("sess_1")).refuses(503, "stopping");
+    let rejected = hub.post("/aaep/v1/subscriptions", &subscription_request());
+    rejected.refuses(503, "stopping");
+    hub.runtime.block_on(hub.daemon().died());
+}
+
+#[test]
 fn head_is_get_without_the_body() {
     let hub = TestHub::new();
     for path in ["/healthz", "/readyz", "/metrics", "/.well-known/aaep-manifest.json"] {
@@ -78,12 +93,13 @@ fn a_hub_with_keys_signs_its_manifest_and_sends_it_along() {
     let path = "/.well-known/aaep-manifest.json";
     let jws = hub.as_someone("accept: application/jose\r\n", "GET", path, "");
     assert_eq!(jws.header("content-type"), Some("application/jose"));
-    let jwks = Jwks::parse(hub.get("/.well-known/aaep-jwks.json").body.as_bytes()).expect("keys");
+    let keys = hub.get("/.well-known/aaep-jwks.json").body;
+    let keys = Jwks::parse(keys.as_bytes()).expect("keys");
     let document = hub.get(path).body;
     let origin = format!("http://{}", hub.address());
     for bytes in [&document, &jws.body] {
         let expected = Expected { pins: &[], origin: Some(&origin), agent_id: Some("aaep-hub") };
-        let verified = verify(bytes.as_bytes(), &jwks, &expected, now_unix_ms());
+        let verified = verify(bytes.as_bytes(), &keys, &expected, now_unix_ms());
         let verified = verified.expect("verified");
         assert_eq!(verified.manifest.agent_id, "aaep-hub");
     }

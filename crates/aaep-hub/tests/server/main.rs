@@ -8,6 +8,7 @@ mod everyone;
 mod legacy;
 mod listeners;
 mod replies;
+mod sessions;
 mod sockets;
 mod stopping;
 mod support;

@@ -1,4 +1,4 @@
-//! WebSockets of listeners and of agents.
+//! Listeners and agents on a WebSocket.
 
 use std::net::TcpStream;
 
@@ -145,12 +145,12 @@ fn an_agent_publishes_and_hears_outcomes_on_its_socket() {
 
 #[test]
 fn a_socket_that_goes_away_gives_its_place_back() {
-    let hub = TestHub::with(|options| options.config.limits.connections = 2);
-    for _ in 0..8 {
+    let hub = TestHub::with(|options| options.config.limits.connections = 1);
+    for _ in 0..3 {
         let mut socket = open(&hub, "/aaep/v1/ws", "aaep.v1", "");
         socket.close(None).expect("closing");
         while socket.read().is_ok() {}
         drop(socket);
-        while hub.get("/healthz").status != 200 {}
+        hub.wait_until_empty();
     }
 }

@@ -106,6 +106,15 @@ impl TestHub {
         client
     }
 
+    /// Waits until the hub has noticed that all connections are gone.
+    pub(crate) fn wait_until_empty(&self) {
+        let began = Instant::now();
+        while self.daemon().hub().guard().connections() > 0 {
+            assert!(began.elapsed() < PATIENCE, "a connection was never given back");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Begins a session.
     pub(crate) fn begin(&self, session_id: &str) {
         let reply = self.post("/aaep/v1/publish", &started(session_id));

@@ -64,6 +64,37 @@ fn a_listener_that_reads_one_byte_at_a_time_gets_everything() {
 }
 
 #[test]
+fn large_messages_get_through_both_ways() {
+    for bytes in [(64 << 10) - 2, (1 << 20) - 2] {
+        let rig = Rig::new();
+        let packet = large(0, bytes);
+        let (_, mut chunked) = rig.connect(CHUNKED, 1);
+        let (_, mut plain) = rig.connect(PLAIN, 2);
+        let (connection, mut websocket) = rig.connect_websocket(3);
+        rig.deliver(&packet, &[1, 2, 3]);
+        assert!(read_exactly(&mut chunked, packet.bytes(CHUNKED).len()) == packet.bytes(CHUNKED));
+        assert!(read_exactly(&mut plain, packet.bytes(PLAIN).len()) == packet.bytes(PLAIN));
+        let text = websocket.read().expect("a message").into_text().expect("text");
+        assert_eq!(text.len(), bytes + 2);
+        let client = thread::spawn(move || {
+            websocket.send(tungstenite::Message::Text(text.clone())).expect("sent");
+            (websocket, text)
+        });
+        loop {
+            match rig.next_report() {
+                Report::Message { connection: from, text: came } => {
+                    let (_websocket, sent) = client.join().expect("a client");
+                    assert!(from == connection && came == sent.as_str());
+                    break;
+                }
+                Report::Gone { why, .. } => panic!("{why:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
 fn a_message_can_go_to_a_connection_without_a_listener() {
     let rig = Rig::new();
     let (mut client, server) = tcp_pair();

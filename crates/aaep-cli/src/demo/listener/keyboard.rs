@@ -24,8 +24,8 @@ impl Keyboard {
             thread::spawn(move || while pass_on_a_line(&heard) {});
             return Keyboard { wishes: None };
         }
-        let (wishes, wished) = mpsc::channel();
-        thread::spawn(move || while wished.recv().is_ok() && pass_on_a_line(&heard) {});
+        let (wishes, needs) = mpsc::channel();
+        thread::spawn(move || while needs.recv().is_ok() && pass_on_a_line(&heard) {});
         Keyboard { wishes: Some(wishes) }
     }
 

@@ -151,6 +151,17 @@ fn an_irreversible_tool_that_nobody_accepted_is_a_fault() {
 }
 
 #[test]
+fn a_tool_of_high_risk_that_nobody_accepted_is_a_fault() {
+    let fields = json!({ "tool": "move", "risk_level": "high", "summary_normal": "Moves it." });
+    let risky = event("tool.invoked", fields);
+    assert_eq!(codes(&listening().get(1, &risky)), ["high_risk_without_accept"]);
+    let mut listener = listening();
+    listener.get(1, &confirmation("q", 60));
+    listener.accept(2, "q").expect("a reply");
+    assert_eq!(listener.get(3, &risky).violations, []);
+}
+
+#[test]
 fn an_accepted_irreversible_tool_is_no_fault_whoever_accepted() {
     let mut listener = listening();
     listener.get(1, &confirmation("q", 60));

@@ -304,6 +304,20 @@ fn an_irreversible_tool_needs_an_accept_each_time() {
 }
 
 #[test]
+fn a_tool_of_high_risk_needs_an_accept_each_time() {
+    let mut order = after(&[started(), confirmation("rpl_1", "reject")]);
+    for risk in ["low", "medium"] {
+        order.admit(&risky("look", risk)).expect("no accept is needed");
+    }
+    let unasked = HighRiskWithoutAccept { tool: tool("pay") };
+    assert_eq!(refusal(&mut order, &risky("pay", "high")), unasked);
+    order.accept(Grant::for_any_tool());
+    order.admit(&risky("look", "medium")).expect("it uses no accept");
+    order.admit(&risky("pay", "high")).expect("granted");
+    assert_eq!(refusal(&mut order, &risky("pay", "high")), unasked);
+}
+
+#[test]
 fn an_accept_for_one_tool_is_none_for_another() {
     let mut order = after(&[started()]);
     order.accept(Grant::for_tool(tool("send")));
@@ -404,6 +418,7 @@ fn every_refusal_is_a_sentence_with_its_section_and_advice() {
         OutputAlreadyComplete { output_id: None },
         OutputNotComplete { output_id: None },
         IrreversibleWithoutAccept { tool: tool("x") },
+        HighRiskWithoutAccept { tool: tool("x") },
         OtherToolAccepted { tool: tool("x"), accepted: tool("y") },
         ActionDiffers { tool: tool("x") },
         ActionDigestMissing { tool: tool("x") },

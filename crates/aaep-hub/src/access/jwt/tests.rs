@@ -86,6 +86,7 @@ fn issuer(keys: Value) -> (Issuer, Arc<Document>) {
         audience: "aaep".to_owned(),
         algorithms: vec![JwtAlgorithm::Es256, JwtAlgorithm::EdDsa, JwtAlgorithm::Rs256],
         jwks_file: None,
+        jwks_uri: None,
         scope_prefix: String::new(),
         hears: Hears::All,
     };

@@ -1,0 +1,256 @@
+//! Where the sessions are that commands look back at: at a hub that runs, or in a store that no hub uses.
+//!
+//! A hub that runs is asked; only if none answers is its folder opened. Both give the same rows.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aaep::{SessionId, printable};
+use aaep_hub::access::Principal;
+use aaep_hub::store::{DeleteError, MAX_PAGE_ROWS, ReadError, Reader, Store};
+use clap::Args;
+use serde_json::Value;
+
+use crate::agent;
+use crate::console::{Failure, name_of};
+use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::keys::now_unix_ms;
+
+/// How long the hub may take for a page.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where to look.
+#[derive(Debug, Args)]
+pub(crate) struct Whereabouts {
+    /// Look into this folder instead of asking the hub. No hub may be using it meanwhile.
+    #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    hub: agent::Place,
+}
+
+/// The sessions.
+pub(crate) enum Archive {
+    /// Those of a hub that runs.
+    Hub(Client),
+    /// Those in a folder.
+    Folder { folder: PathBuf, store: Box<Store>, agents: Vec<(u64, String)> },
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) first_unix_us: i64,
+    pub(crate) last_unix_us: i64,
+    pub(crate) ended_unix_us: Option<i64>,
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+}
+
+/// An event of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) order: u64,
+    pub(crate) unix_us: i64,
+    pub(crate) by_hub: bool,
+    pub(crate) is_urgent: bool,
+    /// The event; none if what is stored is no JSON.
+    pub(crate) json: Option<Value>,
+}
+
+impl Whereabouts {
+    /// Finds the hub, or else the folder.
+    pub(crate) fn open(&self) -> Result<Archive, Failure> {
+        if let Some(folder) = &self.folder {
+            return Archive::in_folder(folder.clone());
+        }
+        let client = self.hub.client()?;
+        let archive = Archive::Hub(client.clone());
+        match archive.page("/aaep/v1/sessions?limit=1") {
+            Ok(answer) if answer.is_success() => Ok(archive),
+            Ok(answer) => Err(agent::refused(&client, &answer)),
+            Err(NoAnswer::NotReached(error)) => {
+                let folder = crate::serve::state_folder()?;
+                if Store::is_in(&folder) {
+                    return Archive::in_folder(folder);
+                }
+                Err(agent::not_answered(&client, &NoAnswer::NotReached(error)))
+            }
+            Err(error) => Err(agent::not_answered(&client, &error)),
+        }
+    }
+}
+
+impl Archive {
+    fn in_folder(folder: PathBuf) -> Result<Self, Failure> {
+        let opened = crate::store::open(&folder)?;
+        let (store, recovered) = opened.map_err(|error| crate::store::failure(&error))?;
+        Ok(Archive::Folder { folder, store: Box::new(store), agents: recovered.agents })
+    }
+
+    /// What it is called, after "in" or "at".
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Archive::Hub(client) => format!("at {}", printable(&client.origin())),
+            Archive::Folder { folder, .. } => format!("in {}", name_of(folder)),
+        }
+    }
+
+    /// Goes through all sessions: those that run, then those that ended, the newest first.
+    pub(crate) fn each_session(
+        &self,
+        mut tell: impl FnMut(&Session) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut skip = 0;
+        loop {
+            let page = self.sessions(skip)?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            skip += page.len();
+            page.iter().try_for_each(&mut tell)?;
+        }
+    }
+
+    /// One session.
+    pub(crate) fn session(&self, id: &SessionId) -> Result<Session, Failure> {
+        let mut found = None;
+        self.each_session(|session| {
+            if session.id == id.as_str() {
+                found = Some(session.clone());
+            }
+            Ok(())
+        })?;
+        found.ok_or_else(|| no_such_session(id))
+    }
+
+    fn sessions(&self, skip: usize) -> Result<Vec<Session>, Failure> {
+        match self {
+            Archive::Folder { store, agents, .. } => {
+                let page = store.reader().sessions(skip, MAX_PAGE_ROWS).map_err(unread)?;
+                let name = |key: u64| agents.iter().find(|it| it.0 == key).map(|it| it.1.clone());
+                let rows = page.into_iter().map(|row| Session {
+                    id: row.session_id.to_string(),
+                    agent: name(row.agent),
+                    first_unix_us: row.first_unix_us,
+                    last_unix_us: row.last_unix_us,
+                    ended_unix_us: row.ended_unix_us,
+                    events: row.events,
+                    bytes: row.bytes,
+                });
+                Ok(rows.collect())
+            }
+            Archive::Hub(client) => {
+                let path = format!("/aaep/v1/sessions?skip={skip}&limit={MAX_PAGE_ROWS}");
+                let rows = self.rows(client, &path, "sessions")?;
+                rows.iter()
+                    .map(session_of)
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| agent::strange(client))
+            }
+        }
+    }
+
+    /// A page of the events of a session, from an order on.
+    pub(crate) fn events(&self, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {
+        match self {
+            Archive::Folder { store, .. } => stored_events(&store.reader(), id, from_order),
+            Archive::Hub(client) => {
+                let path = format!(
+                    "/aaep/v1/sessions/{id}/events?from_order={from_order}&limit={MAX_PAGE_ROWS}"
+                );
+                let rows = self.rows(client, &path, "events")?;
+                rows.iter()
+                    .map(event_of)
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| agent::strange(client))
+            }
+        }
+    }
+
+    /// Deletes a session that is over.
+    pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), Failure> {
+        match self {
+            Archive::Folder { store, .. } => {
+                let who = Principal::local().name;
+                let now_unix_us = now_unix_ms().saturating_mul(1000);
+                let deleted = store.delete_session(id, Some(&who), now_unix_us);
+                deleted.map(|_| ()).map_err(|error| match error {
+                    DeleteError::NoSuchSession => no_such_session(id),
+                    other => {
+                        Failure::of_sentences(&other.to_string(), "More: aaep sessions --help")
+                    }
+                })
+            }
+            Archive::Hub(client) => {
+                let path = format!("/aaep/v1/sessions/{id}");
+                let request =
+                    Request { method: "DELETE", path: &path, body: None, timeout: TIMEOUT };
+                let answer = client.send(&request);
+                let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
+                if answer.is_success() { Ok(()) } else { Err(agent::refused(client, &answer)) }
+            }
+        }
+    }
+
+    fn page(&self, path: &str) -> Result<Answer, NoAnswer> {
+        let Archive::Hub(client) = self else {
+            return Err(NoAnswer::NotHttp("this is no hub"));
+        };
+        client.send(&Request { method: "GET", path, body: None, timeout: TIMEOUT })
+    }
+
+    fn rows(&self, client: &Client, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
+        let answer = self.page(path).map_err(|error| agent::not_answered(client, &error))?;
+        if !answer.is_success() {
+            return Err(agent::refused(client, &answer));
+        }
+        let rows = answer.json().and_then(|body| body.get(name)?.as_array().cloned());
+        rows.ok_or_else(|| agent::strange(client))
+    }
+}
+
+fn stored_events(reader: &Reader, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {
+    let page = reader.events(id, from_order, MAX_PAGE_ROWS).map_err(unread)?;
+    let rows = page.into_iter().map(|row| Event {
+        order: row.order,
+        unix_us: row.unix_us,
+        by_hub: row.by_hub,
+        is_urgent: row.is_urgent,
+        json: serde_json::from_slice(&row.json).ok(),
+    });
+    Ok(rows.collect())
+}
+
+fn session_of(row: &Value) -> Option<Session> {
+    Some(Session {
+        id: row.get("session_id")?.as_str()?.to_owned(),
+        agent: row.get("agent_id")?.as_str().map(str::to_owned),
+        first_unix_us: row.get("began_unix_us")?.as_i64()?,
+        last_unix_us: row.get("last_unix_us")?.as_i64()?,
+        ended_unix_us: row.get("ended_unix_us").and_then(Value::as_i64),
+        events: row.get("events")?.as_u64()?,
+        bytes: row.get("bytes")?.as_u64()?,
+    })
+}
+
+fn event_of(row: &Value) -> Option<Event> {
+    Some(Event {
+        order: row.get("order")?.as_u64()?,
+        unix_us: row.get("taken_in_unix_us")?.as_i64()?,
+        by_hub: row.get("by_hub")?.as_bool()?,
+        is_urgent: row.get("is_urgent")?.as_bool()?,
+        json: row.get("event").filter(|event| !event.is_null()).cloned(),
+    })
+}
+
+fn no_such_session(id: &SessionId) -> Failure {
+    Failure::new(format!("there is no session {id} here"), "See the ids with: aaep sessions list")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn unread(error: ReadError) -> Failure {
+    Failure::of_sentences(&error.to_string(), "More: aaep sessions --help")
+}

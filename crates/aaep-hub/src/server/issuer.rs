@@ -1,0 +1,88 @@
+//! The keys of an issuer of signed tokens, fetched now and then so that no request waits for it.
+
+use std::time::Duration;
+
+use super::stop::Stop;
+use crate::access::{FetchedJwks, JwksError};
+use crate::fetch::{Address, AddressError, Client};
+
+/// How often the keys are fetched: a new key is believed, and a withdrawn one is not, within this time and
+/// that for which [`crate::access::Access`] keeps them.
+const FETCH_EVERY: Duration = Duration::from_mins(1);
+
+/// An issuer whose keys are on the network.
+#[derive(Debug, Clone)]
+pub(super) struct Issuer {
+    address: Address,
+    keys: FetchedJwks,
+    client: Client,
+}
+
+impl Issuer {
+    /// The issuer whose keys are at this address. Nothing is fetched yet.
+    pub(super) fn new(uri: &str) -> Result<Self, AddressError> {
+        let address = Address::parse(uri)?;
+        Ok(Issuer { address, keys: FetchedJwks::default(), client: Client::new() })
+    }
+
+    /// Where the newest keys are to be found.
+    pub(super) fn keys(&self) -> FetchedJwks {
+        self.keys.clone()
+    }
+
+    /// Fetches the keys. What went wrong is in the log, and the keys from before stay good for a while.
+    pub(super) async fn fetch(&self) {
+        let fetched = self.client.get(&self.address, "application/jwk-set+json, application/json");
+        let fetched = fetched.await.map(|bytes| bytes.to_vec());
+        if let Err(error) = &fetched {
+            tracing::warn!(%error, "The keys of the issuer could not be fetched.");
+        }
+        self.keys.put(fetched.map_err(|error| JwksError::Unreadable(error.to_string())));
+    }
+
+    /// Fetches the keys again and again until the hub stops.
+    pub(super) async fn keep_fetching(self, mut stop: Stop) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(FETCH_EVERY) => self.fetch().await,
+                () = stop.finishing() => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::access::JwksSource as _;
+
+    #[tokio::test]
+    async fn keys_come_from_the_network_and_a_failure_is_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let uri = format!("http://{}/keys", listener.local_addr().expect("an address"));
+        let issuer = Issuer::new(&uri).expect("an address");
+        assert!(issuer.keys().fetch().is_err(), "nothing was fetched yet");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut head = [0; 1024];
+            assert!(stream.read(&mut head).expect("a request") > 0);
+            let body = r#"{"keys":[]}"#;
+            let length = body.len();
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}")
+                .expect("sent");
+        });
+        issuer.fetch().await;
+        server.join().expect("no panic");
+        assert_eq!(issuer.keys().fetch(), Ok(br#"{"keys":[]}"#.to_vec()));
+        issuer.fetch().await;
+        assert!(matches!(issuer.keys().fetch(), Err(JwksError::Unreadable(_))));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        assert!(Issuer::new("keys.json").is_err());
+    }
+}
