@@ -31,16 +31,19 @@ def check(holds, sentence, seen=None):
         shown = "" if seen is None else f" Seen: {ascii(seen)}"
         sys.exit(f"WRONG: this should hold: {sentence}{shown}")
     print(f"  {sentence}", flush=True)
+    # Whatever is waited for next, also on a stream that only shows that it lives, comes soon or never.
+    signal.alarm(2 * PATIENCE)
 
 
-def run(main, seconds=100):
-    """Runs a script. A signal, or too long a time, is an exception, so that everything is cleaned up."""
+def run(main):
+    """Runs a script. A signal, or too long a wait, is an exception, so that everything is cleaned up."""
     def stop(number, _frame):
-        sys.exit("WRONG: it took too long." if number == signal.SIGALRM else "Stopped by a signal.")
+        too_long = "WRONG: what should come after the last sentence did not come in time."
+        sys.exit(too_long if number == signal.SIGALRM else "Stopped by a signal.")
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, stop)
-    signal.alarm(seconds)
+    signal.alarm(2 * PATIENCE)
     main()
 
 

@@ -119,7 +119,8 @@ def a_stream_is_cut_and_resumed(me):
             done = agent.publish("tool.invoked", session_id=session["session_id"], tool="count",
                                  tool_call_id=f"call_{part}x{number}", summary_normal="Counting on.")
             published.append(done["event_id"])
-        # Two are read and the rest is lost on the way, but for the last time.
+        # Two are read and the rest is lost on the way, but for the last time. At most 16 wait: more tools
+        # than that would be summed up in one event (ruling 10).
         wanted = len(published) if part == ROUNDS - 1 else len(heard) + 2
         with events(me, place, heard[-1] if heard else None) as stream:
             while len(heard) < wanted:
