@@ -158,6 +158,8 @@ pub(crate) struct Member {
     pub(crate) missing: Option<Box<Missing>>,
     /// Where its subscription began.
     pub(crate) began: Began,
+    /// The id that it named when it came back and got its new one.
+    pub(crate) former_id: Option<SubscriptionId>,
     /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
     pub(crate) in_order_after: Option<EventId>,
 }
@@ -232,6 +234,8 @@ pub struct Engine {
     members: Vec<Option<Member>>,
     free: Vec<ListenerKey>,
     subscriptions: BTreeMap<SubscriptionId, ListenerKey>,
+    /// The ids that listeners may still believe to have, because the answer with the new one was cut off.
+    former_ids: BTreeMap<SubscriptionId, ListenerKey>,
     wishes: BTreeMap<Box<str>, Arc<Wish>>,
     /// Who is due when: something held, or a broken subscription that ends.
     due: BTreeSet<(u64, ListenerKey)>,
@@ -265,6 +269,7 @@ impl Engine {
             members: Vec::new(),
             free: Vec::new(),
             subscriptions: BTreeMap::new(),
+            former_ids: BTreeMap::new(),
             wishes: BTreeMap::new(),
             due: BTreeSet::new(),
             owed_gaps: BTreeSet::new(),

@@ -95,6 +95,8 @@ pub struct Subscription {
     pub aaep_version: aaep::Version,
     /// All that was asked for so far.
     pub asked: aaep::Capabilities,
+    /// The id that the listener named when it came back and got this one; it may not know that it did.
+    pub former_id: Option<SubscriptionId>,
     /// Everything after this event was sent in its place, or everything ever, if there is none. It counts
     /// for those without a rate or a pace; for others it means nothing.
     pub in_order_after: Option<aaep::EventId>,

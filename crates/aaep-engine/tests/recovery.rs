@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution};
+use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution, Resume};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -170,6 +170,35 @@ fn a_listener_whose_last_event_was_urgent_goes_on_after_it() {
             assert_eq!(kinds(world.heard(&one)), ["tool.invoked"]);
         }
     }
+}
+
+#[test]
+fn who_never_heard_of_its_new_id_comes_back_with_the_one_before() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.say("tool.invoked", tool(1));
+    world.say("handoff.requested", handoff());
+    let last = last_id(&world.take(&one));
+    world.disconnect(&one);
+    world.say("tool.invoked", tool(2));
+    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let is_complete = |outputs: &[Output]| {
+        outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. }))
+    };
+    for is_killed in [true, false, true] {
+        let outputs = world.take_over(1, everything(), resume.clone());
+        assert!(is_complete(&outputs), "{outputs:?}");
+        assert_eq!(kinds(&world.take(&granted(1, &outputs))), ["tool.invoked"]);
+        if is_killed {
+            world.restart(2);
+        }
+    }
+    let outputs = world.take_over(2, everything(), resume.clone());
+    assert!(!is_complete(&outputs), "it is not theirs");
+    let listener = granted(1, &world.take_over(1, everything(), resume.clone()));
+    world.close(&listener);
+    let outputs = world.take_over(1, everything(), resume);
+    assert!(!is_complete(&outputs), "it is over");
 }
 
 #[test]

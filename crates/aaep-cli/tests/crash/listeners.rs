@@ -113,7 +113,7 @@ impl Listener {
         self.ledger.connected(&self.name, self.wants, stream.life);
         loop {
             let (id, event) = stream.next()?;
-            self.note(&event, self.wants == Wants::TheUsual);
+            self.note(&event);
             if event["event_id"] != id.as_str() {
                 self.ledger.fault(format!("{} got {event} under the id {id}", self.name));
             }
@@ -126,12 +126,12 @@ impl Listener {
     }
 
     /// Writes down what came. That something is missing may be told only where nobody could know better.
-    fn note(&self, event: &Value, may_have_gap: bool) {
+    fn note(&self, event: &Value) {
         let word = |name: &str| event[name].as_str().unwrap_or_default();
         let gap = &event["extensions"]["agentvoice"]["gap"];
         if !gap.is_null() {
             self.ledger.gap(&self.name);
-            if !may_have_gap {
+            if self.wants == Wants::Everything {
                 self.ledger.fault(format!("{} was told of a gap: {gap}", self.name));
             }
         }
@@ -172,11 +172,7 @@ impl Listener {
         let mut socket = Socket::open(&self.board, "/aaep/v1/ws", "aaep.v1")?;
         let before = known.subscription.as_deref().zip(known.last.as_deref());
         socket.send(&request(self.wants, before))?;
-        // If the answer is cut off, the subscription that was named may be gone, and with it what is known
-        // of this listener.
-        known.may_have_gap |= std::mem::replace(&mut known.is_unanswered, true);
         let accepted = socket.next()?;
-        known.is_unanswered = false;
         let Some(subscription) = accepted["subscription_id"].as_str() else {
             self.ledger.fault(format!("{} was not let in: {accepted}", self.name));
             return Ok(());
@@ -200,7 +196,7 @@ impl Listener {
                 }
                 continue;
             }
-            self.note(&message, known.may_have_gap);
+            self.note(&message);
             known.last = message["event_id"].as_str().map(str::to_owned);
             let resolution = &message["extensions"]["agentvoice"]["resolution"];
             if let Some(token) = resolution["reply_token"].as_str() {
@@ -230,9 +226,6 @@ struct Known {
     ready: Option<Sender<()>>,
     subscription: Option<String>,
     last: Option<String>,
-    /// Whether it asked for a subscription and the answer did not come.
-    is_unanswered: bool,
-    may_have_gap: bool,
     /// The questions that it has answered and of which it has not heard how they were settled.
     open: BTreeSet<String>,
     settled: BTreeSet<String>,

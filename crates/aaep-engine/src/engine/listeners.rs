@@ -32,8 +32,8 @@ impl Engine {
         resume: Option<&Resume>,
         out: &mut Vec<Output>,
     ) {
-        let earlier = resume.and_then(|resume| resume.subscription_id.as_ref());
-        let earlier = earlier.and_then(|id| self.owned(who.principal, id));
+        let named = resume.and_then(|resume| resume.subscription_id.as_ref());
+        let earlier = named.and_then(|id| self.owned_until_now(who.principal, id));
         let id = self.ids.subscription();
         let active = self.subscriptions.len() - usize::from(earlier.is_some());
         if !who.may_reply {
@@ -48,8 +48,9 @@ impl Engine {
                 let wish = self.share(wish);
                 let message = Box::new(message);
                 let last = resume.and_then(|resume| resume.last_event_id.as_ref());
-                if let Some(listener) = earlier {
+                if let Some((listener, named)) = earlier.zip(named) {
                     self.rename(listener, id, who.may_reply, out);
+                    self.keep_former_id(listener, named);
                     out.push(Output::Accepted { listener, message });
                     self.take_over(now, listener, wish, last, out);
                     self.remember(listener, out);
@@ -271,6 +272,25 @@ impl Engine {
         (member.principal == principal).then_some(listener)
     }
 
+    /// The same, also by the id that the listener had before this one.
+    fn owned_until_now(&self, principal: Principal, id: &SubscriptionId) -> Option<ListenerKey> {
+        let formerly = || {
+            let listener = *self.former_ids.get(id)?;
+            let member = self.members.get(listener as usize)?.as_ref()?;
+            (member.principal == principal).then_some(listener)
+        };
+        self.owned(principal, id).or_else(formerly)
+    }
+
+    /// A listener can still come back with this id, in case it never hears of the new one.
+    pub(super) fn keep_former_id(&mut self, listener: ListenerKey, id: &SubscriptionId) {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+        if let Some(before) = member.former_id.replace(id.clone()) {
+            self.former_ids.remove(&before);
+        }
+        self.former_ids.insert(id.clone(), listener);
+    }
+
     /// The same wish, once for all who have it.
     pub(super) fn share(&mut self, wish: Wish) -> Arc<Wish> {
         let key = serde_json::to_string(&(&wish.asked, &wish.terms.version)).unwrap_or_default();
@@ -302,6 +322,7 @@ impl Engine {
             slot: None,
             missing: None,
             began: Began::At(self.next_order),
+            former_id: None,
             in_order_after: self.newest.clone(),
         };
         let listener = self.free.pop().unwrap_or_else(|| {
@@ -342,6 +363,7 @@ impl Engine {
             hears: member.wish.hears.clone(),
             aaep_version: member.wish.terms.version.clone(),
             asked: member.wish.asked.clone(),
+            former_id: member.former_id.clone(),
             in_order_after: member.in_order_after.clone(),
         })));
     }
@@ -378,6 +400,9 @@ impl Engine {
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
+            if let Some(former_id) = &member.former_id {
+                self.former_ids.remove(former_id);
+            }
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&listener);
             self.free.push(listener);

@@ -136,6 +136,7 @@ impl Engine {
             hears,
             aaep_version,
             asked,
+            former_id,
             in_order_after,
         } = subscription;
         let request = SubscriptionRequest {
@@ -162,6 +163,9 @@ impl Engine {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
+                }
+                if let Some(former_id) = former_id {
+                    self.keep_former_id(listener, &former_id);
                 }
                 let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
                 self.set_due(listener, end_us);

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SessionId, Version, printable};
+use aaep::{
+    Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version, printable,
+};
 use aaep_engine::{AskTimeRecord, Author, Hears, Record, Recovered, Subscription};
 use serde_json::{Value, json};
 
@@ -23,6 +25,7 @@ pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
         "hears": hears,
         "aaep_version": subscription.aaep_version,
         "asked": subscription.asked,
+        "former_id": subscription.former_id,
         "in_order_after": subscription.in_order_after,
     });
     terms.to_string().into_bytes()
@@ -45,6 +48,10 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
         hears,
         aaep_version: Version::parse(terms.get("aaep_version")?.as_str()?).ok()?,
         asked: capabilities(terms.get("asked")?)?,
+        former_id: match terms.get("former_id")? {
+            Value::Null => None,
+            id => Some(SubscriptionId::parse(id.as_str()?).ok()?),
+        },
         in_order_after: match terms.get("in_order_after")? {
             Value::Null => None,
             event_id => Some(EventId::parse(event_id.as_str()?).ok()?),
