@@ -158,10 +158,8 @@ pub(crate) struct Member {
     pub(crate) missing: Option<Box<Missing>>,
     /// Where its subscription began.
     pub(crate) began: Began,
-    /// The id that it named when it came back and got its new one.
-    pub(crate) former_id: Option<SubscriptionId>,
     /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
-    pub(crate) in_order_after: Option<EventId>,
+    pub(crate) in_order_after: Option<Arc<EventId>>,
 }
 
 /// Something that a listener can no longer be told.
@@ -218,7 +216,7 @@ pub struct Engine {
     next_session: SessionKey,
     next_order: u64,
     /// The newest event of all.
-    newest: Option<EventId>,
+    newest: Option<Arc<EventId>>,
     sessions: BTreeMap<SessionKey, Session>,
     session_keys: BTreeMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, so that a repeated one is noticed.
@@ -236,6 +234,8 @@ pub struct Engine {
     subscriptions: BTreeMap<SubscriptionId, ListenerKey>,
     /// The ids that listeners may still believe to have, because the answer with the new one was cut off.
     former_ids: BTreeMap<SubscriptionId, ListenerKey>,
+    /// The same, by listener; most have none.
+    former_id_of: BTreeMap<ListenerKey, SubscriptionId>,
     wishes: BTreeMap<Box<str>, Arc<Wish>>,
     /// Who is due when: something held, or a broken subscription that ends.
     due: BTreeSet<(u64, ListenerKey)>,
@@ -270,6 +270,7 @@ impl Engine {
             free: Vec::new(),
             subscriptions: BTreeMap::new(),
             former_ids: BTreeMap::new(),
+            former_id_of: BTreeMap::new(),
             wishes: BTreeMap::new(),
             due: BTreeSet::new(),
             owed_gaps: BTreeSet::new(),

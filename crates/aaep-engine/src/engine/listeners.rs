@@ -284,8 +284,7 @@ impl Engine {
 
     /// A listener can still come back with this id, in case it never hears of the new one.
     pub(super) fn keep_former_id(&mut self, listener: ListenerKey, id: &SubscriptionId) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
-        if let Some(before) = member.former_id.replace(id.clone()) {
+        if let Some(before) = self.former_id_of.insert(listener, id.clone()) {
             self.former_ids.remove(&before);
         }
         self.former_ids.insert(id.clone(), listener);
@@ -322,7 +321,6 @@ impl Engine {
             slot: None,
             missing: None,
             began: Began::At(self.next_order),
-            former_id: None,
             in_order_after: self.newest.clone(),
         };
         let listener = self.free.pop().unwrap_or_else(|| {
@@ -363,8 +361,8 @@ impl Engine {
             hears: member.wish.hears.clone(),
             aaep_version: member.wish.terms.version.clone(),
             asked: member.wish.asked.clone(),
-            former_id: member.former_id.clone(),
-            in_order_after: member.in_order_after.clone(),
+            former_id: self.former_id_of.get(&listener).cloned(),
+            in_order_after: member.in_order_after.as_deref().cloned(),
         })));
     }
 
@@ -400,8 +398,8 @@ impl Engine {
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
-            if let Some(former_id) = &member.former_id {
-                self.former_ids.remove(former_id);
+            if let Some(former_id) = self.former_id_of.remove(&listener) {
+                self.former_ids.remove(&former_id);
             }
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&listener);

@@ -267,7 +267,7 @@ impl Engine {
         self.next_order += 1;
         session.next_number += 1;
         self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
-        self.newest = Some(entry.event.envelope.event_id.clone());
+        self.newest = Some(Arc::new(entry.event.envelope.event_id.clone()));
         session.history.push_back(entry.clone());
         if session.history.len() > MAX_SESSION_EVENTS
             && let Some(old) = session.history.pop_front()

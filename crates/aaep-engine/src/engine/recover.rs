@@ -162,7 +162,7 @@ impl Engine {
                 if let Some(Some(member)) = self.members.get_mut(listener as usize) {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
-                    member.in_order_after = in_order_after;
+                    member.in_order_after = in_order_after.map(Arc::new);
                 }
                 if let Some(former_id) = former_id {
                     self.keep_former_id(listener, &former_id);

@@ -125,7 +125,7 @@ impl Engine {
     /// was stored before a stop.
     fn in_order_from(&self, listener: ListenerKey) -> u64 {
         let Some(Some(member)) = self.members.get(listener as usize) else { return u64::MAX };
-        let Some(after) = &member.in_order_after else { return 0 };
+        let Some(after) = member.in_order_after.as_deref() else { return 0 };
         let session = self.event_ids.get(after).and_then(|key| self.sessions.get(key));
         let mut history = session.into_iter().flat_map(|session| session.history.iter().rev());
         let entry = history.find(|entry| entry.event.envelope.event_id == *after);
