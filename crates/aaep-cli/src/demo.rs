@@ -1,7 +1,7 @@
 //! `aaep demo`: a hub, a scripted agent and a listener on plain lines, all in this terminal.
 //!
-//! Everything is in memory and gone when it ends. The photos are made up: nothing on this computer is
-//! read or deleted.
+//! Everything is in a temporary folder that is gone when it ends. The photos are made up: nothing else on
+//! this computer is read or deleted.
 
 mod agent;
 mod listener;
@@ -11,15 +11,16 @@ mod script;
 mod words;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use aaep_hub::fetch::Address;
 use aaep_hub::server::{Daemon, DaemonOptions};
 use clap::{Args, ValueEnum};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::agent::fresh_id;
-use crate::console::Failure;
+use crate::console::{Failure, reason};
 use crate::http::Client;
 use crate::keys::tell;
 use crate::stop::Stopped;
@@ -29,6 +30,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  the demonstration went to its end
   2  it could not be done";
+
+/// What a program that Control-C ended exits with.
+const STOPPED: i32 = 130;
 
 /// How the demonstration goes.
 #[derive(Debug, Args)]
@@ -65,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         .map_err(|error| {
             Failure::new(format!("the system gives no threads: {error}"), "Try again.")
         })?;
-    let daemon = start(&runtime, arguments.bind)?;
+    let folder = temporary_folder()?;
+    let daemon = start(&runtime, arguments.bind, folder.path())?;
     let origin = daemon.origins().first().cloned().unwrap_or_default();
     let agent = Agent::new(daemon.hub().clone(), arguments.answer.is_none());
     runtime
@@ -75,18 +80,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let result = if arguments.serve {
         serve(&runtime, &daemon, &origin)
     } else {
-        show(&origin, arguments.answer)
+        clean_up_when_stopped(&runtime, folder.path().to_owned())
+            .and_then(|()| show(&origin, arguments.answer))
     };
     runtime.block_on(daemon.stop());
     runtime.shutdown_background();
+    folder.close().map_err(|error| {
+        let what = format!("the temporary folder could not be deleted: {}", reason(&error));
+        Failure::new(what, "Delete it yourself; its name begins with aaep-demo-.")
+    })?;
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// A hub in memory, that knows no tokens.
-fn start(runtime: &Runtime, bind: SocketAddr) -> Result<Daemon, Failure> {
-    // Nobody can guess where this file would be, so that nobody can put one there.
-    let nowhere = std::env::temp_dir().join(fresh_id("aaep-demo-")?).join("tokens.toml");
-    let mut options = DaemonOptions::new(nowhere);
+/// A folder that only we can read.
+fn temporary_folder() -> Result<TempDir, Failure> {
+    tempfile::Builder::new().prefix("aaep-demo-").tempdir().map_err(|error| {
+        let what = format!("there is no temporary folder to be had: {}", reason(&error));
+        Failure::new(what, "Make room in the folder for temporary files, or set TMPDIR.")
+    })
+}
+
+/// Control-C ends the demonstration at once, and leaves nothing behind either.
+fn clean_up_when_stopped(runtime: &Runtime, folder: PathBuf) -> Result<(), Failure> {
+    let stopped = watch(runtime)?;
+    runtime.spawn(async move {
+        stopped.wait().await;
+        // If it cannot be deleted, there is nobody left who would hear of it.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::process::exit(STOPPED);
+    });
+    Ok(())
+}
+
+/// A hub with its store in the folder, that knows no tokens.
+fn start(runtime: &Runtime, bind: SocketAddr, folder: &Path) -> Result<Daemon, Failure> {
+    let mut options = DaemonOptions::new(folder.join("tokens.toml"));
+    options.store = Some(folder.join("store"));
     options.bind = vec![bind];
     let started = runtime.block_on(Daemon::start(options));
     started.map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))
@@ -94,13 +123,7 @@ fn start(runtime: &Runtime, bind: SocketAddr) -> Result<Daemon, Failure> {
 
 /// The agent alone, for listeners elsewhere.
 fn serve(runtime: &Runtime, daemon: &Daemon, origin: &str) -> Result<(), Failure> {
-    let stopped = {
-        let _inside = runtime.enter();
-        Stopped::new().map_err(|error| {
-            let what = format!("cannot watch for Control-C: {}", crate::console::reason(&error));
-            Failure::new(what, "Try again.")
-        })?
-    };
+    let stopped = watch(runtime)?;
     tell(&format!("Listening on {origin}"))?;
     tell(&format!("To hear it: curl -N {origin}/events"))?;
     tell(&format!(
@@ -112,6 +135,14 @@ fn serve(runtime: &Runtime, daemon: &Daemon, origin: &str) -> Result<(), Failure
             () = stopped.wait() => Ok(()),
             why = daemon.died() => Err(Failure::of_sentences(&why, "Start it again.")),
         }
+    })
+}
+
+/// Watches for Control-C and the like.
+fn watch(runtime: &Runtime) -> Result<Stopped, Failure> {
+    let _inside = runtime.enter();
+    Stopped::new().map_err(|error| {
+        Failure::new(format!("cannot watch for Control-C: {}", reason(&error)), "Try again.")
     })
 }
 

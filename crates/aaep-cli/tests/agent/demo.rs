@@ -105,3 +105,28 @@ fn a_port_that_is_taken_is_said_with_the_next_step() {
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("--bind"), "{}", err(&output));
 }
+
+#[test]
+fn it_leaves_nothing_behind_however_it_ends() {
+    let home = tempfile::tempdir().expect("a folder");
+    let is_empty = || home.path().read_dir().expect("a folder").next().is_none();
+    let ended = aaep(&["demo", "--answer", "reject"]).env("TMPDIR", home.path()).output();
+    assert_eq!(ended.expect("aaep runs").status.code(), Some(0));
+    assert!(is_empty());
+
+    let mut child = aaep(&["demo"])
+        .env("TMPDIR", home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("aaep runs");
+    let mut first = [0; 1];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("its output"), &mut first)
+        .expect("a word");
+    assert!(!is_empty(), "its store is there");
+    let pid = child.id().to_string();
+    let told = std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
+    assert!(told.success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(is_empty());
+}
