@@ -342,6 +342,16 @@ impl Engine {
         self.subscriptions.len()
     }
 
+    /// How many listeners are here and have something waiting for their rate or pace. Looks at all that
+    /// are due.
+    pub fn held_listeners(&self) -> usize {
+        let is_here = |key: ListenerKey| {
+            let member = self.members.get(key as usize).and_then(Option::as_ref);
+            member.is_some_and(|member| member.presence == Presence::Here)
+        };
+        self.due.iter().filter(|(_, listener)| is_here(*listener)).count()
+    }
+
     /// How many different audiences there are.
     pub fn audiences(&self) -> usize {
         self.audiences.len()

@@ -444,6 +444,13 @@ impl Hub {
         &self.shared.status.metrics
     }
 
+    /// Counts what is only counted when someone asks, into the metrics.
+    pub async fn count(&self) -> Result<(), HubError> {
+        let held = self.call(|owner| owner.engine.held_listeners()).await?;
+        self.metrics().listeners_held(held as u64);
+        Ok(())
+    }
+
     /// Reads what is stored.
     pub fn reader(&self) -> &Reader {
         &self.shared.reader

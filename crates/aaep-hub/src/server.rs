@@ -168,7 +168,7 @@ impl App {
         request: Request<Incoming>,
     ) -> Result<Answer, Box<Answer>> {
         match route {
-            Route::Metrics => Ok(self.metrics()),
+            Route::Metrics => Ok(self.metrics().await),
             Route::Subscribe => self.subscribe(&principal, request).await,
             Route::Events => self.events(principal, connection, &request).await,
             Route::Reply => self.reply(&principal, request).await,

@@ -30,7 +30,9 @@ impl App {
     }
 
     /// The counts.
-    pub(super) fn metrics(&self) -> Answer {
+    pub(super) async fn metrics(&self) -> Answer {
+        // A hub that cannot answer still has the counts from before.
+        let _ = self.hub.count().await;
         self.metrics.connections(self.guard.connections() as u64);
         answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, self.metrics.text())
     }

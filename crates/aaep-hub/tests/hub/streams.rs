@@ -87,6 +87,21 @@ async fn a_listener_without_limits_gets_every_tool_that_it_missed() {
 }
 
 #[tokio::test]
+async fn who_is_held_by_its_rate_is_counted() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({ "max_events_per_second": 1 })).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    for number in 0..5 {
+        publish(&hub, tool("sess_one", &format!("call_{number}"))).await;
+    }
+    stream.next_of("session.started");
+    hub.count().await.expect("answered");
+    let text = hub.metrics().text();
+    assert!(text.lines().any(|line| line == "aaep_listeners_held 1"), "{text}");
+}
+
+#[tokio::test]
 async fn a_second_stream_of_a_subscription_takes_the_place_of_the_first() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
