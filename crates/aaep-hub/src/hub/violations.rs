@@ -3,10 +3,14 @@
 use aaep::{Severity, Violation};
 use serde_json::{Value, json};
 
-/// The errors among the violations.
+/// How many violations an answer lists.
+const MAX_LISTED: usize = 64;
+
+/// The errors among the violations, as many as an answer lists.
 pub fn to_json(violations: &[Violation]) -> Value {
     let errors = violations.iter().filter(|violation| violation.severity == Severity::Error);
     errors
+        .take(MAX_LISTED)
         .map(|violation| {
             json!({
                 "pointer": violation.pointer,

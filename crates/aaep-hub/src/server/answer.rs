@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use aaep::{Severity, Violation};
+use aaep::Violation;
 use aaep_transport::steal::PendingBody;
 use bytes::Bytes;
 use http::header::{
@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::access::{AccessError, LimitError};
+use crate::hub::violations_to_json;
 
 /// An answer.
 pub(crate) type Answer = Response<Content>;
@@ -30,9 +31,6 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const JSON_LINES: &str = "application/x-ndjson";
 /// Server-sent events.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
-
-/// How many violations an answer lists.
-const MAX_LISTED: usize = 64;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -107,21 +105,10 @@ pub(crate) fn not_valid(status: StatusCode, violations: &[Violation]) -> Answer 
 
 /// The same as JSON.
 pub(crate) fn violations_object(violations: &[Violation]) -> Value {
-    let errors = violations.iter().filter(|it| it.severity == Severity::Error);
-    let listed: Vec<Value> = errors
-        .take(MAX_LISTED)
-        .map(|it| {
-            json!({
-                "pointer": it.pointer,
-                "code": it.code.name(),
-                "message": format!("{} {}", it.problem, it.advice()),
-            })
-        })
-        .collect();
     json!({
         "error": "not_valid",
         "message": "The message is not valid. Mend what the list violations says, and send it again.",
-        "violations": listed,
+        "violations": violations_to_json(violations),
     })
 }
 
