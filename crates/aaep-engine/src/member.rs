@@ -361,6 +361,13 @@ impl Cursor {
         held.any(|unit| unit.session == session && !unit.is_urgent)
     }
 
+    /// Whether anything of a session is still to be told, urgent or not.
+    pub(crate) fn is_behind_in(&self, session: SessionKey, audience: &Audience) -> bool {
+        let mut urgent = (self.urgent_at..audience.end()).filter_map(|at| audience.unit(at));
+        urgent.any(|unit| unit.session == session && unit.is_urgent)
+            || self.awaits_more_of(session, audience)
+    }
+
     /// The next session to sum up.
     pub(crate) fn next_summary(&mut self) -> Option<SessionKey> {
         self.known_rest_mut()?.summaries.pop_first()

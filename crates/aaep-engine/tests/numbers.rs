@@ -172,3 +172,17 @@ fn a_question_that_is_asked_again_out_of_its_place_has_no_number() {
     assert_eq!(kinds(heard), ["awaiting.confirmation", "progress.updated"]);
     assert_eq!(numbers(heard), [None, Some(4)]);
 }
+
+#[test]
+fn a_summary_has_no_number_while_something_older_is_still_to_come() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.disconnect(&one);
+    world.change("idle", "thinking");
+    world.take(&one);
+    world.reconnect(&one, None);
+    world.say("progress.updated", progress(1));
+    let heard = world.heard(&one);
+    assert_eq!(kinds(heard), ["state.changed", "state.changed", "progress.updated"]);
+    assert_eq!(numbers(heard), [None, Some(1), Some(2)]);
+}

@@ -136,6 +136,8 @@ pub struct Numbers {
     places: BTreeMap<EventId, usize>,
     /// How many events there were when a stream began: with other terms, after a return or a gap.
     began: BTreeMap<usize, usize>,
+    /// Summaries without a number, and how many events there were when they arrived.
+    unnumbered: BTreeMap<(usize, SessionId), usize>,
 }
 
 impl Numbers {
@@ -144,7 +146,28 @@ impl Numbers {
     fn is_from_before(&self, sent: &Delivered) -> bool {
         let began = self.began.get(&sent.subscription).copied().unwrap_or(0);
         let place = self.places.get(&sent.frame.event_id);
-        !is_sum_up(&sent.event) && place.is_none_or(|place| *place < began)
+        place.is_none_or(|place| *place < began)
+    }
+
+    /// A summary has the number of the newest event, unless something older than the summary is
+    /// still to come.
+    fn look_at_summaries(&mut self, sent: &Delivered) -> Result<(), String> {
+        let at = (sent.subscription, sent.event.envelope.session_id.clone());
+        if is_sum_up(&sent.event) {
+            if sent.event.envelope.sequence_number.is_none() {
+                self.unnumbered.insert(at, self.places.len());
+            }
+            return Ok(());
+        }
+        let place = self.places.get(&sent.frame.event_id);
+        let summed_up = self.unnumbered.remove(&at);
+        match (place, summed_up) {
+            (Some(place), Some(summed_up)) if *place >= summed_up => Err(format!(
+                "The summary before {} had no number, and nothing older came after it.",
+                sent.frame.event_id
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -168,14 +191,19 @@ impl Invariant for Numbers {
                 let back = step.changed.map(|(at, _)| at);
                 for at in step.gaps().chain(back).chain(step.accepted.iter().map(|(at, _)| *at)) {
                     self.last.remove(&at);
+                    self.unnumbered.retain(|(of, _), _| *of != at);
                     self.began.insert(at, self.places.len());
                 }
             }
             Moment::Arrived(sent) => {
                 let subscription = &truth.subscriptions[sent.subscription];
                 let (id, event_id) = (&subscription.id, &sent.frame.event_id);
+                if sent.terms.keeps_all() {
+                    self.look_at_summaries(sent)?;
+                }
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    return if sent.terms.keeps_all() && !self.is_from_before(sent) {
+                    let may_lack = is_sum_up(&sent.event) || self.is_from_before(sent);
+                    return if sent.terms.keeps_all() && !may_lack {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
                         Ok(())

@@ -322,10 +322,11 @@ impl Engine {
                 limits.spend(now.monotonic_us, &event.payload);
             }
             let terms = &member.wish.terms;
-            // Who counts hears with the summary how far the session is.
-            let number =
-                self.sessions.get(&key).map(|session| session.next_number.saturating_sub(1));
-            let number = number.filter(|_| terms.keeps_every_event());
+            // Who counts hears with the summary how far the session is, unless some of it is still to
+            // come with numbers of its own.
+            let counts = terms.keeps_every_event() && !member.cursor.is_behind_in(key, audience);
+            let session = self.sessions.get(&key).filter(|_| counts);
+            let number = session.map(|session| session.next_number.saturating_sub(1));
             let frame = encode(&event, false, number, terms, &self.primary);
             member.cursor.tell_summary(&frame.event_id, audience);
             out.push(Output::Deliver { frame, to: vec![listener] });
