@@ -1,0 +1,200 @@
+//! A listener's end of a wire: whole JSON messages to a producer and back, whichever wire carries them
+//! (§8.2.2).
+//!
+//! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It
+//! knows where messages begin and end and by which address they go, never what an event means.
+
+use std::fmt;
+
+use tokio::sync::mpsc;
+
+/// How many messages may wait in each direction. Past it, the wire is not read from, so that a slow listener
+/// slows its producer and not this process.
+pub const MAX_WAITING_MESSAGES: usize = 64;
+
+/// Whole messages to a producer and back.
+#[derive(Debug)]
+pub struct Link {
+    /// What the listener says.
+    pub sender: LinkSender,
+    /// What the producer says.
+    pub receiver: LinkReceiver,
+}
+
+/// Says something to a producer.
+#[derive(Debug, Clone)]
+pub struct LinkSender(mpsc::Sender<String>);
+
+/// Hears a producer.
+#[derive(Debug)]
+pub struct LinkReceiver {
+    incoming: mpsc::Receiver<Result<String, LinkEnd>>,
+    end: Option<LinkEnd>,
+}
+
+/// The far end of a link, which a wire holds.
+#[derive(Debug)]
+pub struct Bearer {
+    outgoing: mpsc::Receiver<String>,
+    incoming: mpsc::Sender<Result<String, LinkEnd>>,
+}
+
+/// Why a link has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// The producer ended it.
+    Closed {
+        /// The code of B.2.6, where the wire has one.
+        code: Option<u16>,
+        /// What the producer said about it, perhaps nothing. It is foreign text.
+        reason: String,
+    },
+    /// The connection broke, or a child process ended.
+    Cut(String),
+    /// The producer does not let us in. Trying again with the same credentials is of no use.
+    Refused {
+        /// What the producer said about it. It is foreign text.
+        reason: String,
+    },
+    /// The producer broke a rule of the wire.
+    Violation(String),
+}
+
+/// Nothing more can be said on this link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkClosed;
+
+/// Both ends of a new link.
+pub fn link() -> (Link, Bearer) {
+    let (outgoing_sender, outgoing) = mpsc::channel(MAX_WAITING_MESSAGES);
+    let (incoming_sender, incoming) = mpsc::channel(MAX_WAITING_MESSAGES);
+    let receiver = LinkReceiver { incoming, end: None };
+    let link = Link { sender: LinkSender(outgoing_sender), receiver };
+    (link, Bearer { outgoing, incoming: incoming_sender })
+}
+
+impl LinkSender {
+    /// Says something, waiting for room.
+    pub async fn send(&self, message: String) -> Result<(), LinkClosed> {
+        self.0.send(message).await.map_err(|_| LinkClosed)
+    }
+}
+
+impl LinkReceiver {
+    /// The next message, or why there is none any more. May be dropped while it waits; nothing is lost.
+    pub async fn next(&mut self) -> Result<String, LinkEnd> {
+        if let Some(end) = &self.end {
+            return Err(end.clone());
+        }
+        let next = self.incoming.recv().await;
+        let next = next.unwrap_or_else(|| Err(LinkEnd::Cut("the wire stopped".to_owned())));
+        if let Err(end) = &next {
+            self.end = Some(end.clone());
+        }
+        next
+    }
+}
+
+impl Bearer {
+    /// What the listener says next; none when it is gone and the wire is to end.
+    pub async fn outgoing(&mut self) -> Option<String> {
+        self.outgoing.recv().await
+    }
+
+    /// Hands a message of the producer to the listener, waiting for room; whether it is still there.
+    pub async fn incoming(&self, message: String) -> bool {
+        self.incoming.send(Ok(message)).await.is_ok()
+    }
+
+    /// Another hand on the way in, for a wire that reads and writes in two tasks.
+    pub fn ear(&self) -> Ear {
+        Ear(self.incoming.clone())
+    }
+
+    /// Ends the link. Nothing is heard after it.
+    pub async fn end(self, end: LinkEnd) {
+        // If the listener is gone, nobody needs to know.
+        let _ = self.incoming.send(Err(end)).await;
+    }
+}
+
+/// The way in of a link.
+#[derive(Debug, Clone)]
+pub struct Ear(mpsc::Sender<Result<String, LinkEnd>>);
+
+impl Ear {
+    /// Hands a message of the producer to the listener, waiting for room; whether it is still there.
+    pub async fn incoming(&self, message: String) -> bool {
+        self.0.send(Ok(message)).await.is_ok()
+    }
+
+    /// Whether the listener is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl fmt::Display for LinkEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkEnd::Closed { code: Some(code), reason } if reason.is_empty() => {
+                write!(f, "the producer closed the connection with code {code}")
+            }
+            LinkEnd::Closed { reason, .. } if reason.is_empty() => {
+                f.write_str("the producer closed the connection")
+            }
+            LinkEnd::Closed { reason, .. } => {
+                write!(f, "the producer closed the connection: {}", aaep::printable(reason))
+            }
+            LinkEnd::Cut(why) => write!(f, "the connection broke: {}", aaep::printable(why)),
+            LinkEnd::Refused { reason } => {
+                write!(f, "the producer does not let us in: {}", aaep::printable(reason))
+            }
+            LinkEnd::Violation(what) => {
+                write!(f, "the producer broke a rule of the connection: {}", aaep::printable(what))
+            }
+        }
+    }
+}
+
+impl std::error::Error for LinkEnd {}
+
+impl fmt::Display for LinkClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection has ended")
+    }
+}
+
+impl std::error::Error for LinkClosed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_pass_both_ways_and_the_end_stays_the_end() {
+        let (mut link, mut bearer) = link();
+        link.sender.send("up".to_owned()).await.expect("open");
+        assert_eq!(bearer.outgoing().await.as_deref(), Some("up"));
+        assert!(bearer.incoming("down".to_owned()).await);
+        let end = LinkEnd::Closed { code: Some(4003), reason: "\u{1b}[2J".to_owned() };
+        bearer.end(end.clone()).await;
+        assert_eq!(link.receiver.next().await.as_deref(), Ok("down"));
+        assert_eq!(link.receiver.next().await, Err(end.clone()));
+        assert_eq!(link.receiver.next().await, Err(end.clone()));
+        assert!(!end.to_string().contains('\u{1b}'), "{end}");
+        assert_eq!(link.sender.send("late".to_owned()).await, Err(LinkClosed));
+    }
+
+    #[tokio::test]
+    async fn a_wire_that_vanishes_is_a_cut_and_a_listener_that_vanishes_is_noticed() {
+        let (mut one, bearer) = link();
+        drop(bearer);
+        assert!(matches!(one.receiver.next().await, Err(LinkEnd::Cut(_))));
+        let (two, mut bearer) = link();
+        let ear = bearer.ear();
+        drop(two);
+        assert_eq!(bearer.outgoing().await, None);
+        assert!(ear.is_closed() && !bearer.incoming("late".to_owned()).await);
+    }
+}
