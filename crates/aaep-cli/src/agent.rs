@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use aaep::printable;
-use aaep_hub::fetch::Address;
+use aaep_trust::fetch::Address;
 use clap::Args;
 use serde_json::{Value, json};
 

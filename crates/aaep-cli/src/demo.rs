@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use aaep_hub::fetch::Address;
 use aaep_hub::server::{Daemon, DaemonOptions};
+use aaep_trust::fetch::Address;
 use clap::{Args, ValueEnum};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use aaep::Timestamp;
-use aaep_hub::keys::{KeyRecord, KeyRing, KeyRingError, KeyState, SigningAlgorithm, Thumbprint};
+use aaep_trust::keys::{KeyRecord, KeyRing, KeyRingError, KeyState, SigningAlgorithm, Thumbprint};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 

@@ -2,10 +2,7 @@
 
 pub mod access;
 pub mod audit;
-pub mod fetch;
 pub mod hub;
-pub mod keys;
-pub mod manifest;
 pub mod metrics;
 pub mod redact;
 pub mod server;

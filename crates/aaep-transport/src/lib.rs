@@ -3,7 +3,9 @@
 //! It knows frames and identity, never what an event means, and does not depend on the engine.
 
 pub mod chunk;
+pub mod framed;
 pub mod link;
+pub mod local;
 pub mod packet;
 pub mod sse;
 pub mod steal;

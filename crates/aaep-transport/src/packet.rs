@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
+use crate::framed::Framing;
 use crate::{chunk, sse, websocket};
 
 /// How bytes are framed on a connection.
@@ -24,6 +25,8 @@ pub enum Protocol {
     },
     /// WebSocket, server side.
     WebSocket,
+    /// Whole messages on a stream of bytes: a Unix socket, or one end of [`crate::wire::pair`].
+    Framed(Framing),
 }
 
 /// One message, shared by every connection that it goes to.
@@ -35,6 +38,8 @@ pub struct Packet {
     plain: OnceLock<Box<[u8]>>,
     plain_named: OnceLock<Box<[u8]>>,
     websocket: OnceLock<Box<[u8]>>,
+    length: OnceLock<Box<[u8]>>,
+    line: OnceLock<Box<[u8]>>,
 }
 
 impl Packet {
@@ -49,6 +54,8 @@ impl Packet {
             plain: OnceLock::new(),
             plain_named: OnceLock::new(),
             websocket: OnceLock::new(),
+            length: OnceLock::new(),
+            line: OnceLock::new(),
         }
     }
 
@@ -82,7 +89,19 @@ impl Packet {
                 websocket::text(&self.json, None, &mut bytes);
                 bytes.into_boxed_slice()
             }),
+            Protocol::Framed(Framing::Length) => {
+                self.length.get_or_init(|| self.framed(Framing::Length))
+            }
+            Protocol::Framed(Framing::Lines) => {
+                self.line.get_or_init(|| self.framed(Framing::Lines))
+            }
         }
+    }
+
+    fn framed(&self, framing: Framing) -> Box<[u8]> {
+        let mut bytes = Vec::new();
+        framing.message(&self.json, &mut bytes);
+        bytes.into_boxed_slice()
     }
 
     fn sse(&self, name: Option<&str>) -> Vec<u8> {
@@ -121,6 +140,8 @@ mod tests {
             Protocol::SsePlain { named: true },
             Protocol::SsePlain { named: false },
             Protocol::WebSocket,
+            Protocol::Framed(Framing::Length),
+            Protocol::Framed(Framing::Lines),
         ] {
             let first = packet.bytes(protocol);
             assert!(std::ptr::eq(first, packet.bytes(protocol)));

@@ -12,10 +12,13 @@ mod event_loop;
 mod handle;
 mod heartbeat;
 mod incoming;
+mod pair;
 mod socket;
 mod why;
 
+pub use closing::CLOSED;
 pub use handle::{Wire, WireHandle, WireStopped};
+pub use pair::{PairEnd, pair};
 pub use socket::Socket;
 pub use why::Why;
 
@@ -24,7 +27,8 @@ use std::time::Duration;
 
 use crate::packet::{Packet, Protocol};
 
-/// The most bytes that may wait for one connection. Past it, the connection is let go as too slow.
+/// The most bytes that may wait for one connection behind its first message. Past it, the connection is let
+/// go as too slow.
 pub const MAX_BACKLOG_BYTES: usize = 1 << 20;
 
 /// The most packets that may wait for one connection. Past it, the connection is let go as too slow.
@@ -152,7 +156,7 @@ pub enum Command {
 /// What the loop tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// A whole text message from a WebSocket client.
+    /// A whole message from a peer.
     Message {
         /// From which connection.
         connection: ConnectionKey,

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use aaep::{LanguageTag, Manifest, TypePattern, Uri};
-use aaep_hub::fetch::Address;
-use aaep_hub::keys::KeyRing;
-use aaep_hub::manifest::{
+use aaep_trust::fetch::Address;
+use aaep_trust::keys::KeyRing;
+use aaep_trust::manifest::{
     self, Endpoint, JWKS_PATH, ManifestDescription, SigningReference, WELL_KNOWN_PATH,
 };
 

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use aaep_hub::fetch::{Address, Client};
-use aaep_hub::keys::{Jwks, Thumbprint};
-use aaep_hub::manifest::{
+use aaep_trust::fetch::{Address, Client};
+use aaep_trust::keys::{Jwks, Thumbprint};
+use aaep_trust::manifest::{
     Expected, PinError, PinStore, Unverified, Verified, VerifyError, WELL_KNOWN_PATH,
 };
 use serde_json::json;

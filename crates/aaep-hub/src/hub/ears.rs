@@ -13,8 +13,8 @@ use aaep_transport::wire::{ConnectionKey, Flow, Report, Reports};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::keys::strict_json::{self, NotStrict};
 use crate::redact::Redactor;
+use aaep_trust::strict_json::{self, NotStrict};
 
 /// How many messages may wait before connections are not read from until theirs is handled.
 const MANY: usize = 64;

@@ -14,7 +14,7 @@ use super::listeners::failed;
 use super::query;
 use crate::access::{LimitError, Principal};
 use crate::hub::{AskState, HubError, Published, Refused};
-use crate::keys::strict_json::{self, NotStrict};
+use aaep_trust::strict_json::{self, NotStrict};
 
 /// The longest idempotency key.
 const MAX_KEY_BYTES: usize = 255;

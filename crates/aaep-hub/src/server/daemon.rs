@@ -16,12 +16,12 @@ use super::issuer::Issuer;
 use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
 use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
-use crate::fetch::AddressError;
 use crate::hub::{Clock, Hub, StartError, default_offer};
-use crate::manifest::{Endpoint, ManifestDescription};
 use crate::redact::{RedactError, Redactor};
 use crate::store::OpenOptions;
 use crate::tls::TlsError;
+use aaep_trust::fetch::AddressError;
+use aaep_trust::manifest::{Endpoint, ManifestDescription};
 
 /// How long requests that came may take when the hub stops.
 const FINISH: Duration = Duration::from_secs(5);

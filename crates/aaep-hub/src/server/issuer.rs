@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::stop::Stop;
 use crate::access::{FetchedJwks, JwksError};
-use crate::fetch::{Address, AddressError, Client};
+use aaep_trust::fetch::{Address, AddressError, Client};
 
 /// How often the keys are fetched: a new key is believed, and a withdrawn one is not, within this time and
 /// that for which [`crate::access::Access`] keeps them.

@@ -15,8 +15,8 @@ use http::header::{ACCEPT, VARY};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::{self, Answer, JSON};
-use crate::keys::{KeyRing, KeyRingError, KeyState, Thumbprint};
-use crate::manifest::{
+use aaep_trust::keys::{KeyRing, KeyRingError, KeyState, Thumbprint};
+use aaep_trust::manifest::{
     BuildError, JOSE_MEDIA_TYPE, JWKS_PATH, ManifestDescription, SignError, SigningReference,
     WELL_KNOWN_PATH, build, sign,
 };
@@ -222,7 +222,7 @@ impl fmt::Display for ManifestError {
             ManifestError::Origin(origin) => write!(
                 f,
                 "{} is not the beginning of an address. Write such as https://hub.example.org.",
-                crate::manifest::quoted(origin)
+                aaep_trust::quoted(origin)
             ),
             ManifestError::Keys(error) => write!(f, "The manifest cannot be signed: {error}."),
             ManifestError::Build(error) => {
@@ -240,7 +240,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::keys::{DEFAULT_OVERLAP, SigningAlgorithm};
+    use aaep_trust::keys::{DEFAULT_OVERLAP, SigningAlgorithm};
 
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     const NOW: i64 = 1_760_000_000_000;

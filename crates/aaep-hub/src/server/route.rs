@@ -4,7 +4,7 @@ use http::Method;
 
 use super::query::decode;
 use crate::access::Scope;
-use crate::manifest::{JWKS_PATH, WELL_KNOWN_PATH};
+use aaep_trust::manifest::{JWKS_PATH, WELL_KNOWN_PATH};
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Health, readiness, counts, and the manifest with its keys.
 
-use aaep_hub::keys::{DEFAULT_OVERLAP, Jwks, KeyRing, SigningAlgorithm};
-use aaep_hub::manifest::{Expected, verify};
+use aaep_trust::keys::{DEFAULT_OVERLAP, Jwks, KeyRing, SigningAlgorithm};
+use aaep_trust::manifest::{Expected, verify};
 
 use crate::support::*;
 

@@ -62,7 +62,9 @@ impl Backlog {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.bytes > MAX_BACKLOG_BYTES || self.rest.len() >= MAX_BACKLOG_PACKETS
+        // One message may be as long as it is: whoever waits for it would never get it otherwise.
+        let is_one = self.rest.is_empty();
+        (self.bytes > MAX_BACKLOG_BYTES && !is_one) || self.rest.len() >= MAX_BACKLOG_PACKETS
     }
 
     /// What is to be written, where it is of one piece.

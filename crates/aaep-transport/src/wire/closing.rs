@@ -5,6 +5,8 @@
 
 use std::io;
 
+use serde_json::json;
+
 use super::backlog::Item;
 use super::connection::Phase;
 use super::event_loop::EventLoop;
@@ -12,6 +14,10 @@ use super::{MAX_CONNECTIONS, Report, Why};
 use crate::chunk::LAST_CHUNK;
 use crate::packet::Protocol;
 use crate::websocket::{self, Violation};
+
+/// The type of the message that ends a connection where the wire itself has no word for it. It has the code
+/// and the reason that a WebSocket would have (B.2.6).
+pub const CLOSED: &str = "agentvoice:closed";
 
 impl EventLoop {
     /// Ends an open connection from our side; reported when the peer has taken it or patience ends.
@@ -38,6 +44,16 @@ impl EventLoop {
                 websocket::close(code, reason, None, &mut bytes);
                 bytes.into_boxed_slice()
             }
+            Protocol::Framed(framing) => {
+                // There is no word for the end but its message; nothing is heard after it.
+                if let Some(hearing) = &mut connection.hearing {
+                    hearing.is_heard_out = true;
+                }
+                let closed = json!({ "type": CLOSED, "code": code, "reason": reason });
+                let mut bytes = Vec::new();
+                framing.message(closed.to_string().as_bytes(), &mut bytes);
+                bytes.into_boxed_slice()
+            }
         };
         connection.push(Item::Own(last));
         connection.phase = Phase::Ending;
@@ -54,7 +70,7 @@ impl EventLoop {
         }
     }
 
-    /// A WebSocket client broke a rule: it is told which, and not listened to again.
+    /// A peer broke a rule: it is told which, and not listened to again.
     pub(super) fn violate(&mut self, place: usize, violation: Violation) {
         let why = Why::Violation(violation);
         let connection = &mut self.connections[place];
@@ -62,8 +78,8 @@ impl EventLoop {
             // Our own close is out; no other word is worth waiting for.
             return self.leave(place, why);
         }
-        if let Some(websocket) = &mut connection.websocket {
-            websocket.is_heard_out = true;
+        if let Some(hearing) = &mut connection.hearing {
+            hearing.is_heard_out = true;
         }
         self.end(place, violation.close_code(), &violation.to_string(), false, why);
         self.tell(place);
@@ -72,9 +88,9 @@ impl EventLoop {
     /// A WebSocket client sent its close frame: the answer to ours, or the first, which gets an answer.
     pub(super) fn peer_closes(&mut self, place: usize, code: Option<u16>) {
         let connection = &mut self.connections[place];
-        if let Some(websocket) = &mut connection.websocket {
-            websocket.is_heard_out = true;
-            websocket.has_peer_closed = true;
+        if let Some(hearing) = &mut connection.hearing {
+            hearing.is_heard_out = true;
+            hearing.has_peer_closed = true;
         }
         if connection.phase == Phase::Ended {
             self.leave(place, Why::ClosedByPeer { code });
@@ -93,7 +109,7 @@ impl EventLoop {
         }
         connection.phase = Phase::Ended;
         let (is_heard_out, has_peer_closed) = connection
-            .websocket
+            .hearing
             .as_ref()
             .map_or((true, false), |it| (it.is_heard_out, it.has_peer_closed));
         if has_peer_closed {

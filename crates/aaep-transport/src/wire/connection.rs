@@ -7,14 +7,15 @@ use std::io::{self, IoSlice};
 use super::backlog::{Backlog, Item, MAX_SLICES};
 use super::socket::Stream;
 use super::{ConnectionKey, Why};
+use crate::framed;
 use crate::packet::Protocol;
-use crate::websocket::{Decoder, Role};
+use crate::websocket::{self, Incoming, Role, Violation};
 
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) backlog: Backlog,
-    /// What only a WebSocket needs.
-    pub(super) websocket: Option<Box<WebSocketState>>,
+    /// What is needed where the peer has something to say.
+    pub(super) hearing: Option<Box<Hearing>>,
     pub(super) key: ConnectionKey,
     pub(super) listener: Option<u32>,
     /// When something was last given to the kernel.
@@ -40,7 +41,8 @@ pub(super) enum Phase {
     Ended,
 }
 
-pub(super) struct WebSocketState {
+/// How a peer is heard.
+pub(super) struct Hearing {
     pub(super) decoder: Decoder,
     /// Bytes that came after a message at which reading was paused.
     pub(super) held: Vec<u8>,
@@ -61,9 +63,9 @@ impl Connection {
         max_message_bytes: u32,
         now_ms: u32,
     ) -> Self {
-        let websocket = (protocol == Protocol::WebSocket).then(|| {
-            Box::new(WebSocketState {
-                decoder: Decoder::new(Role::Server, max_message_bytes),
+        let hearing = Decoder::new(protocol, max_message_bytes).map(|decoder| {
+            Box::new(Hearing {
+                decoder,
                 held: Vec::new(),
                 is_paused: false,
                 is_heard_out: false,
@@ -76,7 +78,7 @@ impl Connection {
         Self {
             stream,
             backlog: Backlog::default(),
-            websocket,
+            hearing,
             key,
             listener: None,
             written_ms: now_ms,
@@ -129,7 +131,42 @@ impl Connection {
     }
 }
 
-impl WebSocketState {
+/// Reads messages, however they are framed.
+pub(super) enum Decoder {
+    WebSocket(websocket::Decoder),
+    Framed(framed::Decoder),
+}
+
+impl Decoder {
+    /// None where a peer has nothing to say.
+    fn new(protocol: Protocol, max_message_bytes: u32) -> Option<Self> {
+        match protocol {
+            Protocol::SseChunked { .. } | Protocol::SsePlain { .. } => None,
+            Protocol::WebSocket => {
+                Some(Self::WebSocket(websocket::Decoder::new(Role::Server, max_message_bytes)))
+            }
+            Protocol::Framed(framing) => {
+                Some(Self::Framed(framed::Decoder::new(framing, max_message_bytes)))
+            }
+        }
+    }
+
+    /// Reads from the front of `bytes` up to the end of one message.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
+        match self {
+            Self::WebSocket(decoder) => decoder.next(bytes),
+            Self::Framed(decoder) => match decoder.next(bytes) {
+                // Nothing in a frame is a sign of life, which needs no answer.
+                Ok(Some(text)) if text.is_empty() => Ok(Some(Incoming::Pong(Vec::new()))),
+                Ok(text) => Ok(text.map(Incoming::Text)),
+                Err(framed::Violation::TooBig) => Err(Violation::TooBig),
+                Err(framed::Violation::InvalidText) => Err(Violation::InvalidText),
+            },
+        }
+    }
+}
+
+impl Hearing {
     /// Counts something that came in and says whether it is still within the rate.
     pub(super) fn is_within_rate(&mut self, now_ms: u32, max_per_second: u16) -> bool {
         if now_ms.wrapping_sub(self.window_began_ms) >= 1000 {
@@ -147,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        let websocket = size_of::<Connection>() + size_of::<WebSocketState>();
+        let websocket = size_of::<Connection>() + size_of::<Hearing>();
         assert!(size_of::<Connection>() <= 152, "{}", size_of::<Connection>());
         assert!(websocket <= 320, "{websocket}");
     }

@@ -363,6 +363,6 @@ fn retry(protocol: Protocol, milliseconds: u32) -> Option<Box<[u8]>> {
             chunk::chunk(&line, &mut framed);
             Some(framed.into_boxed_slice())
         }
-        Protocol::WebSocket => None,
+        Protocol::WebSocket | Protocol::Framed(_) => None,
     }
 }

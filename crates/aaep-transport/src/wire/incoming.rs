@@ -1,4 +1,4 @@
-//! What clients send: messages on a WebSocket, nothing worth keeping elsewhere.
+//! What clients send: messages where they have something to say, nothing worth keeping elsewhere.
 //!
 //! Everything is read into the loop's one buffer. A connection keeps only a message that is not yet whole,
 //! or what came behind a pause.
@@ -29,7 +29,7 @@ impl EventLoop {
     fn read_into(&mut self, place: usize, buffer: &mut [u8]) -> bool {
         for _ in 0..MAX_READS_PER_TURN {
             let connection = &mut self.connections[place];
-            if connection.websocket.as_ref().is_some_and(|it| it.is_paused) {
+            if connection.hearing.as_ref().is_some_and(|it| it.is_paused) {
                 return false;
             }
             match connection.stream.read(buffer) {
@@ -57,9 +57,9 @@ impl EventLoop {
     pub(super) fn take(&mut self, place: usize, bytes: &[u8]) -> bool {
         let connection = &mut self.connections[place];
         let key = connection.key;
-        match &mut connection.websocket {
-            Some(websocket) if !websocket.is_heard_out => {
-                websocket.unanswered_pings = 0;
+        match &mut connection.hearing {
+            Some(hearing) if !hearing.is_heard_out => {
+                hearing.unanswered_pings = 0;
                 self.take_frames(place, bytes);
             }
             _ => self.discard(place, bytes.len()),
@@ -69,11 +69,11 @@ impl EventLoop {
 
     /// Reads on where a pause was asked for.
     pub(super) fn resume(&mut self, place: usize) {
-        let Some(websocket) = &mut self.connections[place].websocket else { return };
-        if !std::mem::take(&mut websocket.is_paused) {
+        let Some(hearing) = &mut self.connections[place].hearing else { return };
+        if !std::mem::take(&mut hearing.is_paused) {
             return;
         }
-        let held = std::mem::take(&mut websocket.held);
+        let held = std::mem::take(&mut hearing.held);
         let key = self.connections[place].key;
         if self.take(place, &held) {
             self.unread.push(key);
@@ -93,13 +93,13 @@ impl EventLoop {
         loop {
             let connection = &mut self.connections[place];
             let (key, is_open) = (connection.key, connection.is_open());
-            let Some(websocket) = &mut connection.websocket else { return };
-            let incoming = match websocket.decoder.next(&mut bytes) {
+            let Some(hearing) = &mut connection.hearing else { return };
+            let incoming = match hearing.decoder.next(&mut bytes) {
                 Ok(None) => return,
                 Ok(Some(incoming)) => incoming,
                 Err(violation) => return self.violate(place, violation),
             };
-            if !websocket.is_within_rate(self.now_ms, self.settings.max_messages_per_second) {
+            if !hearing.is_within_rate(self.now_ms, self.settings.max_messages_per_second) {
                 return self.violate(place, Violation::TooManyMessages);
             }
             match incoming {
@@ -125,9 +125,9 @@ impl EventLoop {
     }
 
     fn pause(&mut self, place: usize, held: &[u8]) {
-        if let Some(websocket) = &mut self.connections[place].websocket {
-            websocket.is_paused = true;
-            websocket.held = held.to_vec();
+        if let Some(hearing) = &mut self.connections[place].hearing {
+            hearing.is_paused = true;
+            hearing.held = held.to_vec();
         }
     }
 }

@@ -3,6 +3,7 @@
 mod closing;
 mod delivery;
 mod encrypted;
+mod framed;
 mod incoming;
 mod slow;
 mod support;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
-use aaep_hub::fetch::Address;
+use aaep_trust::fetch::Address;
 use serde_json::json;
 
 use super::super::question::tests::delete_it;

@@ -226,15 +226,3 @@ fn our_data(description: &ManifestDescription) -> Object {
 fn data_of(manifest: &Manifest) -> Option<&Object> {
     manifest.extensions.as_ref()?.0.iter().find(|it| it.0.as_str() == PREFIX).map(|it| it.1)
 }
-
-/// How many characters of a foreign string are quoted.
-const MAX_QUOTED: usize = 80;
-
-/// A foreign string in quotation marks, fit for a terminal, a log or a voice.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut cut: String = text.chars().take(MAX_QUOTED).collect();
-    if cut.len() < text.len() {
-        cut.push('…');
-    }
-    format!("\"{}\"", aaep::printable(&cut))
-}

@@ -1,8 +1,8 @@
 //! What a forger tries: flipped bits, swapped keys, confused algorithms, headers that bring a key.
 
 use aaep::extension::PREFIX;
-use aaep_hub::keys::{Algorithm, Jwks, PublicKey, SigningAlgorithm};
-use aaep_hub::manifest::VerifyError;
+use aaep_trust::keys::{Algorithm, Jwks, PublicKey, SigningAlgorithm};
+use aaep_trust::manifest::VerifyError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
@@ -88,8 +88,8 @@ fn the_signature_of_another_manifest_does_not_fit() {
     let (mut first, second) = (document(&signed(&key)), {
         let mut other = description();
         other.agent_id = "other".to_owned();
-        let built = aaep_hub::manifest::build(&other).expect("a manifest");
-        aaep_hub::manifest::sign(&built, &key, NOW, HOUR).expect("signed")
+        let built = aaep_trust::manifest::build(&other).expect("a manifest");
+        aaep_trust::manifest::sign(&built, &key, NOW, HOUR).expect("signed")
     });
     first["extensions"][PREFIX]["signed_manifest"] = second.jws.as_str().into();
     let result = verify(first.to_string().as_bytes(), &jwks_of(&key));

@@ -12,7 +12,6 @@ pub(crate) mod private_file;
 mod public;
 mod record;
 mod signing;
-pub(crate) mod strict_json;
 #[cfg(test)]
 mod tests;
 

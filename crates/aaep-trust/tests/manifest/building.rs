@@ -2,7 +2,7 @@
 
 use aaep::extension::{CONTEXT, PREFIX};
 use aaep::{Message, Mode};
-use aaep_hub::manifest::{self, Endpoint, MAX_JWS_CHARACTERS, ManifestDescription, SignError};
+use aaep_trust::manifest::{self, Endpoint, MAX_JWS_CHARACTERS, ManifestDescription, SignError};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -112,7 +112,7 @@ fn a_signed_manifest_is_still_a_valid_manifest() {
 
 #[test]
 fn what_is_signed_is_the_canonical_manifest_with_its_times() {
-    let signed = signed(&key(aaep_hub::keys::SigningAlgorithm::EdDsa));
+    let signed = signed(&key(aaep_trust::keys::SigningAlgorithm::EdDsa));
     let payload = payload(signed.jws.as_str());
     let value: Value = serde_json::from_slice(&payload).expect("JSON");
     assert_eq!(serde_json_canonicalizer::to_vec(&value).expect("JSON"), payload);
@@ -124,7 +124,7 @@ fn what_is_signed_is_the_canonical_manifest_with_its_times() {
 
 #[test]
 fn signing_again_replaces_the_signature() {
-    let key = key(aaep_hub::keys::SigningAlgorithm::EdDsa);
+    let key = key(aaep_trust::keys::SigningAlgorithm::EdDsa);
     let once = signed(&key);
     let twice = manifest::sign(&once.document, &key, NOW, HOUR).expect("signed");
     assert_eq!(twice, once, "Ed25519 signs the same bytes the same way");
@@ -135,7 +135,7 @@ fn what_is_too_large_to_send_is_not_signed() {
     let mut description = description();
     description.agent_name = Some("x".repeat(MAX_JWS_CHARACTERS - 100));
     let manifest = manifest::build(&description).expect("a manifest");
-    let key = key(aaep_hub::keys::SigningAlgorithm::EdDsa);
+    let key = key(aaep_trust::keys::SigningAlgorithm::EdDsa);
     assert_eq!(manifest::sign(&manifest, &key, NOW, HOUR), Err(SignError::TooLarge));
     let for_ever = std::time::Duration::MAX;
     assert_eq!(manifest::sign(&built(), &key, NOW, for_ever), Err(SignError::Time));

@@ -10,10 +10,11 @@ use aaep::{Manifest, Message, Mode, Timestamp};
 use serde_json::Value;
 
 use super::jws::Jws;
-use super::{data_of, member, quoted};
+use super::{data_of, member};
 use crate::fetch::Address;
-use crate::keys::strict_json::{self, NotStrict};
 use crate::keys::{Algorithm, Jwks, Thumbprint};
+use crate::quoted;
+use crate::strict_json::{self, NotStrict};
 
 pub use error::VerifyError;
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use aaep::Timestamp;
 
-use super::super::quoted;
 use crate::keys::{Algorithm, Thumbprint};
+use crate::quoted;
 
 /// Why a signed manifest is not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]

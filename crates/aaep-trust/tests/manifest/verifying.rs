@@ -1,7 +1,7 @@
 //! Honest manifests are believed, and each honest mistake is told by its own name.
 
-use aaep_hub::keys::{Algorithm, Jwks, KeyRing, SigningAlgorithm};
-use aaep_hub::manifest::{self, Expected, MAX_MANIFEST_BYTES, VerifyError};
+use aaep_trust::keys::{Algorithm, Jwks, KeyRing, SigningAlgorithm};
+use aaep_trust::manifest::{self, Expected, MAX_MANIFEST_BYTES, VerifyError};
 use std::time::Duration;
 
 use crate::support::*;

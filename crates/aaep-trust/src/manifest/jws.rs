@@ -8,8 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::verify::VerifyError;
-use crate::keys::strict_json::{self, NotStrict};
 use crate::keys::{Algorithm, MAX_KID_BYTES, SigningKey, SigningKeyError};
+use crate::strict_json::{self, NotStrict};
 
 /// The `typ` that we write: what is signed cannot be taken for something else that the key signs.
 pub(super) const TYPE: &str = "aaep-manifest+jws";

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aaep::{Capabilities, LanguageTag, Manifest, Uri};
-use aaep_hub::keys::{Algorithm, Jwks, PublicKey, SigningAlgorithm, SigningKey, Thumbprint};
-use aaep_hub::manifest::{
+use aaep_trust::keys::{Algorithm, Jwks, PublicKey, SigningAlgorithm, SigningKey, Thumbprint};
+use aaep_trust::manifest::{
     self, Endpoint, Expected, ManifestDescription, SignedManifest, SigningReference, Verified,
     VerifyError,
 };

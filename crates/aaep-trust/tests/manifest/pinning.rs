@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use aaep_hub::keys::{PrivateFileError, SigningAlgorithm, Thumbprint};
-use aaep_hub::manifest::{MAX_PINS, PinError, PinStore, VerifyError};
+use aaep_trust::keys::{PrivateFileError, SigningAlgorithm, Thumbprint};
+use aaep_trust::manifest::{MAX_PINS, PinError, PinStore, VerifyError};
 
 use crate::support::*;
 

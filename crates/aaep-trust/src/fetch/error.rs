@@ -98,7 +98,7 @@ impl fmt::Display for FetchError {
                 f,
                 "The host sends us to another place, {}, which is not followed. If that is the \
                  right one, ask there directly",
-                crate::manifest::quoted(to)
+                crate::quoted(to)
             ),
             FetchError::TooManyRedirects => write!(
                 f,

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::algorithm::Algorithm;
 use super::public::{JwkProblem, PublicKey};
-use super::strict_json;
-use crate::manifest::quoted;
+use crate::{quoted, strict_json};
 
 /// The largest key set that is read, in bytes.
 pub const MAX_JWKS_BYTES: usize = 256 * 1024;

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 
 /// Why a text is not such JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotStrict {
+pub enum NotStrict {
     /// An object has the same member twice.
     DuplicateMember,
     /// It is not JSON, not UTF-8, or nests too deep.
@@ -18,7 +18,7 @@ pub(crate) enum NotStrict {
 }
 
 /// Parses one JSON text, whitespace around it allowed.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, NotStrict> {
+pub fn parse(bytes: &[u8]) -> Result<Value, NotStrict> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Strict.deserialize(&mut deserializer).and_then(|value| {
         deserializer.end()?;

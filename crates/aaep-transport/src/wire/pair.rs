@@ -1,0 +1,45 @@
+//! Two sockets that are connected with each other, for wires that are no plain socket themselves: gRPC, the
+//! standard input and output of a process, a named pipe.
+//!
+//! One end goes into a loop, like any other connection, so that there is one code for what waits, for slow
+//! readers and for the end. Whoever holds the other end copies messages between it and the wire.
+
+use std::io;
+
+use super::Socket;
+
+/// The end that is not in a loop.
+#[cfg(unix)]
+pub type PairEnd = tokio::net::UnixStream;
+
+/// The end that is not in a loop.
+#[cfg(not(unix))]
+pub type PairEnd = tokio::net::TcpStream;
+
+/// Two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
+#[cfg(unix)]
+pub fn pair() -> io::Result<(Socket, PairEnd)> {
+    let (one, other) = std::os::unix::net::UnixStream::pair()?;
+    other.set_nonblocking(true)?;
+    Ok((Socket::Unix(one), PairEnd::from_std(other)?))
+}
+
+/// Two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
+///
+/// Where there are no pairs of sockets, both ends meet on a port of this machine, and whoever else comes to
+/// that port in between is turned away.
+#[cfg(not(unix))]
+pub fn pair() -> io::Result<(Socket, PairEnd)> {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    let meeting = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let other = TcpStream::connect(meeting.local_addr()?)?;
+    loop {
+        let (one, from) = meeting.accept()?;
+        if from == other.local_addr()? {
+            other.set_nonblocking(true)?;
+            other.set_nodelay(true)?;
+            return Ok((Socket::Tcp(one), PairEnd::from_std(other)?));
+        }
+    }
+}
