@@ -96,9 +96,11 @@ impl Reorder {
         ready
     }
 
-    /// A new connection: what was held comes again on it.
-    pub(crate) fn clear(&mut self) {
-        *self = Reorder::default();
+    /// The connection is gone: what was held comes again on the next one, which goes on with the numbers.
+    pub(crate) fn interrupted(&mut self) {
+        self.held.clear();
+        self.bytes = 0;
+        self.vain = 0;
     }
 
     fn of(&self, session: &str) -> impl Iterator<Item = u64> {
@@ -175,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn after_a_cut_the_numbers_go_on() {
+        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        take(&mut reorder, now, 1);
+        assert!(take(&mut reorder, now, 3).is_empty());
+        reorder.interrupted();
+        assert_eq!(reorder.deadline(), None);
+        assert!(take(&mut reorder, now, 3).is_empty());
+        assert_eq!(take(&mut reorder, now, 2), ["2", "3"]);
+    }
+
+    #[test]
     fn what_is_held_has_a_bound() {
         let (mut reorder, now) = (Reorder::default(), Instant::now());
         take(&mut reorder, now, 0);
@@ -190,7 +203,7 @@ mod tests {
             assert!(reorder.next.len() <= MAX_SESSIONS);
         }
         let long = "x".repeat(MAX_HELD_BYTES);
-        reorder.clear();
+        reorder = Reorder::default();
         take(&mut reorder, now, 1);
         assert!(reorder.take(now, "sess_a", 3, "3".to_owned()).is_empty());
         assert_eq!(reorder.take(now, "sess_a", 4, long).len(), 2);

@@ -200,7 +200,7 @@ impl<D: Dial> Task<D> {
         let wait = self.backoff.next(random()).max(least);
         self.line = Line::Down { dial, until: Instant::now() + wait };
         self.rules.interrupted();
-        self.reorder.clear();
+        self.reorder.interrupted();
         self.stop_sending();
         self.asks.reach(false);
         let doubtful = self.asks.doubt_answers();

@@ -1,0 +1,373 @@
+//! Lines that break, producers that refuse, and what is heard in the end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aaep_subscriber::{ConnectError, Ended, HANDSHAKE_TIMEOUT, LONGEST_WAIT, News, Wishes};
+use aaep_transport::link::LinkEnd;
+use serde_json::{Value as Json, json};
+use tokio::time::Instant;
+
+use crate::producer::{
+    Connection, Producer, accepted, confirmation, connect_to, connected, event, next, next_ask,
+    producer, progress, until,
+};
+
+/// The same numbers for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// How a producer treats its listener.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// Whether events have numbers and come in disorder.
+    is_disordered: bool,
+}
+
+const EVENTS: u64 = 2000;
+const CUTS: usize = 200;
+
+/// The event at a place of the session: questions among the others.
+fn told(at: u64, manner: Manner) -> Json {
+    let mut event = if at % 50 == 7 { confirmation(at, 86_400) } else { progress(at) };
+    if at == 0 {
+        event =
+            crate::producer::event(0, "session.started", &json!({ "summary_normal": "Begun." }));
+    }
+    if manner.is_disordered {
+        event["sequence_number"] = json!(at);
+    }
+    event
+}
+
+/// Says everything from where the listener was, with repetitions, and breaks the line at some moment.
+async fn play(connection: &mut Connection, from: u64, manner: Manner, dice: &mut Dice, cut: bool) {
+    let until = if cut { (from + dice.roll(25)).min(EVENTS) } else { EVENTS };
+    let mut at = from.saturating_sub(dice.roll(4));
+    while at < until {
+        let group = if manner.is_disordered && dice.roll(3) == 0 { 2 } else { 1 };
+        let mut places: Vec<u64> = (at..(at + group).min(until)).collect();
+        if dice.roll(8) == 0 {
+            places.push(at);
+        }
+        if manner.is_disordered && at > 0 {
+            places.reverse();
+        }
+        for place in places {
+            connection.says(&told(place, manner)).await;
+        }
+        if dice.roll(10) == 0 {
+            tokio::time::sleep(Duration::from_millis(dice.roll(400))).await;
+        }
+        at += group;
+    }
+}
+
+/// A producer that remembers everything and cuts its listener off, again and again.
+async fn cut_off_again_and_again(mut producer: Producer, manner: Manner, mut dice: Dice) {
+    let mut last_from = 0;
+    for number in 0..=CUTS {
+        let is_last = number == CUTS;
+        let mut connection = producer.connection().await;
+        if !is_last && number > 0 && dice.roll(6) == 0 {
+            // Nobody even reads the request.
+            continue;
+        }
+        let request = connection.hears().await;
+        let wish = &request["extensions"]["agentvoice"]["resume"];
+        let from = match wish["last_event_id"].as_str() {
+            Some(id) => id.trim_start_matches("evt_n").parse::<u64>().expect("a place") + 1,
+            None => 0,
+        };
+        assert!(from >= last_from, "a listener never goes back");
+        last_from = from;
+        if !is_last && number > 0 && dice.roll(6) == 0 {
+            continue;
+        }
+        connection.says(&accepted(&format!("cut{number}"), &request)).await;
+        play(&mut connection, from, manner, &mut dice, !is_last).await;
+        if is_last {
+            let ended = event(EVENTS, "session.completed", &json!({ "summary_normal": "Done." }));
+            connection.says(&ended).await;
+            connection.hears_the_end().await;
+        } else if dice.roll(2) == 0 {
+            connection.0.end(LinkEnd::Cut("the wire was cut".to_owned())).await;
+        }
+    }
+}
+
+async fn hears_everything_once(manner: Manner, seed: u64) {
+    let (wire, producer) = producer();
+    let playing = tokio::spawn(cut_off_again_and_again(producer, manner, Dice(seed)));
+    let connecting = aaep_subscriber::connect_with(wire, Wishes::new("reader"));
+    let mut listener = connecting.await.expect("a subscription");
+    let mut heard = Vec::new();
+    let mut reconnected = 0;
+    loop {
+        let event = match next(&mut listener).await {
+            News::Event(event) => *event,
+            News::Ask(ask) => ask.event().clone(),
+            News::Reconnected => {
+                reconnected += 1;
+                continue;
+            }
+            News::Gap { .. } | News::Ended(_) | News::AskEnded(_) => panic!("nothing was lost"),
+            _ => continue,
+        };
+        let id = event.envelope.event_id.as_str();
+        heard.push(id.trim_start_matches("evt_n").parse::<u64>().expect("a place"));
+        if heard.last() == Some(&EVENTS) {
+            break;
+        }
+    }
+    assert!(reconnected > CUTS / 2, "{reconnected} lines");
+    let mut times: BTreeMap<u64, usize> = BTreeMap::new();
+    for place in &heard {
+        *times.entry(*place).or_default() += 1;
+    }
+    assert_eq!(times.len() as u64, EVENTS + 1, "seed {seed}: every event is heard");
+    assert!(times.values().all(|count| *count == 1), "seed {seed}: each once");
+    assert!(heard.is_sorted(), "seed {seed}: in order");
+    drop(listener);
+    playing.await.expect("the producer played to its end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_cut_off_two_hundred_times_hears_every_event_once() {
+    for seed in [0x9e37_79b9, 0x1234_5678_9abc, 77] {
+        hears_everything_once(Manner { is_disordered: false }, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn disorder_and_cuts_together_still_give_every_event_once_and_in_order() {
+    for seed in [0x51ed_270b, 0xfeed_face_cafe, 99] {
+        hears_everything_once(Manner { is_disordered: true }, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_twice_is_heard_once() {
+    let (mut listener, _producer, line) = connected(Wishes::new("reader")).await;
+    for number in [1, 1, 2, 1, 2, 3] {
+        line.says(&progress(number)).await;
+    }
+    line.says(&confirmation(4, 60)).await;
+    line.says(&confirmation(4, 60)).await;
+    line.says(&progress(5)).await;
+    let mut heard = Vec::new();
+    while heard.len() < 5 {
+        match next(&mut listener).await {
+            News::Event(event) => heard.push(event.envelope.event_id.as_str().to_owned()),
+            News::Ask(ask) => heard.push(ask.event().envelope.event_id.as_str().to_owned()),
+            _ => {}
+        }
+    }
+    assert_eq!(heard, ["evt_n1", "evt_n2", "evt_n3", "evt_n4", "evt_n5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_never_answers_is_given_up() {
+    let began = Instant::now();
+    let refused = connect_to(async |mut producer| {
+        let mut line = producer.connection().await;
+        line.hears().await;
+        assert!(line.hears_nothing_for(HANDSHAKE_TIMEOUT / 2).await);
+        assert!(line.hears_the_end().await.is_empty(), "nothing was granted, nothing is closed");
+    });
+    assert_eq!(refused.await.err(), Some(ConnectError::NoAnswer));
+    assert!(began.elapsed() >= HANDSHAKE_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_told_with_its_time() {
+    let refused = connect_to(async |mut producer| {
+        let mut line = producer.connection().await;
+        line.hears().await;
+        line.says(&rejected("rate_limit", 7)).await;
+        line.hears_the_end().await;
+    });
+    let error = refused.await.expect_err("refused");
+    assert!(matches!(&error, ConnectError::Rejected(why) if why.retry_after_seconds == Some(7)));
+    assert!(error.to_string().contains("Try again in 7 seconds."), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wire_that_does_not_let_us_in_is_an_error_at_once() {
+    let reason = "no token".to_owned();
+    let end = LinkEnd::Refused { reason };
+    let given = end.clone();
+    let refused = connect_to(async move |mut producer| {
+        let line = producer.connection().await;
+        line.0.end(given).await;
+    });
+    assert_eq!(refused.await.err(), Some(ConnectError::Line(end)));
+}
+
+fn rejected(code: &str, retry_after_seconds: u64) -> Json {
+    json!({
+        "type": "subscription.rejected", "reason_code": code, "reason_message": "Not now.",
+        "retry_after_seconds": retry_after_seconds,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_told_to_come_later_comes_no_sooner() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    drop(line);
+    let mut line = producer.connection().await;
+    line.hears().await;
+    let told = Instant::now();
+    line.says(&rejected("rate_limit", 90)).await;
+    line.hears_the_end().await;
+    assert!(!producer.is_called_within(Duration::from_secs(89)).await);
+    let (_line, request) = producer.grant("two").await;
+    assert!(told.elapsed() >= Duration::from_secs(90));
+    assert_eq!(request["extensions"]["agentvoice"]["resume"]["subscription_id"], "sub_one");
+    until(&mut listener, |news| matches!(news, News::Reconnected)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_does_not_pass_ends_the_subscription() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    drop(line);
+    let mut line = producer.connection().await;
+    line.hears().await;
+    line.says(&rejected("authorization_denied", 5)).await;
+    let all = until(&mut listener, |news| matches!(news, News::Ended(_))).await;
+    assert!(matches!(all.last(), Some(News::Ended(Ended::Rejected(_)))), "{all:?}");
+    assert!(listener.next().await.is_none());
+    assert!(!producer.is_called_within(Duration::from_hours(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_knocks_without_a_pause_at_a_closed_door() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    drop(line);
+    let began = Instant::now();
+    for attempt in 1..=12 {
+        drop(producer.connection().await);
+        let all = until(&mut listener, |news| matches!(news, News::Reconnecting { .. })).await;
+        let Some(News::Reconnecting { attempt: told, wait, .. }) = all.last() else {
+            panic!("{all:?}");
+        };
+        assert_eq!(*told, attempt);
+        assert!(*wait >= Duration::from_millis(250) && *wait <= LONGEST_WAIT, "{wait:?}");
+    }
+    assert!(began.elapsed() > Duration::from_mins(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_acceptance_changes_nothing() {
+    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    line.says(&confirmation(1, 60)).await;
+    let ask = next_ask(&mut listener).await;
+    line.says(&accepted("forged", &json!({ "capabilities": {} }))).await;
+    let news = next(&mut listener).await;
+    assert!(matches!(&news, News::Violation(it) if it.code() == "unexpected"), "{news:?}");
+    ask.reject().await.expect("said");
+    let reply = line.hears().await;
+    assert_eq!(
+        (&reply["subscription_id"], &reply["decision"]),
+        (&json!("sub_one"), &json!("reject"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_is_told_and_does_no_harm() {
+    let (mut listener, _producer, line) = connected(Wishes::new("reader")).await;
+    let deep = "[".repeat(100_000);
+    let texts = ["", "no", "{}", "[]", "{\"type\":7}", "{\"type\":\"agentvoice:error\"}", &deep];
+    for text in texts {
+        assert!(line.0.incoming(text.to_owned()).await);
+    }
+    line.says(&progress(1)).await;
+    let all = until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    let wrong = all.iter().filter(|it| matches!(it, News::Violation(_))).count();
+    assert_eq!(wrong, texts.len() - 1, "{all:?}");
+    assert!(all.iter().any(|it| matches!(it, News::Refused { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_listener_says_goodbye() {
+    let (listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
+    drop(listener);
+    let said = line.hears_the_end().await;
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0]["type"], "subscription.close");
+    assert_eq!(said[0]["subscription_id"], "sub_one");
+    assert!(!producer.is_called_within(Duration::from_hours(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_gives_the_reason_and_ends_the_news() {
+    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    line.says(&confirmation(1, 60)).await;
+    let ask = next_ask(&mut listener).await;
+    listener.close(Some("The screen reader stops.".to_owned())).await.expect("said");
+    let said = line.hears_the_end().await;
+    assert_eq!(said[0]["reason_message"], "The screen reader stops.");
+    assert!(matches!(next(&mut listener).await, News::AskEnded(_)));
+    assert!(matches!(next(&mut listener).await, News::Ended(Ended::Closed)));
+    assert!(listener.next().await.is_none());
+    assert!(ask.accept().await.is_err(), "there is nobody to answer to");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_closes_ends_it_for_good() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    line.says(&json!({
+        "type": "subscription.close", "subscription_id": "sub_one", "reason_message": "Good night.",
+    }))
+    .await;
+    let News::Ended(ended) = next(&mut listener).await else { panic!("it is over") };
+    assert_eq!(ended, Ended::ClosedByProducer(Some("Good night.".to_owned())));
+    assert!(!producer.is_called_within(Duration::from_hours(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_terms_are_asked_for_once_and_kept_after_a_cut() {
+    let (mut listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
+    let mut change = aaep::Capabilities::new();
+    change.max_events_per_second = Some(3);
+    listener.renegotiate(change.clone()).await.expect("said");
+    assert!(listener.renegotiate(change).await.is_err(), "one at a time");
+    let asked = line.hears().await;
+    assert_eq!(asked["capabilities"], json!({ "max_events_per_second": 3 }));
+    line.says(&accepted("one", &asked)).await;
+    let News::TermsChanged(terms) = next(&mut listener).await else { panic!("new terms") };
+    assert_eq!(terms.max_events_per_second, Some(3));
+    drop(line);
+    let (_line, request) = producer.grant("two").await;
+    assert_eq!(request["capabilities"]["max_events_per_second"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_without_a_handshake_is_just_heard() {
+    let (wire, mut producer) = producer();
+    let wishes = Wishes::new("reader").without_handshake();
+    let (listener, mut line) =
+        tokio::join!(aaep_subscriber::connect_with(wire, wishes), producer.connection());
+    let mut listener = listener.expect("a stream");
+    line.says(&progress(1)).await;
+    assert!(matches!(next(&mut listener).await, News::Event(_)));
+    line.says(&confirmation(2, 60)).await;
+    let ask = next_ask(&mut listener).await;
+    assert!(ask.accept().await.is_err(), "there is no way to answer");
+    assert!(line.hears_nothing_for(Duration::from_secs(5)).await);
+    drop(line);
+    let line = producer.connection().await;
+    line.says(&progress(1)).await;
+    line.says(&progress(3)).await;
+    let all = until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    let Some(News::Event(event)) = all.last() else { panic!("{all:?}") };
+    assert_eq!(event.envelope.event_id.as_str(), "evt_n3");
+}

@@ -1,0 +1,6 @@
+//! The kit against producers in memory, in paused time: honest ones, broken ones, and hostile ones.
+
+mod asks;
+mod floods;
+mod line;
+mod producer;
