@@ -29,7 +29,7 @@ pub use aaep_engine::terms::Terms;
 
 pub use ask::{Ask, AskState};
 pub use backoff::{FIRST_WAIT, LONGEST_WAIT};
-pub use dial::{Dial, WhereFrom};
+pub use dial::{Dial, Dialled, WhereFrom};
 pub use error::{ConnectError, SayError};
 pub use flood::{FLOOD_SECONDS, LEAVE_SECONDS};
 pub use listener::{Listener, connect_with};

@@ -15,13 +15,13 @@ use std::time::{Duration, SystemTime};
 use aaep::SubscriptionId;
 use aaep_engine::Now;
 use aaep_engine::listener::{CannotAsk, Listener as Rules};
-use aaep_transport::link::{Link, LinkClosed, LinkEnd};
+use aaep_transport::link::{LinkClosed, LinkEnd};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::Backoff;
 use crate::command::Command;
-use crate::dial::Dial;
+use crate::dial::{Dial, Dialled};
 use crate::error::ConnectError;
 use crate::flood::Flood;
 use crate::news::{Ended, News};
@@ -60,6 +60,8 @@ pub(crate) struct Task<D> {
     backoff: Backoff,
     /// The subscription that was had last, to go on with.
     before: Option<SubscriptionId>,
+    /// Whether the producer does not know that subscription any more.
+    is_lost: bool,
     /// Who waits for the first subscription.
     ready: Option<oneshot::Sender<Result<(), ConnectError>>>,
 }
@@ -71,7 +73,7 @@ enum Wake<D> {
     Said(Command),
     Sent(Result<(), LinkClosed>),
     Heard(Result<String, LinkEnd>),
-    Dialled(Box<(D, Result<Link, LinkEnd>)>),
+    Dialled(Box<(D, Result<Dialled, LinkEnd>)>),
     Time,
     /// The program took something.
     Taken,
@@ -110,6 +112,7 @@ impl<D: Dial> Task<D> {
             flood: Flood::default(),
             backoff: Backoff::default(),
             before: None,
+            is_lost: false,
             ready: Some(ready),
         })
     }

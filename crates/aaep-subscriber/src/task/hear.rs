@@ -69,6 +69,7 @@ impl<D: Dial> Task<D> {
         let is_lost = error == "no_such_subscription";
         self.tell(News::Refused { error, message });
         if is_lost {
+            self.is_lost = true;
             self.line_down(
                 "The producer does not know the subscription any more.",
                 std::time::Duration::ZERO,

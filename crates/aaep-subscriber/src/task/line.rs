@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{HANDSHAKE_TIMEOUT, SETTLED_AFTER, Task};
 use crate::backoff::random;
-use crate::dial::{Dial, WhereFrom};
+use crate::dial::{Dial, Dialled, WhereFrom};
 use crate::error::ConnectError;
 use crate::news::{Ended, News};
 
@@ -21,7 +21,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// The codes of B.2.6 with which a producer ends a subscription for good.
 const FOR_GOOD: &[u16] = &[4000, 4002, 4003, 4004, 4005];
 
-type Dialling<D> = Pin<Box<dyn Future<Output = (D, Result<Link, LinkEnd>)> + Send>>;
+type Dialling<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, LinkEnd>)> + Send>>;
 
 /// The line to the producer.
 pub(super) enum Line<D> {
@@ -76,7 +76,11 @@ impl<D: Dial> Task<D> {
         match std::mem::replace(&mut self.line, Line::Nowhere) {
             Line::Down { mut dial, .. } => {
                 let from = WhereFrom {
-                    subscription_id: self.before.clone(),
+                    subscription_id: self
+                        .rules
+                        .subscription_id()
+                        .filter(|_| !self.is_lost)
+                        .cloned(),
                     last_event_id: self.rules.last_event_id().cloned(),
                 };
                 self.line = Line::Dialling(Box::pin(async move {
@@ -98,10 +102,10 @@ impl<D: Dial> Task<D> {
     /// An attempt came to an end.
     pub(super) fn dialled(
         &mut self,
-        (dial, dialled): (D, Result<Link, LinkEnd>),
+        (dial, dialled): (D, Result<Dialled, LinkEnd>),
     ) -> Result<(), Ended> {
-        let link = match dialled {
-            Ok(link) => link,
+        let Dialled { link: Link { sender, receiver }, is_resumed } = match dialled {
+            Ok(dialled) => dialled,
             Err(end) => {
                 self.line = Line::Down { dial, until: Instant::now() };
                 return self.line_ended(&end);
@@ -109,10 +113,12 @@ impl<D: Dial> Task<D> {
         };
         let now = Instant::now();
         let standing = LineStanding::Asked { until: now + HANDSHAKE_TIMEOUT };
-        let Link { sender, receiver } = link;
         self.line = Line::Up(Up { dial, sender, receiver, standing });
         if self.wishes.without_handshake {
             self.rules.without_handshake(None);
+            return self.line_holds();
+        }
+        if is_resumed && self.rules.subscription_id().is_some() {
             return self.line_holds();
         }
         self.request()
@@ -137,6 +143,7 @@ impl<D: Dial> Task<D> {
             up.standing = LineStanding::Holds { since: Instant::now() };
         }
         self.before = self.rules.subscription_id().cloned();
+        self.is_lost = false;
         self.asks.reach(true);
         match self.ready.take() {
             Some(ready) => ready.send(Ok(())).map_err(|_| Ended::Closed)?,

@@ -371,3 +371,33 @@ async fn a_producer_without_a_handshake_is_just_heard() {
     let Some(News::Event(event)) = all.last() else { panic!("{all:?}") };
     assert_eq!(event.envelope.event_id.as_str(), "evt_n3");
 }
+
+#[tokio::test(start_paused = true)]
+async fn on_a_wire_that_resumes_by_itself_nothing_is_asked_again() {
+    let (wire, mut producer) = producer();
+    let connecting = aaep_subscriber::connect_with(wire.that_resumes(), Wishes::new("reader"));
+    let (listener, (line, _)) = tokio::join!(connecting, producer.grant("one"));
+    let mut listener = listener.expect("a subscription");
+    line.says(&progress(1)).await;
+    until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    drop(line);
+    let (mut line, from) = producer.resumed().await;
+    assert_eq!(from.subscription_id.expect("held").as_str(), "sub_one");
+    assert_eq!(from.last_event_id.expect("heard").as_str(), "evt_n1");
+    line.says(&confirmation(2, 60)).await;
+    let all = until(&mut listener, |news| matches!(news, News::Ask(_))).await;
+    assert!(all.iter().any(|it| matches!(it, News::Reconnected)), "{all:?}");
+    let Some(News::Ask(ask)) = all.last() else { panic!("{all:?}") };
+    ask.reject().await.expect("said");
+    let reply = line.hears().await;
+    assert_eq!(reply["type"], "confirmation.reply", "nothing was asked before");
+    // A subscription that the producer has forgotten is asked for anew.
+    let lost =
+        json!({ "type": "agentvoice:error", "error": "no_such_subscription", "message": "?" });
+    line.says(&lost).await;
+    let (mut line, from) = producer.resumed().await;
+    assert_eq!(from.subscription_id, None);
+    let request = line.hears().await;
+    assert_eq!(request["type"], "subscription.request");
+    assert_eq!(request["extensions"]["agentvoice"]["resume"]["subscription_id"], "sub_one");
+}

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use aaep_subscriber::{Ask, ConnectError, Dial, Listener, News, WhereFrom, Wishes, connect_with};
-use aaep_transport::link::{Bearer, Link, LinkEnd, link};
+use aaep_subscriber::{
+    Ask, ConnectError, Dial, Dialled, Listener, News, WhereFrom, Wishes, connect_with,
+};
+use aaep_transport::link::{Bearer, LinkEnd, link};
 use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -12,13 +14,25 @@ use tokio::time::timeout;
 pub(crate) const LONG: Duration = Duration::from_hours(1);
 
 /// Where lines come from. What the producer puts in is what the next call gets.
-pub(crate) struct Wire(mpsc::Sender<(Bearer, WhereFrom)>);
+pub(crate) struct Wire {
+    sender: mpsc::Sender<(Bearer, WhereFrom)>,
+    /// Whether subscriptions go on by themselves on a new line, as with server-sent events.
+    resumes: bool,
+}
+
+impl Wire {
+    pub(crate) fn that_resumes(mut self) -> Self {
+        self.resumes = true;
+        self
+    }
+}
 
 impl Dial for Wire {
-    async fn dial(&mut self, from: WhereFrom) -> Result<Link, LinkEnd> {
+    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, LinkEnd> {
         let (link, bearer) = link();
-        match self.0.send((bearer, from)).await {
-            Ok(()) => Ok(link),
+        let is_resumed = self.resumes && from.subscription_id.is_some();
+        match self.sender.send((bearer, from)).await {
+            Ok(()) => Ok(Dialled { link, is_resumed }),
             Err(_) => Err(LinkEnd::Cut("nobody is there".to_owned())),
         }
     }
@@ -32,7 +46,7 @@ pub(crate) struct Connection(pub(crate) Bearer);
 
 pub(crate) fn producer() -> (Wire, Producer) {
     let (sender, receiver) = mpsc::channel(1);
-    (Wire(sender), Producer(receiver))
+    (Wire { sender, resumes: false }, Producer(receiver))
 }
 
 impl Producer {
@@ -40,6 +54,13 @@ impl Producer {
     pub(crate) async fn connection(&mut self) -> Connection {
         let came = timeout(LONG, self.0.recv()).await.expect("a line in time");
         Connection(came.expect("a listener").0)
+    }
+
+    /// The next line, with where the listener left off.
+    pub(crate) async fn resumed(&mut self) -> (Connection, WhereFrom) {
+        let came = timeout(LONG, self.0.recv()).await.expect("a line in time");
+        let (bearer, from) = came.expect("a listener");
+        (Connection(bearer), from)
     }
 
     /// The next line, with the subscription granted on it; also what was asked for.
