@@ -17,7 +17,9 @@ pub enum ConnectError {
     Manifest(String),
     /// The wishes make no valid request. Correct them.
     Wishes(Vec<Violation>),
-    /// There is no line to the producer, or it broke at once.
+    /// There is no line to the producer; with the reason in a sentence.
+    NoLine(String),
+    /// The line broke before the producer answered.
     Line(LinkEnd),
     /// The producer did not answer the request in time.
     NoAnswer,
@@ -32,14 +34,16 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConnectError::Address(why) | ConnectError::Manifest(why) => {
-                f.write_str(&printable(why))
-            }
+            ConnectError::Address(why)
+            | ConnectError::Manifest(why)
+            | ConnectError::NoLine(why) => f.write_str(&printable(why)),
             ConnectError::Wishes(wrong) => {
                 f.write_str("What is wished for cannot be asked.")?;
                 wrong.iter().try_for_each(|violation| write!(f, " {violation}"))
             }
-            ConnectError::Line(end) => write!(f, "There is no line to the producer: {end}."),
+            ConnectError::Line(end) => {
+                write!(f, "The producer did not grant a subscription: {end}.")
+            }
             ConnectError::NoAnswer => {
                 f.write_str("The producer did not answer. See whether it runs and speaks AAEP.")
             }

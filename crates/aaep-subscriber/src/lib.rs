@@ -1,6 +1,6 @@
 //! The kit for makers of assistive technology: listening to AI agents in twenty lines.
 //!
-//! [`connect_with`] subscribes to a producer over any wire. [`Listener::next`] tells what is new: events, each
+//! [`connect`] subscribes to a producer over any wire. [`Listener::next`] tells what is new: events, each
 //! once and in order, and questions that wait for the person. A question is an [`Ask`], which knows
 //! whether it can still be answered. When the line breaks, the kit comes back by itself and goes on where
 //! it was.
@@ -12,6 +12,7 @@
 mod ask;
 mod backoff;
 mod command;
+mod connect;
 mod dial;
 mod error;
 mod flood;
@@ -19,6 +20,7 @@ mod listener;
 mod news;
 mod reorder;
 mod task;
+mod trust;
 mod wishes;
 
 pub use aaep_engine::listener::{
@@ -29,7 +31,8 @@ pub use aaep_engine::terms::Terms;
 
 pub use ask::{Ask, AskState};
 pub use backoff::{FIRST_WAIT, LONGEST_WAIT};
-pub use dial::{Dial, Dialled, WhereFrom};
+pub use connect::connect;
+pub use dial::{Dial, Dialled, NoLine, WhereFrom};
 pub use error::{ConnectError, SayError};
 pub use flood::{FLOOD_SECONDS, LEAVE_SECONDS};
 pub use listener::{Listener, connect_with};

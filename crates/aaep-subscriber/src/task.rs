@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::Backoff;
 use crate::command::Command;
-use crate::dial::{Dial, Dialled};
+use crate::dial::{Dial, Dialled, NoLine};
 use crate::error::ConnectError;
 use crate::flood::Flood;
 use crate::news::{Ended, News};
@@ -73,7 +73,7 @@ enum Wake<D> {
     Said(Command),
     Sent(Result<(), LinkClosed>),
     Heard(Result<String, LinkEnd>),
-    Dialled(Box<(D, Result<Dialled, LinkEnd>)>),
+    Dialled(Box<(D, Result<Dialled, NoLine>)>),
     Time,
     /// The program took something.
     Taken,

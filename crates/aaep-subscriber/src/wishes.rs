@@ -1,6 +1,7 @@
 //! Who listens, and what it wants to hear.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
 use aaep::{Capabilities, LanguageTag, Uri, Verbosity, Version};
@@ -30,6 +31,10 @@ pub struct Wishes {
     pub bearer: Option<String>,
     /// Whether the producer knows no handshake and just speaks (level 1). Nothing can be answered then.
     pub without_handshake: bool,
+    /// The file that says by which key each producer is known.
+    pub pins: Option<PathBuf>,
+    /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
+    pub insecure_allow_plain_http: bool,
 }
 
 impl Wishes {
@@ -45,6 +50,8 @@ impl Wishes {
             capabilities: Capabilities::new(),
             bearer: None,
             without_handshake: false,
+            pins: None,
+            insecure_allow_plain_http: false,
         };
         let capabilities = &mut wishes.capabilities;
         capabilities.supports_confirmation_reply = Some(true);
@@ -107,6 +114,19 @@ impl Wishes {
     /// Only a producer whose manifest is signed will do (§5.3.1.12).
     pub fn signed_only(mut self) -> Self {
         self.capabilities.accept_signed_manifests_only = Some(true);
+        self
+    }
+
+    /// Keeps in this file by which key each producer is known. The first key that signs a manifest is
+    /// remembered, and from then on no other is believed.
+    pub fn pins(mut self, path: &Path) -> Self {
+        self.pins = Some(path.to_owned());
+        self
+    }
+
+    /// Lets plain HTTP leave this machine, where anyone on the way can read and change it.
+    pub fn insecure_allow_plain_http(mut self) -> Self {
+        self.insecure_allow_plain_http = true;
         self
     }
 

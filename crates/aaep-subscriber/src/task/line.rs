@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{HANDSHAKE_TIMEOUT, SETTLED_AFTER, Task};
 use crate::backoff::random;
-use crate::dial::{Dial, Dialled, WhereFrom};
+use crate::dial::{Dial, Dialled, NoLine, WhereFrom};
 use crate::error::ConnectError;
 use crate::news::{Ended, News};
 
@@ -21,7 +21,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// The codes of B.2.6 with which a producer ends a subscription for good.
 const FOR_GOOD: &[u16] = &[4000, 4002, 4003, 4004, 4005];
 
-type Dialling<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, LinkEnd>)> + Send>>;
+type Dialling<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, NoLine>)> + Send>>;
 
 /// The line to the producer.
 pub(super) enum Line<D> {
@@ -85,7 +85,8 @@ impl<D: Dial> Task<D> {
                 };
                 self.line = Line::Dialling(Box::pin(async move {
                     let dialled = timeout(DIAL_TIMEOUT, dial.dial(from)).await;
-                    let late = || Err(LinkEnd::Cut("nobody answered".to_owned()));
+                    let why = "The producer cannot be reached in time.".to_owned();
+                    let late = || Err(NoLine { why, is_final: false });
                     (dial, dialled.unwrap_or_else(|_| late()))
                 }));
                 Ok(())
@@ -102,13 +103,18 @@ impl<D: Dial> Task<D> {
     /// An attempt came to an end.
     pub(super) fn dialled(
         &mut self,
-        (dial, dialled): (D, Result<Dialled, LinkEnd>),
+        (dial, dialled): (D, Result<Dialled, NoLine>),
     ) -> Result<(), Ended> {
         let Dialled { link: Link { sender, receiver }, is_resumed } = match dialled {
             Ok(dialled) => dialled,
-            Err(end) => {
+            Err(NoLine { why, is_final }) => {
                 self.line = Line::Down { dial, until: Instant::now() };
-                return self.line_ended(&end);
+                self.is_first_failure(ConnectError::NoLine(why.clone()))?;
+                if is_final {
+                    return Err(Ended::Refused(why));
+                }
+                self.line_down(&why, Duration::ZERO);
+                return Ok(());
             }
         };
         let now = Instant::now();

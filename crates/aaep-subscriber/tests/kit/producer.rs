@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use aaep_subscriber::{
-    Ask, ConnectError, Dial, Dialled, Listener, News, WhereFrom, Wishes, connect_with,
+    Ask, ConnectError, Dial, Dialled, Listener, News, NoLine, WhereFrom, Wishes, connect_with,
 };
-use aaep_transport::link::{Bearer, LinkEnd, link};
+use aaep_transport::link::{Bearer, link};
 use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -28,12 +28,12 @@ impl Wire {
 }
 
 impl Dial for Wire {
-    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, LinkEnd> {
+    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, NoLine> {
         let (link, bearer) = link();
         let is_resumed = self.resumes && from.subscription_id.is_some();
         match self.sender.send((bearer, from)).await {
             Ok(()) => Ok(Dialled { link, is_resumed }),
-            Err(_) => Err(LinkEnd::Cut("nobody is there".to_owned())),
+            Err(_) => Err(NoLine { why: "Nobody is there.".to_owned(), is_final: false }),
         }
     }
 }
