@@ -7,10 +7,11 @@
 //!
 //! It never answers for the person: a reply is made of [`Ask::accept`], [`Ask::reject`] or [`Ask::answer`]
 //! and of nothing else, and is sent at most once. The rules are those of `aaep_engine::listener`; this is
-//! the loop around them.
+//! the loop around them. [`blocking`] is the same for programs without an async runtime.
 
 mod ask;
 mod backoff;
+pub mod blocking;
 mod command;
 mod connect;
 mod dial;

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::Backoff;
-use crate::command::Command;
+use crate::command::{Command, Done};
 use crate::dial::{Dial, Dialled, NoLine};
 use crate::error::ConnectError;
 use crate::flood::Flood;
@@ -28,7 +28,7 @@ use crate::news::{Ended, News};
 use crate::reorder::Reorder;
 use crate::wishes::Wishes;
 use asks::Asks;
-use line::Line;
+use line::{Line, Up};
 use say::Sending;
 
 /// How many news may wait for the program. Past it, nothing is read from the line.
@@ -62,6 +62,8 @@ pub(crate) struct Task<D> {
     before: Option<SubscriptionId>,
     /// Whether the producer does not know that subscription any more.
     is_lost: bool,
+    /// What the program says when it goes, and that it has gone.
+    goodbye: Option<(Option<String>, Done)>,
     /// Who waits for the first subscription.
     ready: Option<oneshot::Sender<Result<(), ConnectError>>>,
 }
@@ -113,6 +115,7 @@ impl<D: Dial> Task<D> {
             backoff: Backoff::default(),
             before: None,
             is_lost: false,
+            goodbye: None,
             ready: Some(ready),
         })
     }
@@ -206,17 +209,20 @@ impl<D: Dial> Task<D> {
 
     /// Says goodbye if that is ours to say, settles what is open, and tells the program the last things.
     async fn end(mut self, ended: Ended) {
-        let is_ours = matches!(ended, Ended::Closed | Ended::Flooded | Ended::NotTrusted(_));
-        if is_ours && let Line::Up(up) = &self.line {
-            let reason = (ended == Ended::Flooded).then(|| ended.to_string());
-            let reason = reason.or_else(|| self.asks.goodbye.take());
-            if let Ok((message, _)) = self.rules.close(None, reason) {
-                let text = serde_json::to_string(&message).unwrap_or_default();
-                // Without a word is a goodbye too: the producer notices that the line is gone.
-                let _ = tokio::time::timeout(GOODBYE, up.sender.send(text)).await;
-            }
+        let line = std::mem::replace(&mut self.line, Line::Nowhere);
+        if matches!(ended, Ended::Closed | Ended::Flooded | Ended::NotTrusted(_))
+            && let Line::Up(up) = line
+        {
+            let flooded = (ended == Ended::Flooded).then(|| ended.to_string());
+            let reason = self.goodbye.as_mut().and_then(|(reason, _)| reason.take()).or(flooded);
+            let message =
+                self.rules.close(None, reason).ok().map(|(message, _)| say::json(&message));
+            // Without a word is a goodbye too: the producer notices that the line is gone.
+            let _ = tokio::time::timeout(GOODBYE, say_goodbye(up, message)).await;
         }
-        drop(std::mem::replace(&mut self.line, Line::Nowhere));
+        if let Some((_, done)) = self.goodbye.take() {
+            let _ = done.send(Ok(()));
+        }
         self.waiting.extend(self.asks.end_all());
         if let Some(ready) = self.ready.take() {
             let _ = ready.send(Err(connect_error(&ended)));
@@ -230,6 +236,18 @@ impl<D: Dial> Task<D> {
                 return;
             }
         }
+    }
+}
+
+/// Says the last word, and waits until the wire has carried it.
+async fn say_goodbye<D>(up: Up<D>, message: Option<String>) {
+    let Up { sender, mut receiver, .. } = up;
+    if let Some(message) = message
+        && sender.send(message).await.is_ok()
+    {
+        // Now the wire ends, after what it has to carry.
+        drop(sender);
+        while receiver.next().await.is_ok() {}
     }
 }
 

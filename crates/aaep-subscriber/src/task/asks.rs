@@ -22,8 +22,6 @@ pub(super) struct Asks {
     known: BTreeMap<ReplyToken, Known>,
     commands: mpsc::WeakSender<Command>,
     began: Instant,
-    /// What the program says when it goes.
-    pub(super) goodbye: Option<String>,
     opened: u64,
 }
 
@@ -37,7 +35,7 @@ struct Known {
 
 impl Asks {
     pub(super) fn new(commands: mpsc::WeakSender<Command>, began: Instant) -> Self {
-        Asks { known: BTreeMap::new(), commands, began, goodbye: None, opened: 0 }
+        Asks { known: BTreeMap::new(), commands, began, opened: 0 }
     }
 
     /// A question waits for the person; nothing if the program is gone.

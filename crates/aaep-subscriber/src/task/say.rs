@@ -46,8 +46,7 @@ impl<D: Dial> Task<D> {
                 }
             }
             Command::Close { reason, done } => {
-                self.asks.goodbye = reason;
-                let _ = done.send(Ok(()));
+                self.goodbye = Some((reason, done));
                 return Err(Ended::Closed);
             }
         }
@@ -152,6 +151,6 @@ impl<D: Dial> Task<D> {
     }
 }
 
-fn json(message: &impl Serialize) -> String {
+pub(super) fn json(message: &impl Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }
