@@ -9,12 +9,17 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(500);
 pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Counts attempts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Backoff {
     attempts: u32,
+    longest: Duration,
 }
 
 impl Backoff {
+    pub(crate) fn new(longest: Duration) -> Self {
+        Backoff { attempts: 0, longest }
+    }
+
     /// How many attempts were made in a row.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
@@ -24,7 +29,7 @@ impl Backoff {
     pub(crate) fn next(&mut self, random: u32) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(self.attempts.min(16)));
         self.attempts = self.attempts.saturating_add(1);
-        let half = doubled.min(LONGEST_WAIT) / 2;
+        let half = doubled.min(self.longest) / 2;
         half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
 
@@ -45,7 +50,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_begin_again() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(LONGEST_WAIT);
         let waits: Vec<u128> = (0..9).map(|_| backoff.next(u32::MAX).as_millis()).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
         assert_eq!(backoff.attempts(), 9);
@@ -56,7 +61,7 @@ mod tests {
     #[test]
     fn listeners_that_are_cut_off_together_do_not_come_back_together() {
         let waits: Vec<Duration> =
-            (0..=4).map(|it| Backoff::default().next(it * (u32::MAX / 4))).collect();
+            (0..=4).map(|it| Backoff::new(LONGEST_WAIT).next(it * (u32::MAX / 4))).collect();
         assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
     }
 }

@@ -31,6 +31,7 @@ use aaep::Capabilities;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{ConnectError, SayError};
+use crate::listener::Voice;
 use crate::news::News;
 use crate::wishes::Wishes;
 
@@ -81,6 +82,11 @@ impl Listener {
             }
             None => Ok(None),
         }
+    }
+
+    /// Another hand to say something with, such as from another thread; [`wait`] waits for it.
+    pub fn voice(&self) -> Voice {
+        self.inner.voice()
     }
 
     /// Asks for other terms, as [`renegotiate`](crate::Listener::renegotiate) does.

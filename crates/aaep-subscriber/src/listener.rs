@@ -20,6 +20,12 @@ use crate::wishes::Wishes;
 #[derive(Debug)]
 pub struct Listener {
     news: mpsc::Receiver<News>,
+    voice: Voice,
+}
+
+/// Says something on a subscription, from wherever in the program. It does not keep the subscription.
+#[derive(Debug, Clone)]
+pub struct Voice {
     commands: mpsc::Sender<Command>,
 }
 
@@ -30,7 +36,7 @@ pub async fn connect_with(dial: impl Dial, wishes: Wishes) -> Result<Listener, C
     let (ready, is_ready) = oneshot::channel();
     let hands = (commands.downgrade(), commands_receiver);
     tokio::spawn(Task::new(dial, wishes, news_sender, hands, ready)?.run());
-    let listener = Listener { news, commands };
+    let listener = Listener { news, voice: Voice { commands } };
     // Whoever stops waiting drops the listener, and the task ends.
     is_ready.await.unwrap_or(Err(ConnectError::NoAnswer))?;
     Ok(listener)
@@ -42,6 +48,23 @@ impl Listener {
         self.news.recv().await
     }
 
+    /// Another hand to say something with.
+    pub fn voice(&self) -> Voice {
+        self.voice.clone()
+    }
+
+    /// Asks for other terms, as [`Voice::renegotiate`] does.
+    pub async fn renegotiate(&self, capabilities: Capabilities) -> Result<(), SayError> {
+        self.voice.renegotiate(capabilities).await
+    }
+
+    /// Says goodbye, as [`Voice::close`] does.
+    pub async fn close(&self, reason: Option<String>) -> Result<(), SayError> {
+        self.voice.close(reason).await
+    }
+}
+
+impl Voice {
     /// Asks for other terms (§5.7); only what is named changes. [`News::TermsChanged`] says what was granted;
     /// a producer that refuses ends the subscription.
     pub async fn renegotiate(&self, capabilities: Capabilities) -> Result<(), SayError> {

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use aaep::SubscriptionId;
 use aaep_engine::Now;
 use aaep_engine::listener::{CannotAsk, Listener as Rules};
-use aaep_transport::link::{LinkClosed, LinkEnd};
+use aaep_transport::link::LinkEnd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -29,13 +29,16 @@ use crate::reorder::Reorder;
 use crate::wishes::Wishes;
 use asks::Asks;
 use line::{Line, Up};
-use say::Sending;
+use say::{Sending, Stuck};
 
 /// How many news may wait for the program. Past it, nothing is read from the line.
 pub const MAX_WAITING_NEWS: usize = 64;
 
 /// How long the producer may take to answer a request.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the line may take to take a message. Then it counts as broken.
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a line has to hold for the waits before another attempt to begin anew.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(5);
@@ -73,7 +76,7 @@ enum Wake<D> {
     /// The program is gone.
     Gone,
     Said(Command),
-    Sent(Result<(), LinkClosed>),
+    Sent(Result<bool, Stuck>),
     Heard(Result<String, LinkEnd>),
     Dialled(Box<(D, Result<Dialled, NoLine>)>),
     Time,
@@ -99,7 +102,7 @@ impl<D: Dial> Task<D> {
             }
             _ => {}
         }
-        let began = Instant::now();
+        let (began, backoff) = (Instant::now(), Backoff::new(wishes.longest_wait));
         Ok(Task {
             wishes,
             rules,
@@ -112,7 +115,7 @@ impl<D: Dial> Task<D> {
             sending: None,
             reorder: Reorder::default(),
             flood: Flood::default(),
-            backoff: Backoff::default(),
+            backoff,
             before: None,
             is_lost: false,
             goodbye: None,
@@ -126,10 +129,7 @@ impl<D: Dial> Task<D> {
             let done = match self.wake().await {
                 Wake::Gone => Err(Ended::Closed),
                 Wake::Said(command) => self.said(command),
-                Wake::Sent(result) => {
-                    self.sent(result);
-                    Ok(())
-                }
+                Wake::Sent(result) => self.sent(result),
                 Wake::Heard(Ok(text)) => self.heard(text),
                 Wake::Heard(Err(end)) => self.line_ended(&end),
                 Wake::Dialled(dialled) => self.dialled(*dialled),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
 use aaep::{Capabilities, LanguageTag, Uri, Verbosity, Version};
@@ -35,6 +36,8 @@ pub struct Wishes {
     pub pins: Option<PathBuf>,
     /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
     pub insecure_allow_plain_http: bool,
+    /// The longest wait before another attempt when the line is broken.
+    pub longest_wait: Duration,
 }
 
 impl Wishes {
@@ -52,6 +55,7 @@ impl Wishes {
             without_handshake: false,
             pins: None,
             insecure_allow_plain_http: false,
+            longest_wait: crate::backoff::LONGEST_WAIT,
         };
         let capabilities = &mut wishes.capabilities;
         capabilities.supports_confirmation_reply = Some(true);
@@ -127,6 +131,13 @@ impl Wishes {
     /// Lets plain HTTP leave this machine, where anyone on the way can read and change it.
     pub fn insecure_allow_plain_http(mut self) -> Self {
         self.insecure_allow_plain_http = true;
+        self
+    }
+
+    /// Waits at most so long before another attempt when the line is broken, such as for a producer on the
+    /// same machine.
+    pub fn longest_wait(mut self, wait: Duration) -> Self {
+        self.longest_wait = wait;
         self
     }
 

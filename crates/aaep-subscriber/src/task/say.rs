@@ -6,19 +6,24 @@ use std::pin::Pin;
 use aaep::ReplyToken;
 use aaep::extension::{AskExtend, AskPause, AskPresented, AskResume};
 use aaep_engine::listener::CannotReply;
-use aaep_transport::link::LinkClosed;
+use aaep_transport::link::LinkEnd;
 use serde::Serialize;
+use tokio::time::timeout;
 
-use super::Task;
 use super::line::Line;
+use super::{SEND_TIMEOUT, Task};
 use crate::command::{Answer, Command, Done, TimeWish};
 use crate::dial::Dial;
 use crate::error::SayError;
 use crate::news::Ended;
 
+/// The line takes nothing any more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stuck;
+
 /// A message that the line has not taken yet.
 pub(super) struct Sending {
-    pub(super) future: Pin<Box<dyn Future<Output = Result<(), LinkClosed>> + Send>>,
+    pub(super) future: Pin<Box<dyn Future<Output = Result<bool, Stuck>> + Send>>,
     done: Option<Done>,
 }
 
@@ -127,20 +132,27 @@ impl<D: Dial> Task<D> {
     fn send_text(&mut self, text: String, done: Option<Done>) {
         let Line::Up(up) = &self.line else { return };
         let sender = up.sender.clone();
-        let future = Box::pin(async move { sender.send(text).await });
+        let future = Box::pin(async move {
+            let sent = timeout(SEND_TIMEOUT, sender.send(text)).await;
+            sent.map_err(|_| Stuck).map(|sent| sent.is_ok())
+        });
         self.sending = Some(Sending { future, done });
     }
 
-    /// The line took a message, or is gone.
-    pub(super) fn sent(&mut self, result: Result<(), LinkClosed>) {
-        let done = self.sending.take().and_then(|sending| sending.done);
-        if let Some(done) = done {
-            let _ = done.send(result.map_err(|LinkClosed| SayError::LineBroke));
+    /// The line took a message, or is gone, or takes nothing any more.
+    pub(super) fn sent(&mut self, result: Result<bool, Stuck>) -> Result<(), Ended> {
+        let Ok(is_taken) = result else {
+            let why = LinkEnd::Cut("the producer takes nothing any more".to_owned());
+            return self.line_ended(&why);
+        };
+        if let Some(done) = self.sending.take().and_then(|sending| sending.done) {
+            let _ = done.send(if is_taken { Ok(()) } else { Err(SayError::LineBroke) });
         }
         // That the line is gone is heard on it, with the reason.
-        if result.is_ok() {
+        if is_taken {
             self.send_waiting();
         }
+        Ok(())
     }
 
     /// The line broke: nobody knows whether what was being sent has arrived.

@@ -87,3 +87,20 @@ async fn an_answer_reaches_the_producer_while_news_wait() {
     ask.reject().await.expect("said");
     assert_eq!(line.hears().await["decision"], "reject");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_takes_nothing_any_more_is_left_for_a_new_line() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    line.says(&confirmation(1, 86_400)).await;
+    let ask = next_ask(&mut listener).await;
+    // Nobody takes what is said from here on.
+    let mut said = 0;
+    while said < 1000 && ask.presented().await.is_ok() {
+        said += 1;
+    }
+    assert!(said <= MAX_WAITING_MESSAGES + 1, "{said}");
+    while !matches!(next(&mut listener).await, News::Reconnecting { .. }) {}
+    let (mut line, _) = producer.grant("two").await;
+    ask.reject().await.expect("said on the new line");
+    assert_eq!(line.hears().await["decision"], "reject");
+}
