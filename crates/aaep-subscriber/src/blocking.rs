@@ -7,8 +7,8 @@
 //! use aaep_subscriber::blocking::{connect, wait};
 //! use aaep_subscriber::{News, Wishes};
 //!
-//! let mut listener = connect("http://127.0.0.1:7117", Wishes::new("my-reader"))?;
-//! while let Some(news) = listener.next() {
+//! let listener = connect("http://127.0.0.1:7117", Wishes::new("my-reader"))?;
+//! for news in listener {
 //!     match news {
 //!         News::Event(event) => println!("{}", aaep::printable(event.words())),
 //!         News::Ask(ask) => wait(ask.reject())?,
