@@ -133,6 +133,9 @@ impl From<DialError> for LinkEnd {
         match error {
             DialError::Refused { reason } => LinkEnd::Refused { reason },
             DialError::Violation(what) => LinkEnd::Violation(what),
+            DialError::NoSuchSubscription => {
+                LinkEnd::closed(None, "The subscription is over.".to_owned())
+            }
             other => LinkEnd::Cut(other.to_string()),
         }
     }
