@@ -52,13 +52,17 @@ async fn a_subscription_that_is_rejected_is_told_and_then_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_stops_says_so() {
+    let mut hub = TestHub::new().await;
+    let mut listeners = Vec::new();
     for wire in WIRES {
-        let mut hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
-        hub.publish(started("sess_1", "I begin.")).await;
+        listeners.push((wire, hub.target(wire), hub.listener(wire).await));
+    }
+    hub.publish(started("sess_1", "I begin.")).await;
+    for (_, _, listener) in &mut listeners {
         listener.next_of("aaep:agent.session.started").await;
-        let target = hub.target(wire);
-        hub.stop().await;
+    }
+    hub.stop().await;
+    for (wire, target, mut listener) in listeners {
         assert_eq!(closed_with(&listener.end().await), code_on(wire, 1001), "{wire:?}");
         if matches!(wire, Wire::Sse | Wire::WebSocket) {
             let error = dial(&target, &DialOptions::default()).await.err();
