@@ -131,7 +131,7 @@ async fn links_are_encrypted_and_only_with_whom_is_trusted() {
         for (target, options) in
             [(at("localhost"), stranger.trusted()), (at("127.0.0.1"), authority.trusted())]
         {
-            let error = dial(&target, &options).await.err().expect("not trusted");
+            let error = dial(&target, &options).await.expect_err("not trusted");
             assert!(matches!(error, DialError::Tls(_)), "{error:?}");
         }
     }

@@ -64,10 +64,8 @@ async fn a_hub_that_stops_says_so() {
     hub.stop().await;
     for (wire, target, mut listener) in listeners {
         assert_eq!(closed_with(&listener.end().await), code_on(wire, 1001), "{wire:?}");
-        if matches!(wire, Wire::Sse | Wire::WebSocket) {
-            let error = dial(&target, &DialOptions::default()).await.err();
-            assert!(matches!(error, Some(DialError::Unreachable { .. })), "{error:?}");
-        }
+        let error = dial(&target, &DialOptions::default()).await.err();
+        assert!(matches!(error, Some(DialError::Unreachable { .. })), "{error:?}");
     }
 }
 
@@ -90,7 +88,7 @@ async fn who_may_not_be_here_any_more_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_is_gone_leaves_no_connection() {
-    for wire in [Wire::Sse, Wire::WebSocket] {
+    for wire in WIRES {
         let hub = TestHub::new().await;
         let listener = hub.listener(wire).await;
         assert!(hub.hub().guard().connections() > 0);

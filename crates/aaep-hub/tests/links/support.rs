@@ -1,19 +1,16 @@
 //! A hub that is reached over every wire, and a listener that sees no difference between them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::ReplyToken;
 use aaep_engine::Now;
 use aaep_hub::access::{Hears, NewToken, Principal, Scope, Tokens};
-use aaep_hub::hub::{NewConnection, Settlement};
-use aaep_hub::server::{Daemon, DaemonOptions};
-use aaep_transport::Protocol;
+use aaep_hub::hub::Settlement;
+use aaep_hub::server::{Daemon, DaemonOptions, Given};
 use aaep_transport::framed::Framing;
 use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, Target, dial};
 use aaep_transport::local::UnixDoor;
-use aaep_transport::wire::Socket;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -47,31 +44,9 @@ impl TestHub {
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
         change(&mut options, &folder);
-        let daemon = Daemon::start(options).await.expect("a hub");
-        let hub = TestHub { daemon: Some(daemon), folder };
-        hub.listen_on_unix_socket();
-        hub
-    }
-
-    fn listen_on_unix_socket(&self) {
-        let door = UnixDoor::bind(&self.socket(), false).expect("a socket");
-        let hub = self.hub().clone();
-        tokio::spawn(async move {
-            while let Ok(accepted) = door.accept().await {
-                let hub = hub.clone();
-                tokio::spawn(async move {
-                    let first = accepted.first_byte().await.ok().flatten()?;
-                    let connection = NewConnection {
-                        principal: Arc::new(Principal::local()),
-                        socket: Socket::Unix(accepted.stream.into_std().ok()?),
-                        read_ahead: Vec::new(),
-                        protocol: Protocol::Framed(Framing::recognise(first)?),
-                        permit: None,
-                    };
-                    hub.listener_socket(connection).await.ok()
-                });
-            }
-        });
+        let door = UnixDoor::bind(&folder.path().join("hub.sock"), false).expect("a socket");
+        let daemon = Daemon::start_with(options, vec![Given::Unix(door)]).await.expect("a hub");
+        TestHub { daemon: Some(daemon), folder }
     }
 
     fn daemon(&self) -> &Daemon {

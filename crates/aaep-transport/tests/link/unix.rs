@@ -56,14 +56,14 @@ async fn messages_as_long_as_any_may_be_pass_both_ways() {
 #[tokio::test]
 async fn what_is_too_long_or_no_text_ends_the_link() {
     let door = Door::new();
-    let line = "x".repeat((1 << 20) + 1);
+    let endless = "x".repeat((1 << 20) + 1);
     for (framing, bytes) in [
         (Framing::Length, b"\x00\x10\x00\x01".as_slice()),
         (Framing::Length, b"\xff\xff\xff\xff"),
         (Framing::Length, b"HTTP/1.1 400 Bad Request\r\n"),
         (Framing::Length, b"\0\0\0\x02\xff\xfe"),
         (Framing::Lines, b"\xff\xfe\n"),
-        (Framing::Lines, line.as_bytes()),
+        (Framing::Lines, endless.as_bytes()),
     ] {
         let (mut link, mut peer) = door.open(framing).await;
         peer.write(framed(framing, "before")).await;

@@ -1,4 +1,4 @@
-//! WebSockets of producers that behave and of those that do not.
+//! A WebSocket of a producer that behaves, and of those that do not.
 
 use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd};
 use aaep_transport::websocket::{self as frame, Decoder, Incoming, Role};
