@@ -27,8 +27,6 @@ async fn listening(producer: &Producer, options: DialOptions) -> (Link, Peer<Tcp
     let mut peer = producer.accept().await;
     let (head, _) = peer.request().await;
     assert!(head.starts_with("GET /any/path?x=y HTTP/1.1\r\n"), "{head}");
-    assert_eq!(header(&head, "accept"), Some("text/event-stream"));
-    assert_eq!(header(&head, "cache-control"), Some("no-cache"));
     peer.write(format!("{STREAM}transfer-encoding: chunked\r\n\r\n")).await;
     (dialled(dialling).await.expect("a link"), peer)
 }
@@ -71,6 +69,27 @@ async fn a_subscription_is_asked_for_and_its_stream_opened_where_the_producer_sa
         reply.answer("204 No Content", "", "").await;
         drop(stream);
         assert_eq!(end(&mut link).await, LinkEnd::Closed { code: None, reason: String::new() });
+    }
+}
+
+#[tokio::test]
+async fn every_request_for_a_stream_says_what_it_wants_and_who_asks() {
+    let producer = Producer::new().await;
+    let resume = Resume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };
+    let options = DialOptions { bearer: Some("secret".to_owned()), ..DialOptions::default() };
+    let (_link, mut peer) = asking(&producer, "/", options.clone()).await;
+    peer.answer("201 Created", "", ACCEPTED).await;
+    let opened = producer.accept().await;
+    let resumed = DialOptions { resume: Some(resume), ..options.clone() };
+    let _resuming = dialling(&producer.target("http", "/"), resumed);
+    let again = producer.accept().await;
+    let level_1 = DialOptions { without_handshake: true, ..options };
+    let _listening = dialling(&producer.target("http", "/events"), level_1);
+    for mut stream in [opened, again, producer.accept().await] {
+        let (head, _) = stream.request().await;
+        assert_eq!(header(&head, "accept"), Some("text/event-stream"), "{head}");
+        assert_eq!(header(&head, "cache-control"), Some("no-cache"), "{head}");
+        assert_eq!(header(&head, "authorization"), Some("Bearer secret"), "{head}");
     }
 }
 
