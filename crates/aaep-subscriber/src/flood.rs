@@ -26,6 +26,8 @@ pub(crate) struct Flood {
     second: Option<Instant>,
     passed: u64,
     left_out: u64,
+    /// When to tell how many were left out.
+    tell: Option<Instant>,
 }
 
 impl Flood {
@@ -51,19 +53,24 @@ impl Flood {
             self.passed += 1;
         } else {
             self.left_out += 1;
+            self.tell.get_or_insert(now + SECOND);
         }
         may_pass
     }
 
     /// How many events were left out, if it is time to tell.
     pub(crate) fn left_out(&mut self, now: Instant) -> Option<u64> {
-        let is_time = self.deadline().is_some_and(|at| at <= now);
-        is_time.then(|| std::mem::take(&mut self.left_out))
+        self.tell.filter(|at| *at <= now).and_then(|_| self.left_out_so_far())
+    }
+
+    /// How many events were left out and not told of.
+    pub(crate) fn left_out_so_far(&mut self) -> Option<u64> {
+        self.tell.take().map(|_| std::mem::take(&mut self.left_out))
     }
 
     /// When to tell how many events were left out.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.second.filter(|_| self.left_out > 0).map(|began| began + SECOND)
+        self.tell
     }
 }
 

@@ -223,6 +223,9 @@ impl<D: Dial> Task<D> {
         if let Some((_, done)) = self.goodbye.take() {
             let _ = done.send(Ok(()));
         }
+        if let Some(count) = self.flood.left_out_so_far() {
+            self.tell(News::LeftOut { count });
+        }
         self.waiting.extend(self.asks.end_all());
         if let Some(ready) = self.ready.take() {
             let _ = ready.send(Err(connect_error(&ended)));

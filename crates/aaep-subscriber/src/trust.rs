@@ -16,8 +16,8 @@ use crate::wishes::Wishes;
 /// How many wires of a manifest are looked at.
 const MAX_ENDPOINTS: usize = 16;
 
-/// The JWS if the producer has it by itself, otherwise the JSON that may carry it.
-const WANTED: &str = "application/json, application/jose;q=0.9";
+/// The manifest as JSON, which carries its signature if it has one.
+const WANTED: &str = "application/json";
 
 /// By which keys a producer is known.
 #[derive(Debug, Clone)]

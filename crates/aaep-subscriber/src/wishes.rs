@@ -149,6 +149,16 @@ impl Wishes {
         self
     }
 
+    /// Leaves out all extensions but our own; whether there were any.
+    pub(crate) fn leave_out_extensions(&mut self) -> bool {
+        let before = self.capabilities.clone();
+        self.capabilities.other.retain(|prefix, _| prefix == PREFIX);
+        if let Some(extensions) = &mut self.capabilities.supported_extensions {
+            extensions.retain(|extension| extension.as_str() == CONTEXT);
+        }
+        self.capabilities != before
+    }
+
     pub(crate) fn config(&self) -> ListenerConfig {
         ListenerConfig {
             subscriber_id: self.subscriber_id.clone(),

@@ -7,9 +7,9 @@ use std::time::Duration;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep_subscriber::blocking::{Listener, connect, wait};
-use aaep_subscriber::{Ask, AskState, News, Wishes};
+use aaep_subscriber::{Ask, AskState, ConnectError, News, Wishes};
 
-use crate::support::{Hub, err};
+use crate::support::{Hub, aaep, err};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -157,4 +157,47 @@ fn a_hub_that_is_killed_and_comes_back_goes_on_with_the_same_question() {
     let output = ended(asked);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     drop(hub);
+}
+
+fn make_key(folder: &std::path::Path) {
+    let output = aaep(&["keys", "new", "--folder"]).arg(folder.join("keys")).output();
+    let output = output.expect("aaep runs");
+    assert!(output.status.success(), "{}", err(&output));
+}
+
+#[test]
+fn a_producer_is_known_by_its_key_from_the_first_time_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pins = folder.path().join("pins.toml");
+    let wishes = || Wishes::new("reader").signed_only().pins(&pins);
+    let unsigned = Hub::serve(folder.path(), "127.0.0.1:0");
+    let place = unsigned.origin.replace("http://", "");
+    let refused = connect(&unsigned.origin, wishes());
+    assert!(matches!(refused, Err(ConnectError::NotTrusted(_))), "{refused:?}");
+    drop(unsigned);
+
+    make_key(folder.path());
+    let keys = folder.path().join("keys");
+    let keys = keys.to_str().expect("UTF-8");
+    let signed = Hub::serve_with(folder.path(), &place, &["--keys", keys]);
+    drop(connect(&signed.origin, wishes()).expect("signed, and remembered"));
+    drop(connect(&signed.origin, wishes()).expect("signed by the same key"));
+    let socket = format!("{}/aaep/v1/ws", signed.origin.replace("http://", "ws://"));
+    drop(connect(&socket, wishes()).expect("the same on a wire without a manifest"));
+    drop(signed);
+
+    // Somebody else with another key at the same place.
+    let thief = tempfile::tempdir().expect("a folder");
+    make_key(thief.path());
+    let keys = thief.path().join("keys");
+    let other = Hub::serve_with(thief.path(), &place, &["--keys", keys.to_str().expect("UTF-8")]);
+    let not_signed_only = Wishes::new("reader").pins(&pins);
+    for wishes in [wishes(), not_signed_only.clone()] {
+        let refused = connect(&other.origin, wishes);
+        assert!(matches!(refused, Err(ConnectError::NotTrusted(_))), "{refused:?}");
+    }
+    drop(other);
+    let bare = Hub::serve(thief.path(), &place);
+    let refused = connect(&bare.origin, not_signed_only);
+    assert!(matches!(refused, Err(ConnectError::NotTrusted(_))), "no way back: {refused:?}");
 }

@@ -48,8 +48,13 @@ impl Hub {
 
     /// A hub that keeps everything in this folder, at this address.
     pub(crate) fn serve(folder: &Path, address: &str) -> Self {
-        let mut command = aaep(&["serve", "--bind", address, "--store"]);
-        command.arg(folder.join("store"));
+        Hub::serve_with(folder, address, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn serve_with(folder: &Path, address: &str, arguments: &[&str]) -> Self {
+        let mut command = aaep(&["serve", "--bind", address]);
+        command.args(arguments).arg("--store").arg(folder.join("store"));
         for name in
             ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
         {

@@ -176,11 +176,20 @@ impl<D: Dial> Task<D> {
 
     /// The producer refused the request. Some refusals pass.
     pub(super) fn rejected(&mut self, rejected: Box<SubscriptionRejected>) -> Result<(), Ended> {
+        let is_asked = !self.line.holds();
+        if is_asked
+            && rejected.reason_code == ReasonCode::CapabilitiesIncompatible
+            && self.wishes.leave_out_extensions()
+        {
+            // Perhaps two of them share a prefix (§7.3.1). Without them the person hears something at least.
+            self.line_down(&rejected.reason_message, Duration::ZERO);
+            return Ok(());
+        }
         let passes = matches!(
             rejected.reason_code,
             ReasonCode::RateLimit | ReasonCode::TransportUnavailable | ReasonCode::Unknown
         );
-        if self.line.holds() || self.ready.is_some() || !passes {
+        if !is_asked || self.ready.is_some() || !passes {
             return Err(Ended::Rejected(rejected));
         }
         let least = Duration::from_secs(rejected.retry_after_seconds.unwrap_or(0));

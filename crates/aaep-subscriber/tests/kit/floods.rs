@@ -25,7 +25,7 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
             }
         }
     });
-    let (mut events, mut asks, mut left_out) = (0, 0, 0);
+    let (mut events, mut asks, mut left_out) = (0_u64, 0_u64, 0_u64);
     let ended = loop {
         match next(&mut listener).await {
             News::Event(_) => events += 1,
@@ -39,6 +39,12 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
     let (mut line, number) = flooding.await.expect("flooded");
     assert!(events < 700, "{events} of {number}");
     assert!(left_out > 2000, "{left_out} of {number}");
+    // What waits on the line when it is left is heard by nobody.
+    let told = events + asks + left_out;
+    assert!(
+        told + 2 * MAX_WAITING_MESSAGES as u64 >= number,
+        "{told} of {number} are accounted for"
+    );
     assert!(asks >= 5, "{asks} of {number}");
     let said = line.hears_the_end().await;
     assert_eq!(said[0]["type"], "subscription.close");

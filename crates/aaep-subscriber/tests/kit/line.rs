@@ -401,3 +401,32 @@ async fn on_a_wire_that_resumes_by_itself_nothing_is_asked_again() {
     assert_eq!(request["type"], "subscription.request");
     assert_eq!(request["extensions"]["agentvoice"]["resume"]["subscription_id"], "sub_one");
 }
+
+#[tokio::test(start_paused = true)]
+async fn whose_extensions_collide_asks_again_without_them() {
+    let (wire, mut producer) = producer();
+    let mut wishes = Wishes::new("reader");
+    let other = aaep::Uri::parse("urn:example:lamp").expect("a URI");
+    wishes.capabilities.supported_extensions.get_or_insert_default().push(other);
+    let (listener, ()) = tokio::join!(aaep_subscriber::connect_with(wire, wishes), async {
+        let mut line = producer.connection().await;
+        let request = line.hears().await;
+        assert_eq!(request["capabilities"]["supported_extensions"][1], "urn:example:lamp");
+        line.says(&rejected("capabilities_incompatible", 0)).await;
+        let (_line, request) = producer.grant("two").await;
+        let ours = json!([aaep::extension::CONTEXT]);
+        assert_eq!(request["capabilities"]["supported_extensions"], ours);
+    });
+    listener.expect("a subscription");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_leave_out_is_turned_away() {
+    let refused = connect_to(async |mut producer| {
+        let mut line = producer.connection().await;
+        line.hears().await;
+        line.says(&rejected("capabilities_incompatible", 0)).await;
+        assert!(line.hears_the_end().await.is_empty());
+    });
+    assert!(matches!(refused.await, Err(ConnectError::Rejected(_))));
+}
