@@ -41,8 +41,14 @@ pub trait Dial: Send + 'static {
     /// A new line.
     fn dial(&mut self, from: WhereFrom) -> impl Future<Output = Result<Dialled, NoLine>> + Send;
 
-    /// The line that was got last led nowhere: another wire may be tried next (B.7.2).
-    fn led_nowhere(&mut self) {}
+    /// The line that was got last led nowhere: another wire may be tried next (B.7.2). Whether there is one
+    /// that was not tried since a line last held.
+    fn led_nowhere(&mut self) -> bool {
+        false
+    }
+
+    /// The line that was got last holds.
+    fn holds(&mut self) {}
 
     /// Whether the one who granted the subscription is the one that was meant; if not, why.
     fn judge(&self, accepted: &SubscriptionAccepted) -> Result<(), String> {
@@ -56,6 +62,8 @@ pub(crate) struct ByAddress {
     targets: Vec<Target>,
     /// The target that is tried first.
     first: usize,
+    /// How many led nowhere in a row.
+    nowhere: usize,
     options: DialOptions,
     trust: Option<Trust>,
 }
@@ -68,7 +76,7 @@ impl ByAddress {
             without_handshake: wishes.without_handshake,
             ..DialOptions::default()
         };
-        ByAddress { targets, first: 0, options, trust }
+        ByAddress { targets, first: 0, nowhere: 0, options, trust }
     }
 
     async fn dial_one(&mut self, target: &Target, from: &WhereFrom) -> Result<Dialled, DialError> {
@@ -110,8 +118,14 @@ impl Dial for ByAddress {
         Err(NoLine { why: format!("{}.", error.to_string().trim_end_matches('.')), is_final })
     }
 
-    fn led_nowhere(&mut self) {
+    fn led_nowhere(&mut self) -> bool {
         self.first = (self.first + 1) % self.targets.len().max(1);
+        self.nowhere = self.nowhere.saturating_add(1);
+        self.nowhere < self.targets.len()
+    }
+
+    fn holds(&mut self) {
+        self.nowhere = 0;
     }
 
     fn judge(&self, accepted: &SubscriptionAccepted) -> Result<(), String> {

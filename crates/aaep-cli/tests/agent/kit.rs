@@ -1,5 +1,7 @@
 //! The kit against a real hub, on each of its wires: questions answered, terms changed, goodbyes said.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -200,4 +202,43 @@ fn a_producer_is_known_by_its_key_from_the_first_time_on() {
     let bare = Hub::serve(thief.path(), &place);
     let refused = connect(&bare.origin, not_signed_only);
     assert!(matches!(refused, Err(ConnectError::NotTrusted(_))), "no way back: {refused:?}");
+}
+
+/// A place that publishes this manifest and nothing else.
+fn publishes(manifest: &serde_json::Value) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let origin = format!("http://{}", listener.local_addr().expect("an address"));
+    let body = manifest.to_string();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+        }
+    });
+    origin
+}
+
+#[test]
+fn the_wires_of_a_manifest_are_tried_in_their_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+    let socket = folder.path().join("aaep/aaep-hub.sock");
+    let endpoints = serde_json::json!([
+        { "transport": "websocket", "uri": "ws://127.0.0.1:1/aaep/v1/ws" },
+        { "transport": "stdio-jsonrpc", "uri": "stdio:false" },
+        { "transport": "sse", "uri": "http://127.0.0.1:1/aaep/v1/events" },
+        { "transport": "unix-socket", "uri": format!("unix:{}", socket.display()) },
+    ]);
+    let origin = publishes(&serde_json::json!({
+        "@context": ["https://aaep-protocol.org/context/v1", aaep::extension::CONTEXT],
+        "type": "aaep:producer.manifest", "agent_id": "somebody",
+        "aaep_versions_supported": ["1.0.0"],
+        "extensions": { "agentvoice": { "endpoints": endpoints } },
+    }));
+    let mut listener = connect(&origin, Wishes::new("reader")).expect("by the last of them");
+    let asked = asks(&hub, &["Delete it?"]);
+    wait(next_ask(&mut listener).reject()).expect("said");
+    assert_eq!(ended(asked).status.code(), Some(1));
 }

@@ -93,6 +93,9 @@ impl<D: Dial> Task<D> {
             }
             line => {
                 self.line = line;
+                if self.tries_another_wire() {
+                    return Ok(());
+                }
                 self.is_first_failure(ConnectError::NoAnswer)?;
                 self.line_down("The producer did not answer the request.", Duration::ZERO);
                 Ok(())
@@ -147,6 +150,7 @@ impl<D: Dial> Task<D> {
     pub(super) fn line_holds(&mut self) -> Result<(), Ended> {
         if let Line::Up(up) = &mut self.line {
             up.standing = LineStanding::Holds { since: Instant::now() };
+            up.dial.holds();
         }
         self.before = self.rules.subscription_id().cloned();
         self.is_lost = false;
@@ -161,6 +165,9 @@ impl<D: Dial> Task<D> {
 
     /// The line ended by itself.
     pub(super) fn line_ended(&mut self, end: &LinkEnd) -> Result<(), Ended> {
+        if !matches!(end, LinkEnd::Refused { .. }) && self.tries_another_wire() {
+            return Ok(());
+        }
         self.is_first_failure(ConnectError::Line(end.clone()))?;
         match end {
             LinkEnd::Refused { reason } => Err(Ended::Refused(reason.clone())),
@@ -229,6 +236,19 @@ impl<D: Dial> Task<D> {
         self.waiting.extend(doubtful);
         let (why, attempt) = (aaep::printable(why).to_string(), self.backoff.attempts());
         self.tell(News::Reconnecting { why, attempt, wait });
+    }
+
+    /// While someone waits for the first subscription, a wire that leads nowhere makes way for the next.
+    fn tries_another_wire(&mut self) -> bool {
+        let is_another = match &mut self.line {
+            Line::Up(up) => self.ready.is_some() && up.dial.led_nowhere(),
+            _ => false,
+        };
+        if is_another && let Line::Up(up) = std::mem::replace(&mut self.line, Line::Nowhere) {
+            self.sending = None;
+            self.line = Line::Down { dial: up.dial, until: Instant::now() };
+        }
+        is_another
     }
 
     /// Whoever waits for the first subscription is told that there is none, and all is over.

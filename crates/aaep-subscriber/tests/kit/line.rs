@@ -430,3 +430,33 @@ async fn who_has_nothing_to_leave_out_is_turned_away() {
     });
     assert!(matches!(refused.await, Err(ConnectError::Rejected(_))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wire_that_leads_nowhere_makes_way_for_the_next() {
+    let (wire, mut producer) = producer();
+    let connecting = aaep_subscriber::connect_with(wire.with_others(2), Wishes::new("reader"));
+    let (listener, _line) = tokio::join!(connecting, async {
+        let mut silent = producer.connection().await;
+        silent.hears().await;
+        drop(producer.connection().await);
+        assert!(silent.hears_the_end().await.is_empty());
+        producer.grant("three").await
+    });
+    let mut listener = listener.expect("a subscription");
+    assert!(
+        matches!(next(&mut listener).await, News::TermsChanged(_)),
+        "nobody hears of the others"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_no_wire_leads_anywhere_that_is_an_error() {
+    let (wire, mut producer) = producer();
+    let connecting = aaep_subscriber::connect_with(wire.with_others(1), Wishes::new("reader"));
+    let (refused, ()) = tokio::join!(connecting, async {
+        drop(producer.connection().await);
+        drop(producer.connection().await);
+        assert!(!producer.is_called_within(Duration::from_hours(1)).await);
+    });
+    assert!(matches!(refused, Err(ConnectError::Line(LinkEnd::Cut(_)))), "{refused:?}");
+}

@@ -18,11 +18,18 @@ pub(crate) struct Wire {
     sender: mpsc::Sender<(Bearer, WhereFrom)>,
     /// Whether subscriptions go on by themselves on a new line, as with server-sent events.
     resumes: bool,
+    /// How many more wires there are to try.
+    others: usize,
 }
 
 impl Wire {
     pub(crate) fn that_resumes(mut self) -> Self {
         self.resumes = true;
+        self
+    }
+
+    pub(crate) fn with_others(mut self, others: usize) -> Self {
+        self.others = others;
         self
     }
 }
@@ -36,6 +43,12 @@ impl Dial for Wire {
             Err(_) => Err(NoLine { why: "Nobody is there.".to_owned(), is_final: false }),
         }
     }
+
+    fn led_nowhere(&mut self) -> bool {
+        let is_another = self.others > 0;
+        self.others = self.others.saturating_sub(1);
+        is_another
+    }
 }
 
 /// The producer's side of all lines.
@@ -46,7 +59,7 @@ pub(crate) struct Connection(pub(crate) Bearer);
 
 pub(crate) fn producer() -> (Wire, Producer) {
     let (sender, receiver) = mpsc::channel(1);
-    (Wire { sender, resumes: false }, Producer(receiver))
+    (Wire { sender, resumes: false, others: 0 }, Producer(receiver))
 }
 
 impl Producer {
