@@ -10,7 +10,7 @@ use aaep_hub::hub::Settlement;
 use aaep_hub::server::{Daemon, DaemonOptions, Given};
 use aaep_transport::framed::Framing;
 use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, Target, dial};
-use aaep_transport::local::UnixDoor;
+use aaep_transport::local::LocalDoor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -44,8 +44,8 @@ impl TestHub {
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
         change(&mut options, &folder);
-        let door = UnixDoor::bind(&folder.path().join("hub.sock"), false).expect("a socket");
-        let daemon = Daemon::start_with(options, vec![Given::Unix(door)]).await.expect("a hub");
+        let door = LocalDoor::bind(&folder.path().join("hub.sock"), false).expect("a socket");
+        let daemon = Daemon::start_with(options, vec![Given::Local(door)]).await.expect("a hub");
         TestHub { daemon: Some(daemon), folder }
     }
 

@@ -191,6 +191,8 @@ impl std::error::Error for TargetError {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -279,6 +281,23 @@ mod tests {
         for text in ["https://example.org/a?token=secret", "stdio:agent --token secret"] {
             let target = Target::parse(text).expect(text);
             assert!(!format!("{target} {target:?}").contains("secret"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_refused_or_means_what_it_shows(
+            wire in "(https?|wss?|grpcs?)://|unix:|stdio:|", rest in "[a-z0-9@:/?#\\[\\]%.\\\\\"' é-]{0,24}|\\PC{0,24}",
+        ) {
+            let Ok(target) = Target::parse(&format!("{wire}{rest}")) else { return Ok(()) };
+            let shown = target.to_string();
+            if let Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place) = &target {
+                prop_assert!(!place.host().is_empty() && place.port() > 0);
+                prop_assert!(!place.authority().contains(['@', '/', '?']));
+                prop_assert!(place.path_and_query().starts_with('/'));
+                let again = Target::parse(&shown).expect("it can be read again");
+                prop_assert_eq!(again.to_string(), shown);
+            }
         }
     }
 }
