@@ -9,6 +9,11 @@
 //! and of nothing else, and is sent at most once. The rules are those of `aaep_engine::listener`; this is
 //! the loop around them. [`blocking`] is the same for programs without an async runtime.
 
+/// The page for makers of assistive technology, so that its example is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/listeners.md")]
+struct Listeners;
+
 mod ask;
 mod backoff;
 pub mod blocking;
