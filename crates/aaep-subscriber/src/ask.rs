@@ -7,9 +7,7 @@ use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision};
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken, SessionId};
-use aaep_engine::listener::{
-    CannotReply, ClarificationDetails, ConfirmationDetails, NotAllowed, WhyWithdrawn,
-};
+use aaep_engine::listener::{ClarificationDetails, ConfirmationDetails, WhyWithdrawn};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -113,7 +111,7 @@ impl Ask {
         &self.reply_token
     }
 
-    /// Whether the terms let this listener answer.
+    /// Whether the terms let this listener answer, as they were when the question came.
     pub fn can_reply(&self) -> bool {
         self.can_reply
     }
@@ -215,9 +213,6 @@ impl Ask {
     }
 
     async fn reply(&self, answer: Answer) -> Result<(), SayError> {
-        if !self.can_reply {
-            return Err(SayError::CannotReply(CannotReply::NotAllowed(NotAllowed::Terms)));
-        }
         let (token, answer) = (self.reply_token.clone(), Box::new(answer));
         say(&self.commands, |done| Command::Reply { token, answer, done }).await
     }

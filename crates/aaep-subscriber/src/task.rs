@@ -147,7 +147,9 @@ impl<D: Dial> Task<D> {
     /// Waits for whatever comes first.
     async fn wake(&mut self) -> Wake<D> {
         let timer = self.timer();
-        let can_hear = self.waiting.is_empty();
+        let can_tell = !self.waiting.is_empty();
+        // An answer to our request is heard all the same, so that the line holds when the program wants more.
+        let can_hear = !can_tell || (self.line.is_asked() && self.waiting.len() < MAX_WAITING_NEWS);
         let Task { line, news, waiting, commands, sending, .. } = self;
         let can_take = sending.is_none();
         let (dialling, receiver) = match line {
@@ -157,7 +159,7 @@ impl<D: Dial> Task<D> {
         };
         tokio::select! {
             () = news.closed() => Wake::Gone,
-            permit = news.reserve(), if !can_hear => {
+            permit = news.reserve(), if can_tell => {
                 if let (Ok(permit), Some(next)) = (permit, waiting.pop_front()) {
                     permit.send(next);
                 }
@@ -195,7 +197,18 @@ impl<D: Dial> Task<D> {
         self.line_due(now)
     }
 
+    /// What the program is told next. Of how the line stands it need not know what is over already, so that
+    /// a program that does not listen for days leaves nothing behind but the last of it.
     fn tell(&mut self, news: News) {
+        match news {
+            News::Reconnecting { .. } => self
+                .waiting
+                .retain(|it| !matches!(it, News::Reconnecting { .. } | News::Reconnected)),
+            News::TermsChanged(_) => {
+                self.waiting.retain(|it| !matches!(it, News::TermsChanged(_)));
+            }
+            _ => {}
+        }
         self.waiting.push_back(news);
     }
 

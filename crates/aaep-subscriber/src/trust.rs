@@ -83,7 +83,9 @@ pub(crate) async fn discover(place: &Place, wishes: &Wishes) -> Result<Found, Co
                 .map_err(|error| ConnectError::NotTrusted(error.to_string()))?;
             pins.remember(&origin, verified.thumbprint.clone()).await?;
             let pinned = vec![verified.thumbprint];
-            let trust = Some(Trust { keys: Some(keys), pinned, origin, is_needed });
+            // Who did not ask for keys to be remembered bears with a producer that changes its own.
+            let is_kept = is_needed || wishes.pins.is_some();
+            let trust = is_kept.then_some(Trust { keys: Some(keys), pinned, origin, is_needed });
             Ok(Found { targets: targets(&verified.manifest, place), trust })
         }
         Err(VerifyError::Unsigned) if !must => {

@@ -61,6 +61,11 @@ impl<D> Line<D> {
         }
     }
 
+    /// Whether the producer has yet to answer on it.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self, Line::Up(Up { standing: LineStanding::Asked { .. }, .. }))
+    }
+
     /// Whether a subscription holds on it.
     pub(super) fn holds(&self) -> bool {
         matches!(self, Line::Up(Up { standing: LineStanding::Holds { .. }, .. }))

@@ -110,3 +110,27 @@ async fn a_producer_that_takes_nothing_any_more_is_left_for_a_new_line() {
     ask.reject().await.expect("said on the new line");
     assert_eq!(line.hears().await["decision"], "reject");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_does_not_read_for_a_day_finds_the_line_back_and_no_heap_of_news() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    line.says(&confirmation(1, 86_400)).await;
+    line.says(&confirmation(2, 3600)).await;
+    let ask = next_ask(&mut listener).await;
+    drop(line);
+    let began = tokio::time::Instant::now();
+    while began.elapsed() < Duration::from_hours(20) {
+        // It is down for most of a day, and nobody reads.
+        drop(producer.connection().await);
+    }
+    let (mut line, _) = producer.grant("two").await;
+    assert!(!producer.is_called_within(Duration::from_hours(1)).await, "the line holds");
+    line.says(&progress(3)).await;
+    ask.reject().await.expect("said");
+    assert_eq!(line.hears().await["decision"], "reject");
+    let mut news = 0;
+    while !matches!(next(&mut listener).await, News::Event(_)) {
+        news += 1;
+    }
+    assert!(news < MAX_WAITING_NEWS + 10, "{news}");
+}
