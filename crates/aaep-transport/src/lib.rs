@@ -7,6 +7,7 @@ pub mod framed;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod link;
+pub mod local;
 pub mod packet;
 pub mod sse;
 pub mod steal;
