@@ -12,6 +12,10 @@ mod connection;
 mod daemon;
 mod door;
 mod everyone;
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(feature = "grpc")]
+mod http2;
 mod issuer;
 mod legacy;
 mod listen;
@@ -46,7 +50,7 @@ use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
 use issuer::Issuer;
 use route::Route;
-use stop::{Stop, Stopper, stop};
+use stop::{Stop, Stopper};
 
 /// How many connections that are too many are told so at the same time.
 const TURNED_AWAY_AT_ONCE: usize = 64;
@@ -62,6 +66,8 @@ const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct Server {
     stopper: Stopper,
     stop: Stop,
+    /// For calls of listeners, which end after the hub.
+    calls: Stopper,
 }
 
 /// What every request needs.
@@ -73,6 +79,7 @@ pub(crate) struct App {
     metrics: Metrics,
     manifest: ManifestService,
     stop: Stop,
+    calls: Stop,
 }
 
 impl Server {
@@ -84,14 +91,16 @@ impl Server {
         certificates: Option<Arc<Certificates>>,
         listeners: Vec<Listener>,
     ) -> Self {
-        let (stopper, stop) = stop();
+        let (calls_stopper, calls) = stop::stop();
+        let (stopper, stop) = stop::stop();
         let app = Arc::new(App {
             doors: Doors::new(access),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,
             hub,
-            stop: stop.clone(),
+            stop: stop.not_waited_for(),
+            calls,
         });
         for listener in listeners {
             let certificates = certificates.clone().filter(|_| listener.is_tls());
@@ -102,7 +111,7 @@ impl Server {
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
         tokio::spawn(look_at_manifest(app, stop.clone()));
-        Server { stopper, stop }
+        Server { stopper, stop: stop.not_waited_for(), calls: calls_stopper }
     }
 
     /// Fetches the keys of an issuer now and then, until the server stops.
@@ -116,6 +125,13 @@ impl Server {
         self.stopper.finish();
         let _ = tokio::time::timeout(grace, self.stopper.all_gone()).await;
         self.stopper.end();
+    }
+
+    /// Lets listeners hear the last word of the hub, which has stopped, and ends their connections within
+    /// this time.
+    pub(crate) async fn leave(&mut self, grace: Duration) {
+        let _ = tokio::time::timeout(grace, self.calls.all_gone()).await;
+        self.calls.end();
     }
 }
 

@@ -26,6 +26,9 @@ use aaep_trust::manifest::{Endpoint, ManifestDescription};
 /// How long requests that came may take when the hub stops.
 const FINISH: Duration = Duration::from_secs(5);
 
+/// How long listeners may take to hear the last word of a hub that has stopped.
+const LEAVE: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether the hub still lives.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -165,6 +168,7 @@ impl Daemon {
     pub async fn stop(mut self) {
         self.server.finish(FINISH).await;
         self.hub.stop().await;
+        self.server.leave(LEAVE).await;
     }
 }
 
@@ -236,6 +240,8 @@ fn describe(config: &Config, origin: &str) -> Result<ManifestDescription, Daemon
         endpoint("sse", format!("{origin}/aaep/v1/events"))?,
         endpoint("websocket", format!("{socket_origin}/aaep/v1/ws"))?,
     ];
+    #[cfg(feature = "grpc")]
+    description.endpoints.push(endpoint("grpc", origin.replacen("http", "grpc", 1))?);
     Ok(description)
 }
 
