@@ -4,6 +4,7 @@
 //! that has all other listeners, so that what waits, who is slow and how it ends is the same as elsewhere.
 //! Nothing is buffered without a bound: see [`MAX_WAITING_CALL_MESSAGES`] and the bounds of HTTP/2 beside it.
 
+mod channel;
 mod closing;
 mod deadline;
 mod pump;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
+pub use channel::{ALPN, Channel};
 pub use closing::{CLOSE_CODE, close_code, closed_status};
 pub use proto::aaep_service_server::AaepServiceServer;
 pub use proto::{AaepMessage, GetManifestRequest, Manifest};
@@ -57,7 +59,7 @@ pub const MAX_CALLS: u32 = 16;
 pub const CONNECTION_WINDOW_BYTES: u32 = CALL_WINDOW_BYTES * MAX_CALLS;
 
 /// How much longer than its JSON a message may be: the tags, the lengths, and the type said once more.
-const ENVELOPE_BYTES: usize = 1 << 10;
+pub(crate) const ENVELOPE_BYTES: usize = 1 << 10;
 
 /// Who is behind the service.
 pub trait Producer: Send + Sync + 'static {
@@ -79,6 +81,18 @@ pub fn service<P: Producer>(producer: P, max_message_bytes: u32) -> AaepServiceS
 #[derive(Debug)]
 pub struct Service<P> {
     producer: P,
+}
+
+/// What a listener says on one call.
+#[derive(Debug)]
+pub(crate) struct Outgoing(pub(crate) mpsc::Receiver<AaepMessage>);
+
+impl Stream for Outgoing {
+    type Item = AaepMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<AaepMessage>> {
+        self.0.poll_recv(context)
+    }
 }
 
 /// What a producer says on one call.
