@@ -73,7 +73,7 @@ pub trait Producer: Send + Sync + 'static {
 
 /// The service, for whoever answers HTTP/2. Messages have up to `max_message_bytes` of JSON.
 pub fn service<P: Producer>(producer: P, max_message_bytes: u32) -> AaepServiceServer<Service<P>> {
-    AaepServiceServer::new(Service { producer })
+    AaepServiceServer::new(Service { producer, max_message_bytes })
         .max_decoding_message_size(max_message_bytes as usize + ENVELOPE_BYTES)
 }
 
@@ -81,6 +81,7 @@ pub fn service<P: Producer>(producer: P, max_message_bytes: u32) -> AaepServiceS
 #[derive(Debug)]
 pub struct Service<P> {
     producer: P,
+    max_message_bytes: u32,
 }
 
 /// What a listener says on one call.
@@ -118,7 +119,8 @@ impl<P: Producer> AaepService for Service<P> {
         let time = deadline::time_of(request.metadata())?;
         let end = self.producer.listen(request.extensions()).await?;
         let (sender, said) = mpsc::channel(MAX_WAITING_CALL_MESSAGES);
-        tokio::spawn(pump::pump(end, request.into_inner(), sender, time));
+        let longest = self.max_message_bytes as usize;
+        tokio::spawn(pump::pump(end, request.into_inner(), sender, longest, time));
         Ok(Response::new(Said(said)))
     }
 

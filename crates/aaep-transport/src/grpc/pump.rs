@@ -26,13 +26,14 @@ pub(super) async fn pump(
     end: PairEnd,
     requests: impl Stream<Item = Result<AaepMessage, Status>> + Unpin,
     sender: Sender,
+    max_message_bytes: usize,
     time: Option<Duration>,
 ) {
     let (source, sink) = end.into_split();
     let has_said_all = AtomicBool::new(false);
     let last = tokio::select! {
         last = down(source, &sender, &has_said_all) => last,
-        last = up(requests, sink, &has_said_all) => last,
+        last = up(requests, sink, max_message_bytes, &has_said_all) => last,
         last = deadline(time) => last,
         // The client is gone, or has cancelled the call. Dropping our end tells the loop.
         () = sender.closed() => return,
@@ -77,11 +78,14 @@ async fn down(
 async fn up(
     mut requests: impl Stream<Item = Result<AaepMessage, Status>> + Unpin,
     mut sink: impl AsyncWrite + Unpin,
+    max_message_bytes: usize,
     has_said_all: &AtomicBool,
 ) -> Status {
     let mut bytes = Vec::new();
     while let Some(request) = requests.next().await {
         match request {
+            // Sent on, it would be cut off in the middle, perhaps before the loop could say why.
+            Ok(message) if message.json.len() > max_message_bytes => return too_big(),
             Ok(message) => Framing::Length.message(&message.json, &mut bytes),
             Err(status) => return refusal(&status),
         }
@@ -100,14 +104,16 @@ async fn up(
 /// What a client hears whose bytes cannot be taken.
 fn refusal(status: &Status) -> Status {
     match status.code() {
-        Code::OutOfRange | Code::ResourceExhausted => {
-            closed_status(1009, &Violation::TooBig.to_string())
-        }
+        Code::OutOfRange | Code::ResourceExhausted => too_big(),
         Code::Unimplemented => status.clone(),
         _ => Status::invalid_argument(
             "A message cannot be read as an AaepMessage. Use the description of the service.",
         ),
     }
+}
+
+fn too_big() -> Status {
+    closed_status(1009, &Violation::TooBig.to_string())
 }
 
 async fn deadline(time: Option<Duration>) -> Status {
@@ -144,7 +150,7 @@ mod tests {
     ) -> (tokio::net::UnixStream, mpsc::Receiver<Result<AaepMessage, Status>>) {
         let (here, there) = tokio::net::UnixStream::pair().expect("a pair");
         let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(pump(there, requests, sender, time));
+        tokio::spawn(pump(there, requests, sender, 100, time));
         (here, receiver)
     }
 
@@ -190,10 +196,11 @@ mod tests {
         let (mut here, receiver) = start(silent(), None);
         drop(receiver);
         assert_eq!(here.read(&mut [0; 8]).await.expect("the end"), 0);
-        let requests: Requests = vec![Err(Status::out_of_range("too large"))];
-        let (mut here, mut receiver) = start(tokio_stream::iter(requests), None);
-        assert_eq!(last(&mut receiver).await.code(), Code::ResourceExhausted);
-        assert_eq!(here.read(&mut [0; 8]).await.expect("the end"), 0);
+        for request in [Err(Status::out_of_range("too large")), Ok(message(&"x".repeat(101)))] {
+            let (mut here, mut receiver) = start(tokio_stream::iter([request]), None);
+            assert_eq!(last(&mut receiver).await.code(), Code::ResourceExhausted);
+            assert_eq!(here.read(&mut [0; 8]).await.expect("the end"), 0);
+        }
     }
 
     #[tokio::test]
