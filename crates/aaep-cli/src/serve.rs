@@ -2,9 +2,11 @@
 //!
 //! Standard output says where it listens and how to try it; standard error has the log.
 
+mod sockets;
+
 use std::env;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use aaep_hub::access::{INSECURE_FLAG, is_loopback};
@@ -31,6 +33,10 @@ pub(crate) struct Arguments {
     /// Can be given several times.
     #[arg(long, value_name = "ADDRESS")]
     bind: Vec<SocketAddr>,
+    /// The path of the local socket, or the word none. By default aaep/aaep-hub.sock in the folder of
+    /// your session for such files.
+    #[arg(long, value_name = "PATH", env = "AAEP_SOCKET")]
+    socket: Option<PathBuf>,
     /// The folder in which everything is kept. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_STORE")]
     store: Option<PathBuf>,
@@ -61,15 +67,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
-    runtime.block_on(serve(options))
+    runtime.block_on(serve(options, arguments.socket.as_deref()))
 }
 
-async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
+async fn serve(options: DaemonOptions, socket: Option<&Path>) -> Result<ExitCode, Failure> {
     // Before anything runs, so that no signal is missed.
     let stopped = Stopped::new().map_err(|error| {
         Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
-    let daemon = Daemon::start(options).await.map_err(|error| failure(&error))?;
+    let given = sockets::given(&options.config, socket)?;
+    let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
     if let Err(failure) = introduce(&daemon) {
         daemon.stop().await;
         return Err(failure);
@@ -80,7 +87,9 @@ async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
         why = daemon.died() => Some(why),
     };
     tracing::info!("The hub stops.");
-    daemon.stop().await;
+    if !daemon.stop().await {
+        tracing::warn!("Some requests were cut off because they took too long.");
+    }
     match died {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
@@ -97,6 +106,9 @@ async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
 fn introduce(daemon: &Daemon) -> Result<(), Failure> {
     for origin in daemon.origins() {
         tell(&format!("Listening on {origin}"))?;
+    }
+    for socket in daemon.sockets() {
+        tell(&format!("Listening on unix:{}", aaep::printable(&socket.to_string_lossy())))?;
     }
     let is_local = |address: &&SocketAddr| is_loopback(address.ip());
     if let Some(address) = daemon.addresses().iter().find(is_local) {

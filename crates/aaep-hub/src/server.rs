@@ -1,4 +1,4 @@
-//! The server around the hub: HTTP on TCP, with TLS where others can reach it.
+//! The server around the hub: HTTP on TCP, with TLS where others can reach it, and the local socket.
 //!
 //! Every request goes through the doors in `door` and then to one handler. Long-lived connections leave
 //! this server: their sockets go to the wires of the hub. Nothing here decides anything about events.
@@ -20,7 +20,10 @@ mod issuer;
 mod legacy;
 mod listen;
 mod listeners;
+#[cfg(unix)]
+mod local;
 mod manifest;
+mod opened;
 mod query;
 mod route;
 mod sessions;
@@ -31,6 +34,8 @@ mod upgrade;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(unix)]
+use aaep_transport::local::UnixDoor;
 use http::Request;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
@@ -41,6 +46,7 @@ pub use config::{
 pub use daemon::{Daemon, DaemonError, DaemonOptions};
 pub use listen::{ListenError, Listener};
 pub use manifest::{ManifestError, ManifestService};
+pub use opened::Given;
 
 use crate::access::{Access, AccessError, Guard, Principal};
 use crate::hub::Hub;
@@ -65,7 +71,8 @@ const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Server {
     stopper: Stopper,
-    stop: Stop,
+    /// For those who come later; given up when it stops, so that nobody waits for it.
+    stop: Option<Stop>,
     /// For calls of listeners, which end after the hub.
     calls: Stopper,
 }
@@ -79,6 +86,8 @@ pub(crate) struct App {
     metrics: Metrics,
     manifest: ManifestService,
     stop: Stop,
+    /// Held for as long as calls go on.
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "there are no calls"))]
     calls: Stop,
 }
 
@@ -90,6 +99,7 @@ impl Server {
         manifest: ManifestService,
         certificates: Option<Arc<Certificates>>,
         listeners: Vec<Listener>,
+        #[cfg(unix)] doors: Vec<UnixDoor>,
     ) -> Self {
         let (calls_stopper, calls) = stop::stop();
         let (stopper, stop) = stop::stop();
@@ -106,32 +116,41 @@ impl Server {
             let certificates = certificates.clone().filter(|_| listener.is_tls());
             tokio::spawn(accept(Arc::clone(&app), listener, certificates, stop.clone()));
         }
+        #[cfg(unix)]
+        for door in doors {
+            tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
+        }
         if let Some(certificates) = certificates {
             tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
         tokio::spawn(look_at_manifest(app, stop.clone()));
-        Server { stopper, stop: stop.not_waited_for(), calls: calls_stopper }
+        Server { stopper, stop: Some(stop), calls: calls_stopper }
     }
 
     /// Fetches the keys of an issuer now and then, until the server stops.
     fn keep_fetching(&self, issuer: Issuer) {
-        tokio::spawn(issuer.keep_fetching(self.stop.clone()));
+        if let Some(stop) = &self.stop {
+            tokio::spawn(issuer.keep_fetching(stop.clone()));
+        }
     }
 
     /// Takes no more connections, finishes the requests that came, and then ends, within this time. The
-    /// hub must still run.
-    pub(crate) async fn finish(&mut self, grace: Duration) {
+    /// hub must still run. Says whether all were finished.
+    pub(crate) async fn finish(&mut self, grace: Duration) -> bool {
         self.stopper.finish();
-        let _ = tokio::time::timeout(grace, self.stopper.all_gone()).await;
+        self.stop = None;
+        let finished = tokio::time::timeout(grace, self.stopper.all_gone()).await.is_ok();
         self.stopper.end();
+        finished
     }
 
     /// Lets listeners hear the last word of the hub, which has stopped, and ends their connections within
-    /// this time.
-    pub(crate) async fn leave(&mut self, grace: Duration) {
-        let _ = tokio::time::timeout(grace, self.calls.all_gone()).await;
+    /// this time. Says whether all had ended by themselves.
+    pub(crate) async fn leave(&mut self, grace: Duration) -> bool {
+        let all_left = tokio::time::timeout(grace, self.calls.all_gone()).await.is_ok();
         self.calls.end();
+        all_left
     }
 }
 

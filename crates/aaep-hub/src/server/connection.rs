@@ -75,7 +75,7 @@ async fn plain(app: Arc<App>, stream: TcpStream, connection: Connection, stop: S
     #[cfg(feature = "grpc")]
     {
         let first_time = Duration::from_millis(app.guard.limits().handshake_ms);
-        let mut finishing = stop.clone();
+        let mut finishing = stop.not_waited_for();
         let is_spoken = tokio::select! {
             looked = tokio::time::timeout(first_time, super::http2::is_spoken(&stream)) => looked,
             () = finishing.finishing() => return,
@@ -100,7 +100,12 @@ fn certificate_of(
 }
 
 /// Answers requests. The first one must come within the time of the handshake.
-async fn requests(app: Arc<App>, source: impl Source, connection: Connection, stop: Stop) {
+pub(super) async fn requests(
+    app: Arc<App>,
+    source: impl Source,
+    connection: Connection,
+    stop: Stop,
+) {
     let limits = app.guard.limits();
     let first_time = Duration::from_millis(limits.handshake_ms);
     let serve_limits = ServeLimits {

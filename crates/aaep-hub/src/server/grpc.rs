@@ -79,7 +79,7 @@ impl Calls {
         let going_on = Arc::clone(&self.going_on);
         let answer = if is_call(&request) {
             match self.pass(request).await {
-                Ok(request) => self.call(request).await,
+                Ok(request) => self.in_time(request).await,
                 Err(status) => status.into_http(),
             }
         } else {
@@ -108,6 +108,14 @@ impl Calls {
             request.extensions_mut().insert(Arc::new(principal));
         }
         Ok(request)
+    }
+
+    /// Calls, and does not wait for long until the client has said what it wants.
+    async fn in_time(&self, request: Request<Incoming>) -> Response<Said> {
+        let time = Duration::from_millis(self.app.guard.limits().idle_ms);
+        tokio::time::timeout(time, self.call(request)).await.unwrap_or_else(|_| {
+            Status::deadline_exceeded("The call took too long to come. Call again.").into_http()
+        })
     }
 
     async fn call(&self, request: Request<Incoming>) -> Response<Said> {
@@ -151,6 +159,7 @@ impl Producer for HubProducer {
             app.metrics.refused("too_many_connections");
             Status::resource_exhausted(limit.to_string())
         };
+        // The connection counts among all connections; each call counts once more, and as the caller's.
         let mut permit = app.guard.connection().map_err(limited)?;
         let now_us = app.hub.clock().now().monotonic_us;
         permit.belongs_to(&principal.id, now_us).map_err(limited)?;

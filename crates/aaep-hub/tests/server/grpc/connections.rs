@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
+use aaep_transport::grpc::{GetManifestRequest, Manifest};
 use http::{Method, StatusCode};
 use serde_json::json;
 use tonic::Code;
@@ -88,6 +89,22 @@ fn a_connection_without_calls_is_closed_and_one_with_a_call_stays() {
 }
 
 #[test]
+fn a_call_that_asks_for_nothing_is_not_waited_for_long() {
+    let hub = TestHub::with(|options| options.config.limits.idle_ms = 100);
+    let (say, said) = tokio::sync::mpsc::channel::<GetManifestRequest>(1);
+    let said = tonic::codegen::tokio_stream::wrappers::ReceiverStream::new(said);
+    let mut client = tonic::client::Grpc::with_origin(channel(&hub), origin(&hub));
+    let path = http::uri::PathAndQuery::from_static("/aaep.v1.AaepService/GetManifest");
+    let refused = wait(async {
+        client.ready().await.expect("a connection");
+        let codec = tonic_prost::ProstCodec::<GetManifestRequest, Manifest>::default();
+        client.client_streaming(tonic::Request::new(said), path, codec).await
+    });
+    assert_eq!(refused.expect_err("nothing was asked").code(), Code::DeadlineExceeded);
+    drop(say);
+}
+
+#[test]
 fn every_call_counts_as_a_connection_and_gives_its_place_back() {
     let hub = TestHub::with(|options| options.config.limits.connections_per_principal = 2);
     let mut client = client(&hub);
@@ -107,9 +124,7 @@ fn more_calls_than_a_connection_may_have_wait() {
         (0..16).map(|_| Call::with(&mut client, "", None).expect("a call")).collect();
     let waiting = {
         let mut client = client.clone();
-        CLIENTS.spawn(async move {
-            client.get_manifest(aaep_transport::grpc::GetManifestRequest {}).await.map(|_| ())
-        })
+        CLIENTS.spawn(async move { client.get_manifest(GetManifestRequest {}).await.map(|_| ()) })
     };
     for call in &mut calls {
         call.subscribe();
