@@ -1,10 +1,9 @@
 //! Makes Rust of the description of the gRPC service, without a foreign compiler.
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
     println!("cargo::rerun-if-changed=proto/aaep.proto");
     #[cfg(feature = "grpc")]
-    grpc()?;
-    Ok(())
+    grpc().expect("proto/aaep.proto describes the service");
 }
 
 #[cfg(feature = "grpc")]

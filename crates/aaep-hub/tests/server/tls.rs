@@ -20,7 +20,7 @@ use crate::support::*;
 
 pub(crate) const NAME: &str = "hub.example.org";
 
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(pub(crate) CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(crate) fn new() -> Self {
@@ -39,7 +39,7 @@ impl Authority {
     }
 }
 
-fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     // As a renewal does it: a whole new file in the place of the old one.
     let new = path.with_extension("new");
     fs::write(&new, text).expect("writes");

@@ -180,9 +180,53 @@ mod tls {
     use rustls::pki_types::ServerName;
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
+    use tokio_rustls::client::TlsStream;
 
     use super::*;
-    use crate::tls::{Authority, NAME, client_config, files, hub as tls_hub};
+    use crate::tls::{Authority, NAME, client_config, files, hub as tls_hub, write};
+
+    fn connect(
+        hub: &TestHub,
+        authority: &Authority,
+        certificate: Option<&(String, String)>,
+        protocols: &[&[u8]],
+    ) -> TlsStream<TcpStream> {
+        let mut config = client_config(authority, certificate);
+        config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+        wait(async {
+            let address = ("127.0.0.1", hub.address().port());
+            let stream = TcpStream::connect(address).await.expect("connects");
+            let name = ServerName::try_from(NAME).expect("a name");
+            TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
+        })
+    }
+
+    fn client(stream: TlsStream<TcpStream>) -> AaepServiceClient<Channel> {
+        let channel = wait(Channel::open(stream, PATIENCE)).expect("HTTP/2");
+        let origin = format!("https://{NAME}").parse().expect("an address");
+        AaepServiceClient::with_origin(channel, origin)
+    }
+
+    #[test]
+    fn a_client_certificate_says_who_calls() {
+        let authority = Authority::new();
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut files = files(&folder, &authority.issue(NAME));
+        let path = folder.path().join("clients.pem");
+        write(&path, &authority.0.pem());
+        files.client_authority = Some(path);
+        let rule = "match = \"dns:ada.example.org\"\nname = \"Ada\"\nscopes = [\"listen\"]\n";
+        let rule = toml::from_str(rule).expect("a rule");
+        let hub = tls_hub(folder, files, |options| options.config.access.certificates = vec![rule]);
+        let call = |name: &str| {
+            let certificate = authority.issue(name);
+            let stream = connect(&hub, &authority, Some(&certificate), &[b"h2"]);
+            Call::with(&mut client(stream), "", None)
+        };
+        let refused = call("bob.example.org").err().expect("a refusal");
+        assert_eq!(refused.code(), Code::Unauthenticated);
+        call("ada.example.org").expect("a call").subscribe();
+    }
 
     #[test]
     fn encrypted_calls_are_agreed_on_and_browsers_get_http1() {
@@ -193,23 +237,11 @@ mod tls {
         let hub = tls_hub(folder, files, |options| {
             options.config.access.loopback_needs_credentials = true;
         });
-        let connect = |protocols: &[&[u8]]| {
-            let mut config = client_config(&authority, None);
-            config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
-            wait(async {
-                let address = ("127.0.0.1", hub.address().port());
-                let stream = TcpStream::connect(address).await.expect("connects");
-                let name = ServerName::try_from(NAME).expect("a name");
-                TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
-            })
-        };
-        let both = connect(&[b"h2", b"http/1.1"]);
+        let both = connect(&hub, &authority, None, &[b"h2", b"http/1.1"]);
         assert_eq!(both.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
-        let stream = connect(&[b"h2"]);
+        let stream = connect(&hub, &authority, None, &[b"h2"]);
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
-        let channel = wait(Channel::open(stream, PATIENCE)).expect("HTTP/2");
-        let origin = format!("https://{NAME}").parse().expect("an address");
-        let mut client = AaepServiceClient::with_origin(channel, origin);
+        let mut client = client(stream);
         let refused = Call::with(&mut client, "", None).err().expect("a refusal");
         assert_eq!(refused.code(), Code::Unauthenticated);
         Call::with(&mut client, &token, None).expect("a call").subscribe();

@@ -91,6 +91,34 @@ fn a_link_learns_that_the_hub_stops_and_a_link_that_is_dropped_is_gone() {
 }
 
 #[test]
+fn a_link_says_who_it_is_and_sets_no_end() {
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let (heads, seen) = std::sync::mpsc::channel();
+    let listener = wait(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    CLIENTS.spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let service = hyper::service::service_fn(move |request: http::Request<_>| {
+            let _: &hyper::body::Incoming = request.body();
+            heads.send(request.headers().clone()).expect("somebody looks");
+            let answer = tonic::Status::unimplemented("no").into_http::<tonic::body::Body>();
+            async move { Ok::<_, std::convert::Infallible>(answer) }
+        });
+        let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    });
+    let target = Target::parse(&format!("grpc://{address}")).expect("a target");
+    let options = DialOptions { bearer: Some("aaep_me".to_owned()), ..DialOptions::default() };
+    let mut link = wait(dial(&target, &options)).expect("a link");
+    let ended = end(&mut link);
+    assert!(matches!(ended, LinkEnd::Violation(_)), "{ended:?}");
+    let head = seen.recv_timeout(PATIENCE).expect("a call");
+    assert_eq!(head["authorization"], "Bearer aaep_me");
+    assert!(!head.contains_key("grpc-timeout"), "a listener listens until it is told to stop");
+}
+
+#[test]
 fn what_is_no_hub_is_no_link_for_long() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
