@@ -20,7 +20,6 @@ mod issuer;
 mod legacy;
 mod listen;
 mod listeners;
-#[cfg(unix)]
 mod local;
 mod manifest;
 mod opened;
@@ -34,8 +33,7 @@ mod upgrade;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(unix)]
-use aaep_transport::local::UnixDoor;
+use aaep_transport::local::LocalDoor;
 use http::Request;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
@@ -99,7 +97,7 @@ impl Server {
         manifest: ManifestService,
         certificates: Option<Arc<Certificates>>,
         listeners: Vec<Listener>,
-        #[cfg(unix)] doors: Vec<UnixDoor>,
+        doors: Vec<LocalDoor>,
     ) -> Self {
         let (calls_stopper, calls) = stop::stop();
         let (stopper, stop) = stop::stop();
@@ -116,7 +114,6 @@ impl Server {
             let certificates = certificates.clone().filter(|_| listener.is_tls());
             tokio::spawn(accept(Arc::clone(&app), listener, certificates, stop.clone()));
         }
-        #[cfg(unix)]
         for door in doors {
             tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
         }

@@ -4,23 +4,17 @@
 use std::path::Path;
 
 use aaep_hub::server::{Config, Given};
-#[cfg(unix)]
-use aaep_transport::local::{BindError, UnixDoor, bind_path};
+use aaep_transport::local::{BindError, LocalDoor, bind_path};
 use listenfd::ListenFd;
 
-use crate::console::Failure;
-#[cfg(unix)]
-use crate::console::complain;
+use crate::console::{Failure, complain};
 
 /// All of them. Must be called within a tokio runtime.
 pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, Failure> {
     let mut given = from_system()?;
-    #[cfg(unix)]
-    if !given.iter().any(|it| matches!(it, Given::Unix(_))) {
-        given.extend(local(config, flag.or(config.hub.socket.as_deref()))?.map(Given::Unix));
+    if !given.iter().any(|it| matches!(it, Given::Local(_))) {
+        given.extend(local(config, flag.or(config.hub.socket.as_deref()))?.map(Given::Local));
     }
-    #[cfg(not(unix))]
-    let _ = (config, flag, &mut given);
     Ok(given)
 }
 
@@ -37,7 +31,7 @@ fn from_system() -> Result<Vec<Given>, Failure> {
     for at in 0..sockets.len() {
         #[cfg(unix)]
         if let Ok(Some(socket)) = sockets.take_unix_listener(at) {
-            given.push(Given::Unix(UnixDoor::given(socket).map_err(failed)?));
+            given.push(Given::Local(LocalDoor::given(socket).map_err(failed)?));
             continue;
         }
         given.extend(sockets.take_tcp_listener(at).map_err(failed)?.map(Given::Tcp));
@@ -47,16 +41,15 @@ fn from_system() -> Result<Vec<Given>, Failure> {
 
 /// The local socket. Without a wish it is the usual one, if that is free: a second hub of the same person goes
 /// without.
-#[cfg(unix)]
-fn local(config: &Config, wish: Option<&Path>) -> Result<Option<UnixDoor>, Failure> {
+fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, Failure> {
     let for_others = !config.access.users.is_empty();
     if let Some(path) = wish {
         let is_none = path.as_os_str() == "none";
-        let door = (!is_none).then(|| UnixDoor::bind(path, for_others)).transpose();
+        let door = (!is_none).then(|| LocalDoor::bind(path, for_others)).transpose();
         return door.map_err(|error| failure(&error.to_string()));
     }
     let opened = match bind_path(&config.hub.agent_id) {
-        Ok(path) => UnixDoor::bind(&path, for_others).map_err(|error| match error {
+        Ok(path) => LocalDoor::bind(&path, for_others).map_err(|error| match error {
             BindError::InUse(path) => {
                 let path = path.to_string_lossy().into_owned();
                 format!("Another hub has the socket {}.", aaep::printable(&path))
@@ -74,7 +67,6 @@ fn local(config: &Config, wish: Option<&Path>) -> Result<Option<UnixDoor>, Failu
     }
 }
 
-#[cfg(unix)]
 fn failure(why: &str) -> Failure {
     Failure::new(
         why.strip_suffix('.').unwrap_or(why),

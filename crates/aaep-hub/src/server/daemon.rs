@@ -149,7 +149,6 @@ impl Daemon {
             manifest,
             certificates,
             listeners,
-            #[cfg(unix)]
             opened.doors,
         );
         if let Some(issuer) = issuer {

@@ -1,4 +1,4 @@
-//! The local socket of the hub (B.4): programs of this machine, told apart by their user.
+//! The local socket of the hub (B.3, B.4): programs of this machine, told apart by their user.
 //!
 //! The first byte says what a peer speaks: a length, a line of JSON, or HTTP. Whoever speaks in messages is a
 //! listener, and its socket goes to the wires at once; HTTP is served as everywhere else.
@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use aaep_transport::Protocol;
 use aaep_transport::framed::Framing;
-use aaep_transport::local::{Accepted, UnixDoor, own_user_id};
-use aaep_transport::wire::Socket;
+use aaep_transport::local::{Accepted, LocalDoor};
 use http::{HeaderMap, Uri};
 
+#[cfg(unix)]
 use super::connection::requests;
+#[cfg(unix)]
 use super::door::Connection;
 use super::stop::Stop;
 use super::{ACCEPT_PAUSE, App};
@@ -20,7 +21,7 @@ use crate::access::{AccessError, ConnectionPermit, Peer, Principal, Scope};
 use crate::hub::NewConnection;
 
 /// Accepts connections until the hub stops.
-pub(super) async fn accept(app: Arc<App>, door: UnixDoor, mut stop: Stop) {
+pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
     loop {
         let accepted = tokio::select! {
             accepted = door.accept() => accepted,
@@ -48,7 +49,7 @@ pub(super) async fn accept(app: Arc<App>, door: UnixDoor, mut stop: Stop) {
 }
 
 /// Serves a connection until it ends, is taken over by the wire, or the hub stops.
-async fn serve(app: Arc<App>, accepted: Accepted, permit: ConnectionPermit, mut stop: Stop) {
+async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, mut stop: Stop) {
     let patience = Duration::from_millis(app.guard.limits().handshake_ms);
     let first = tokio::select! {
         first = tokio::time::timeout(patience, accepted.first_byte()) => first,
@@ -58,19 +59,16 @@ async fn serve(app: Arc<App>, accepted: Accepted, permit: ConnectionPermit, mut 
         tracing::debug!("A local connection on which nothing came was closed.");
         return;
     };
-    let peer = peer(accepted.user_id);
+    let peer = accepted.other_user().map_or_else(Peer::same_user, Peer::other_user);
     match Framing::recognise(first) {
         Some(framing) => listen(&app, accepted, peer, framing, permit).await,
+        #[cfg(unix)]
         None if first.is_ascii_uppercase() => {
-            requests(app, accepted.stream, Connection::new(peer, permit), stop).await;
+            let stream = accepted.into_stream();
+            requests(app, stream, Connection::new(peer, permit), stop).await;
         }
         None => tracing::debug!("A local connection speaks neither messages nor HTTP."),
     }
-}
-
-/// Who is there, as the system knows them.
-fn peer(user_id: u32) -> Peer {
-    if user_id == own_user_id() { Peer::same_user() } else { Peer::other_user(user_id) }
 }
 
 /// Hands a listener over to the wires. Who may not listen is told so, as on a WebSocket.
@@ -84,8 +82,8 @@ async fn listen(
     let now = app.hub.clock().now();
     let known = known(app, &peer);
     let known = known.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
-    let socket = match accepted.stream.into_std() {
-        Ok(socket) => Socket::Unix(socket),
+    let (socket, read_ahead) = match accepted.into_socket() {
+        Ok(taken) => taken,
         Err(error) => {
             tracing::warn!(%error, "A local connection could not be taken over.");
             return;
@@ -94,7 +92,7 @@ async fn listen(
     let connection = |principal, permit| NewConnection {
         principal: Arc::new(principal),
         socket,
-        read_ahead: Vec::new(),
+        read_ahead,
         protocol: Protocol::Framed(framing),
         permit: Some(permit),
     };

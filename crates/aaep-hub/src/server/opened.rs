@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-#[cfg(unix)]
-use aaep_transport::local::UnixDoor;
+use aaep_transport::local::LocalDoor;
 
 use super::config::DEFAULT_ADDRESS;
 use super::daemon::{DaemonError, DaemonOptions};
@@ -17,16 +16,14 @@ use crate::access::Access;
 pub enum Given {
     /// On a network address.
     Tcp(std::net::TcpListener),
-    /// A local socket.
-    #[cfg(unix)]
-    Unix(UnixDoor),
+    /// A local socket or, on Windows, a named pipe.
+    Local(LocalDoor),
 }
 
 /// Where the hub can be reached.
 pub(super) struct Opened {
     pub(super) listeners: Vec<Listener>,
-    #[cfg(unix)]
-    pub(super) doors: Vec<UnixDoor>,
+    pub(super) doors: Vec<LocalDoor>,
 }
 
 /// Opens what was asked for, beside what was given.
@@ -36,11 +33,7 @@ pub(super) fn open(
     access: &Access,
     has_tls: bool,
 ) -> Result<Opened, DaemonError> {
-    let mut opened = Opened {
-        listeners: Vec::new(),
-        #[cfg(unix)]
-        doors: Vec::new(),
-    };
+    let mut opened = Opened { listeners: Vec::new(), doors: Vec::new() };
     let has_credentials = access.has_credentials();
     let allow_plain_http = options.allow_plain_http;
     for given in given {
@@ -49,8 +42,7 @@ pub(super) fn open(
                 let listener = Listener::given(socket, has_tls, has_credentials, allow_plain_http);
                 opened.listeners.push(listener.map_err(DaemonError::Listen)?);
             }
-            #[cfg(unix)]
-            Given::Unix(door) => opened.doors.push(door),
+            Given::Local(door) => opened.doors.push(door),
         }
     }
     for address in addresses(options, !opened.listeners.is_empty()) {
@@ -75,9 +67,6 @@ fn addresses(options: &DaemonOptions, has_some: bool) -> Vec<SocketAddr> {
 impl Opened {
     /// The paths of the local sockets.
     pub(super) fn sockets(&self) -> Vec<PathBuf> {
-        #[cfg(unix)]
-        return self.doors.iter().map(|door| door.path().to_owned()).collect();
-        #[cfg(not(unix))]
-        return Vec::new();
+        self.doors.iter().map(|door| door.path().to_owned()).collect()
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use aaep_hub::access::{Access, AccessConfig, AccessError, Peer, Scope, Tokens};
 use aaep_hub::server::{Daemon, DaemonOptions, Given};
 use aaep_transport::framed::{Decoder, Framing};
-use aaep_transport::local::UnixDoor;
+use aaep_transport::local::LocalDoor;
 use http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,8 +33,8 @@ impl LocalHub {
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
         let daemon = runtime.block_on(async {
-            let door = UnixDoor::bind(&path, false).expect("a socket");
-            Daemon::start_with(options, vec![Given::Unix(door)]).await.expect("a hub")
+            let door = LocalDoor::bind(&path, false).expect("a socket");
+            Daemon::start_with(options, vec![Given::Local(door)]).await.expect("a hub")
         });
         LocalHub { runtime, daemon: Some(daemon), path, _folder: folder }
     }
