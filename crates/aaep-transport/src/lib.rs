@@ -4,6 +4,7 @@
 
 pub mod chunk;
 pub mod framed;
+pub mod jsonrpc;
 pub mod link;
 pub mod packet;
 pub mod sse;
