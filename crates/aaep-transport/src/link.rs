@@ -4,6 +4,8 @@
 //! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It
 //! knows where messages begin and end and by which address they go, never what an event means.
 
+pub mod stdio;
+
 use std::fmt;
 
 use tokio::sync::mpsc;

@@ -101,7 +101,6 @@ impl ListenerEnd {
         let kind = params.as_deref().and_then(type_of).map(std::borrow::Cow::into_owned);
         match (method, id, params, kind) {
             (PING, Some(id), ..) => Heard::Say(result(&id, "{}")),
-            (PING, None, ..) => Heard::Nothing,
             (CLOSE, _, Some(params), Some(kind)) if kind == "subscription.close" => {
                 Heard::Message(params)
             }
@@ -114,7 +113,7 @@ impl ListenerEnd {
                 let not_found = RpcError { code: METHOD_NOT_FOUND, message: why, data: None };
                 Heard::Say(error(&id, &not_found))
             }
-            // A notification that is not known is passed over, so that there can be new ones.
+            // A ping that wants no answer, or one that is not known: there can be new ones.
             (_, None, ..) => Heard::Nothing,
         }
     }

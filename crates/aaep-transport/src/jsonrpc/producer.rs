@@ -64,7 +64,10 @@ impl ProducerEnd {
         let is_right: fn(&str) -> bool = match method {
             SUBSCRIBE => |kind| kind == "subscription.request",
             RENEGOTIATE => |kind| kind == "subscription.renegotiate",
-            REPLY => |kind| kind.ends_with(".reply") || kind.starts_with("agentvoice:ask."),
+            REPLY => |kind| {
+                matches!(kind, "confirmation.reply" | "clarification.reply")
+                    || kind.starts_with("agentvoice:ask.")
+            },
             CLOSE => |kind| kind == "subscription.close",
             SEND => |kind| kind.starts_with("agentvoice:"),
             _ => {
@@ -146,13 +149,11 @@ fn answer_to(id: &Id, answer: &str) -> String {
 
 /// Says what is wrong: as the answer to a request, or by itself.
 fn refuse(id: Option<&Id>, code: i64, why: &str) -> Wish {
-    Wish::Say(match id {
-        Some(id) => error(id, &rpc_error(code, why)),
-        None => {
-            let body = json!({ "type": ERROR_TYPE, "error": "wrong_request", "message": why });
-            call(None, ERROR, &body.to_string())
-        }
-    })
+    if let Some(id) = id {
+        return Wish::Say(error(id, &rpc_error(code, why)));
+    }
+    let body = json!({ "type": ERROR_TYPE, "error": "wrong_request", "message": why });
+    Wish::Say(call(None, ERROR, &body.to_string()))
 }
 
 fn rpc_error(code: i64, message: &str) -> RpcError {
