@@ -1,18 +1,22 @@
 //! `aaep serve`: runs a hub until it is told to stop.
 //!
-//! Standard output says where it listens and how to try it; standard error has the log.
+//! Standard output says where it listens and how to try it; standard error has the log. With `--stdio`,
+//! standard output is for the program that listens there, and everything for people is on standard error.
 
 use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use aaep_hub::access::{INSECURE_FLAG, is_loopback};
 use aaep_hub::hub::StartError;
 use aaep_hub::server::{Config, Daemon, DaemonError, DaemonOptions};
+use aaep_hub::stdio::{self, StdioEnd};
 use clap::Args;
+use tokio::task::JoinHandle;
 
-use crate::console::{COULD_NOT, Failure, complain};
+use crate::console::{COULD_NOT, Failure, complain, say};
 use crate::keys::{own_folder, tell};
 use crate::log::{Log, start_log};
 use crate::stop::Stopped;
@@ -22,6 +26,9 @@ const EXIT_CODES: &str = "\
 What can be set in the configuration file is in docs/serve.md. Exit codes:
   0  it ran, and was told to stop
   2  it could not start, or could not go on";
+
+/// How long the program that started us has to read what it was still to be told.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How to run the hub.
 #[derive(Debug, Args)]
@@ -50,6 +57,10 @@ pub(crate) struct Arguments {
     /// Set a broken audit log aside under another name, and begin a new one that says so.
     #[arg(long)]
     begin_new_audit_log: bool,
+    /// Speak JSON-RPC with the program that started the hub, on standard input and output. The hub stops
+    /// when standard input ends. Agents speak into it as ever.
+    #[arg(long)]
+    stdio: bool,
     #[command(flatten)]
     log: Log,
 }
@@ -61,26 +72,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
-    runtime.block_on(serve(options))
+    let served = runtime.block_on(serve(options, arguments.stdio));
+    // A thread may still read standard input, on which nothing more may ever come.
+    runtime.shutdown_background();
+    served
 }
 
-async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
+async fn serve(options: DaemonOptions, is_stdio: bool) -> Result<ExitCode, Failure> {
     // Before anything runs, so that no signal is missed.
     let stopped = Stopped::new().map_err(|error| {
         Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
     let daemon = Daemon::start(options).await.map_err(|error| failure(&error))?;
-    if let Err(failure) = introduce(&daemon) {
+    if let Err(failure) = introduce(&daemon, is_stdio) {
         daemon.stop().await;
         return Err(failure);
     }
     tracing::info!("The hub runs.");
+    let mut parent = is_stdio.then(|| {
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        tokio::spawn(stdio::serve(daemon.hub().clone(), input, output))
+    });
     let died = tokio::select! {
         () = stopped.wait() => None,
         why = daemon.died() => Some(why),
+        end = ended(&mut parent) => {
+            tracing::info!("{end}");
+            None
+        }
     };
     tracing::info!("The hub stops.");
     daemon.stop().await;
+    if let Some(parent) = parent {
+        // It is told of the end, if it reads.
+        let _ = tokio::time::timeout(LAST_WORDS, parent).await;
+    }
     match died {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
@@ -93,14 +119,34 @@ async fn serve(options: DaemonOptions) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Waits until the program that started us listens no more; for ever if it never did.
+async fn ended(parent: &mut Option<JoinHandle<StdioEnd>>) -> StdioEnd {
+    let Some(listening) = parent else { return std::future::pending().await };
+    let end = listening.await.unwrap_or(StdioEnd::Ended);
+    *parent = None;
+    end
+}
+
 /// Says where it listens and how to try it.
-fn introduce(daemon: &Daemon) -> Result<(), Failure> {
+fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
+    let tell = |text: &str| {
+        if is_stdio {
+            say(text);
+            return Ok(());
+        }
+        tell(text)
+    };
     for origin in daemon.origins() {
         tell(&format!("Listening on {origin}"))?;
     }
     let is_local = |address: &&SocketAddr| is_loopback(address.ip());
     if let Some(address) = daemon.addresses().iter().find(is_local) {
         tell(&format!("To hear what agents say: curl -N http://{address}/events"))?;
+    }
+    if is_stdio {
+        return tell(
+            "Speaking JSON-RPC with the program that started this. To stop: close its standard input.",
+        );
     }
     tell("To stop: press Control and C.")
 }

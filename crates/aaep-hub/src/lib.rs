@@ -6,5 +6,6 @@ pub mod hub;
 pub mod metrics;
 pub mod redact;
 pub mod server;
+pub mod stdio;
 pub mod store;
 pub mod tls;

@@ -99,20 +99,22 @@ impl ProducerEnd {
         Wish::Subscribe(message)
     }
 
-    /// A message of the producer on the listener's connection, as a line.
-    pub fn say(&mut self, message: &str) -> String {
+    /// A message of the producer on the listener's connection, as a line, and whether it is the last one
+    /// there.
+    pub fn say(&mut self, message: &str) -> (String, bool) {
         let kind = type_of(message).unwrap_or_default();
         let is_answer = matches!(&*kind, "subscription.accepted" | "subscription.rejected");
         if (is_answer || kind == ERROR_TYPE)
             && let Some(id) = self.subscribing.pop_front()
         {
-            return answer_to(&id, message);
+            return (answer_to(&id, message), false);
         }
-        match &*kind {
-            "subscription.close" | CLOSED => call(None, CLOSE, message),
-            ERROR_TYPE => call(None, ERROR, message),
-            _ => call(None, EVENT, message),
-        }
+        let method = match &*kind {
+            "subscription.close" | CLOSED => CLOSE,
+            ERROR_TYPE => ERROR,
+            _ => EVENT,
+        };
+        (call(None, method, message), kind == CLOSED)
     }
 
     /// What came of a message that was told the producer, as a line: for a request its answer; without an id

@@ -28,11 +28,11 @@ fn a_conversation_as_the_specification_shows_it() {
     );
     assert_eq!(producer.hear(&line), Wish::Subscribe(request));
     let accepted = json!({ "type": "subscription.accepted", "subscription_id": "sub_1" });
-    let line = producer.say(&accepted.to_string());
+    let (line, _) = producer.say(&accepted.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "id": 1, "result": accepted }));
     assert_eq!(listener.hear(&line), Heard::Message(accepted.to_string()));
     let event = json!({ "type": "aaep:agent.session.started", "event_id": "evt_1" });
-    let line = producer.say(&event.to_string());
+    let (line, _) = producer.say(&event.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "method": "aaep.event", "params": event }));
     assert_eq!(listener.hear(&line), Heard::Message(event.to_string()));
     let reply = json!({ "type": "confirmation.reply", "decision": "accept" }).to_string();
@@ -44,7 +44,7 @@ fn a_conversation_as_the_specification_shows_it() {
     let line = listener.say(&close);
     assert_eq!(value(&line)["method"], "aaep.close");
     assert_eq!(producer.hear(&line), Wish::Tell { id: None, message: close.clone() });
-    assert_eq!(listener.hear(&producer.say(&close)), Heard::Message(close));
+    assert_eq!(listener.hear(&producer.say(&close).0), Heard::Message(close));
 }
 
 #[test]
@@ -170,13 +170,14 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
         assert!(matches!(producer.hear(&line), Wish::Subscribe(_)));
     }
     let event = json!({ "type": "aaep:agent.state.changed" }).to_string();
-    assert_eq!(value(&producer.say(&event))["method"], "aaep.event", "an event is no answer");
+    assert_eq!(value(&producer.say(&event).0)["method"], "aaep.event", "an event is no answer");
     let error =
         json!({ "type": "agentvoice:error", "error": "not_valid", "message": "No." }).to_string();
-    let first = value(&producer.say(&error));
+    let first = value(&producer.say(&error).0);
     assert_eq!((&first["id"], &first["error"]["code"]), (&json!("first"), &json!(REFUSED)));
     let closed = json!({ "type": crate::wire::CLOSED, "code": 1001, "reason": "Bye." }).to_string();
-    let end = producer.say(&closed);
+    let (end, is_last) = producer.say(&closed);
+    assert!(is_last);
     assert_eq!(
         ListenerEnd::new().hear(&end),
         Heard::End(LinkEnd::Closed { code: Some(1001), reason: "Bye.".to_owned() })
