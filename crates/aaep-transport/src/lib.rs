@@ -6,6 +6,7 @@ pub mod chunk;
 pub mod framed;
 pub mod jsonrpc;
 pub mod link;
+pub mod local;
 pub mod packet;
 pub mod sse;
 pub mod steal;

@@ -4,11 +4,29 @@
 //! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It
 //! knows where messages begin and end and by which address they go, never what an event means.
 
-pub mod stdio;
+mod caller;
+mod dial;
+mod place;
+mod sse;
+mod stdio;
+mod target;
+mod unix;
+mod websocket;
 
 use std::fmt;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+
+pub use dial::{DialError, DialOptions, Resume, dial};
+pub use place::Place;
+pub use target::{MAX_TARGET_BYTES, Target, TargetError};
+
+/// How long a wire goes on for what was said last, when its listener is gone or the producer has ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Why a connection over the network that gives no sign of life counts as cut.
+const SILENCE: &str = "there was no sign of life for too long";
 
 /// How many messages may wait in each direction. Past it, the wire is not read from, so that a slow listener
 /// slows its producer and not this process.
@@ -133,6 +151,16 @@ impl Ear {
     /// Whether the listener is gone.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
+    }
+}
+
+impl LinkEnd {
+    /// The end with a code of B.2.6, where the wire has one. Two of them say that we are not let in.
+    pub fn closed(code: Option<u16>, reason: String) -> Self {
+        match code {
+            Some(4002 | 4003) => LinkEnd::Refused { reason },
+            code => LinkEnd::Closed { code, reason },
+        }
     }
 }
 

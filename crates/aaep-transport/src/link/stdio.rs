@@ -16,6 +16,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::dial::{DialError, DialOptions};
 use super::{Bearer, Ear, Link, LinkEnd, link};
 use crate::framed::{Framing, Messages, NoMessage};
 use crate::jsonrpc::{Heard, ListenerEnd, MAX_LINE_BYTES};
@@ -33,11 +34,18 @@ const MAX_WAITING_ANSWERS: usize = 16;
 /// The longest part of a line of standard error that is shown at once.
 const MAX_SHOWN_BYTES: usize = 2048;
 
-/// Starts a program and listens to it. Must be called within a tokio runtime, in which the wire then lives.
-pub fn start(command: &[String], max_message_bytes: u32) -> io::Result<Link> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
-    };
+/// Starts a program and listens to it.
+pub(super) fn dial(command: &[String], options: &DialOptions) -> Result<Link, DialError> {
+    let (program, arguments) = command
+        .split_first()
+        .map_or(("", [].as_slice()), |(program, rest)| (program.as_str(), rest));
+    start(program, arguments, options.max_message_bytes).map_err(|error| DialError::Unreachable {
+        place: program.to_owned(),
+        why: error.to_string(),
+    })
+}
+
+fn start(program: &str, arguments: &[String], max_message_bytes: u32) -> io::Result<Link> {
     let mut command = Command::new(program);
     command.args(arguments).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -163,13 +171,20 @@ async fn speak(
     }
 }
 
-/// Waits a while for a child to end, and then ends it.
+/// Waits a while for a child to end, and then ends it, and what it has started itself.
 async fn let_end(child: &mut Child) {
     // Its standard input and output are closed by now.
-    if timeout(GRACE, child.wait()).await.is_err() {
-        // One that has just ended is as wanted.
-        let _ = child.kill().await;
+    if timeout(GRACE, child.wait()).await.is_ok() {
+        return;
     }
+    #[cfg(unix)]
+    if let Some(group) = child.id().and_then(|id| i32::try_from(id).ok()) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        // It was not waited for yet, so the number is still its own.
+        let _ = Pid::from_raw(group).map(|group| kill_process_group(group, Signal::KILL));
+    }
+    // One that has just ended is as wanted.
+    let _ = child.kill().await;
 }
 
 fn how(name: &str, status: ExitStatus) -> String {

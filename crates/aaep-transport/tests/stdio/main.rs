@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use aaep_transport::link::{Link, LinkEnd, stdio};
+use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, Target, dial};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// So long that only something that never comes takes it.
 const NEVER: Duration = Duration::from_secs(30);
 
-fn shell(script: &str) -> Link {
-    start(&["/bin/sh", "-c", script])
+async fn shell(script: &str) -> Link {
+    start(&["/bin/sh", "-c", script]).await.expect("a child")
 }
 
-fn start(command: &[&str]) -> Link {
-    let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
-    stdio::start(&command, 1 << 20).expect("a child")
+async fn start(command: &[&str]) -> Result<Link, DialError> {
+    let command = command.iter().map(|&word| word.to_owned()).collect();
+    dial(&Target::Stdio(command), &DialOptions::default()).await
 }
 
 async fn next(link: &mut Link) -> Result<Value, LinkEnd> {
@@ -32,7 +32,7 @@ async fn messages_go_both_ways_and_the_end_of_the_child_is_told() {
     let script = format!(
         "read line; case \"$line\" in *aaep.subscribe*) echo '{accepted}';; esac; echo '{EVENT}'; exit 3"
     );
-    let mut link = shell(&script);
+    let mut link = shell(&script).await;
     link.sender.send("{\"type\":\n\"subscription.request\"}".to_owned()).await.expect("open");
     assert_eq!(next(&mut link).await, Ok(json!({ "type": "subscription.accepted" })));
     assert_eq!(next(&mut link).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
@@ -46,32 +46,35 @@ async fn a_ping_of_the_child_is_answered() {
     let script = format!(
         "echo '{ping}'; read line; case \"$line\" in *'\"id\":\"a\",\"result\":{{}}'*) echo '{EVENT}';; esac"
     );
-    assert_eq!(next(&mut shell(&script)).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
+    let mut link = shell(&script).await;
+    assert_eq!(next(&mut link).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
 }
 
 #[tokio::test]
 async fn lines_that_mean_nothing_are_passed_over() {
-    let mut link = shell(&format!("echo Loading; echo '{{}}'; echo; echo '{EVENT}'"));
+    let mut link = shell(&format!("echo Loading; echo '{{}}'; echo; echo '{EVENT}'")).await;
     assert_eq!(next(&mut link).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
 }
 
 #[tokio::test]
 async fn a_line_without_an_end_ends_the_link_and_not_the_memory() {
-    let mut link = shell("head -c 10485760 /dev/zero | tr '\\0' x; sleep 60");
+    let mut link = shell("head -c 10485760 /dev/zero | tr '\\0' x; sleep 60").await;
     assert!(matches!(next(&mut link).await, Err(LinkEnd::Violation(_))));
 }
 
 #[tokio::test]
 async fn bytes_that_are_no_text_end_the_link() {
-    let mut link = shell("printf '\\377\\n'; sleep 60");
+    let mut link = shell("printf '\\377\\n'; sleep 60").await;
     assert!(matches!(next(&mut link).await, Err(LinkEnd::Violation(_))));
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_at_once() {
-    let missing = stdio::start(&["/nonexistent/agent".to_owned()], 1 << 20);
-    assert_eq!(missing.expect_err("no such program").kind(), std::io::ErrorKind::NotFound);
-    assert!(stdio::start(&[], 1 << 20).is_err());
+    let Err(DialError::Unreachable { place, .. }) = start(&["/nonexistent/agent"]).await else {
+        panic!("there is no such program")
+    };
+    assert_eq!(place, "/nonexistent/agent");
+    assert!(start(&[]).await.is_err());
 }
 
 /// Waits until there is no process that has this in its arguments.
@@ -99,13 +102,15 @@ async fn gone(mark: &str) {
 #[tokio::test]
 async fn a_child_ends_with_its_link_whether_it_wants_or_not() {
     let polite = format!("aaep-polite-{}", std::process::id());
-    let mut link = start(&["/bin/sh", "-c", &format!("echo '{EVENT}'; cat > /dev/null"), &polite]);
+    let mut link = start(&["/bin/sh", "-c", &format!("echo '{EVENT}'; cat > /dev/null"), &polite])
+        .await
+        .expect("a child");
     next(&mut link).await.expect("it runs");
     drop(link);
     gone(&polite).await;
     let stubborn = format!("aaep-stubborn-{}", std::process::id());
     let script = format!("trap '' HUP TERM PIPE INT; echo '{EVENT}'; while :; do sleep 1; done");
-    let mut link = start(&["/bin/sh", "-c", &script, &stubborn]);
+    let mut link = start(&["/bin/sh", "-c", &script, &stubborn]).await.expect("a child");
     next(&mut link).await.expect("it runs");
     drop(link);
     gone(&stubborn).await;
@@ -113,7 +118,7 @@ async fn a_child_ends_with_its_link_whether_it_wants_or_not() {
 
 #[tokio::test]
 async fn a_child_that_never_reads_is_heard_all_the_same() {
-    let mut link = shell(&format!("sleep 1; echo '{EVENT}'; sleep 60"));
+    let mut link = shell(&format!("sleep 1; echo '{EVENT}'; sleep 60")).await;
     let sender = link.sender.clone();
     let flood = tokio::spawn(async move {
         let message = json!({ "type": "agentvoice:agent.prompt", "text": "x".repeat(60_000) });

@@ -1,0 +1,229 @@
+//! Getting a link to a producer, over the wire that the target names.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+
+use super::target::Target;
+use super::{Link, LinkEnd, sse, stdio, unix, websocket};
+use crate::framed::Framing;
+use crate::wire::MAX_MESSAGE_BYTES;
+
+/// How a link is got, and what is borne on it.
+#[derive(Clone)]
+pub struct DialOptions {
+    /// The token that says who we are.
+    pub bearer: Option<String>,
+    /// How TLS is spoken, in place of the operating system's roots of trust.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
+    pub insecure_allow_plain_http: bool,
+    /// The longest message that is taken from the producer.
+    pub max_message_bytes: u32,
+    /// How long it may take to find and reach the producer.
+    pub connect_timeout: Duration,
+    /// How long the producer may take to answer a request of HTTP.
+    pub answer_timeout: Duration,
+    /// After how long without a sign of life a connection over the network counts as cut.
+    pub silence_timeout: Duration,
+    /// The producer knows no handshake (level 1): its stream is at the address as it stands, and begins by
+    /// itself.
+    pub without_handshake: bool,
+    /// Where to go on. Server-sent events go on by it; on other wires it is said in the
+    /// `subscription.request`.
+    pub resume: Option<Resume>,
+    /// How messages are told apart on a Unix socket.
+    pub framing: Framing,
+}
+
+/// Where a listener left off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resume {
+    /// The subscription that it had; none for a producer without a handshake.
+    pub subscription_id: Option<String>,
+    /// The last event that it heard.
+    pub last_event_id: Option<String>,
+}
+
+impl Default for DialOptions {
+    fn default() -> Self {
+        Self {
+            bearer: None,
+            tls: None,
+            insecure_allow_plain_http: false,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            connect_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_secs(30),
+            silence_timeout: Duration::from_secs(45),
+            without_handshake: false,
+            resume: None,
+            framing: Framing::Length,
+        }
+    }
+}
+
+impl fmt::Debug for DialOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token is a secret, and what TLS knows may be one.
+        f.debug_struct("DialOptions")
+            .field("has_bearer", &self.bearer.is_some())
+            .field("without_handshake", &self.without_handshake)
+            .field("resume", &self.resume)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DialError {
+    /// The producer is on another machine and would be asked in the clear.
+    PlainHttp(String),
+    /// The token cannot be one.
+    Bearer,
+    /// Nobody answers there.
+    Unreachable {
+        /// Where.
+        place: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The operating system has no roots of trust.
+    NoRoots,
+    /// The certificate is not trusted, or TLS is not spoken there.
+    Tls(String),
+    /// It took too long.
+    TooSlow,
+    /// The connection broke before there was an answer.
+    Cut(String),
+    /// The producer does not let us in. Trying again with the same credentials is of no use.
+    Refused {
+        /// What the producer said about it. It is foreign text.
+        reason: String,
+    },
+    /// The subscription to be resumed is over. Dial again without it and subscribe anew.
+    NoSuchSubscription,
+    /// The producer answered with another status of HTTP than the wire has.
+    Status {
+        /// The status.
+        status: u16,
+        /// What the producer said about it, perhaps nothing. It is foreign text.
+        reason: String,
+    },
+    /// The producer broke a rule of the wire.
+    Violation(String),
+    /// This program was built without this wire.
+    NotBuilt(&'static str),
+}
+
+/// Gets a link. Must be called within a tokio runtime, in which the wire then lives.
+pub async fn dial(target: &Target, options: &DialOptions) -> Result<Link, DialError> {
+    match target {
+        Target::Sse(place) => sse::dial(place, options).await,
+        Target::WebSocket(place) => websocket::dial(place, options).await,
+        Target::Unix(path) => unix::dial(path.as_deref(), options).await,
+        Target::Grpc(_) => Err(DialError::NotBuilt("gRPC")),
+        Target::Stdio(words) => stdio::dial(words, options),
+    }
+}
+
+impl From<DialError> for LinkEnd {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Refused { reason } => LinkEnd::Refused { reason },
+            DialError::Violation(what) => LinkEnd::Violation(what),
+            other => LinkEnd::Cut(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for DialError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |f: &mut fmt::Formatter<'_>, reason: &str| match reason {
+            "" => Ok(()),
+            reason => write!(f, " It says: {}", aaep::printable(reason)),
+        };
+        match self {
+            DialError::PlainHttp(host) => write!(
+                f,
+                "{} is another machine, and nobody there or on the way would be kept out. Use an address \
+                 with TLS, such as https:// or wss://",
+                aaep::printable(host)
+            ),
+            DialError::Bearer => f.write_str(
+                "The token has characters that no token has. Copy it again, without spaces and line ends",
+            ),
+            DialError::Unreachable { place, why } => write!(
+                f,
+                "Nobody answers at {}: {}. Check the address, and that the producer runs",
+                aaep::printable(place),
+                aaep::printable(why)
+            ),
+            DialError::NoRoots => f.write_str(
+                "This computer has no certificates to trust. Install its ca-certificates package, or name a \
+                 file of them in SSL_CERT_FILE",
+            ),
+            DialError::Tls(why) => write!(
+                f,
+                "No secure connection: {}. If the producer uses a certificate of its own organisation, name \
+                 the file of that authority in SSL_CERT_FILE",
+                aaep::printable(why)
+            ),
+            DialError::TooSlow => {
+                f.write_str("The producer does not answer in time. Try again later")
+            }
+            DialError::Cut(why) => write!(
+                f,
+                "The connection broke before there was an answer: {}. Check the address, and try again",
+                aaep::printable(why)
+            ),
+            DialError::Refused { reason } => {
+                f.write_str("The producer does not let us in. Check the token.")?;
+                said(f, reason)
+            }
+            DialError::NoSuchSubscription => {
+                f.write_str("The subscription is over. Subscribe anew")
+            }
+            DialError::Status { status, reason } => {
+                write!(f, "The producer answered with status {status}. Check the address.")?;
+                said(f, reason)
+            }
+            DialError::Violation(what) => write!(
+                f,
+                "What answers there does not speak this wire: {} Check the address",
+                aaep::printable(what)
+            ),
+            DialError::NotBuilt(wire) => {
+                write!(f, "This program was built without {wire}. Use another kind of address")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DialError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let options = DialOptions { bearer: Some("secret".to_owned()), ..DialOptions::default() };
+        assert!(!format!("{options:?}").contains("secret"));
+    }
+
+    #[test]
+    fn foreign_words_are_shown_harmlessly() {
+        let reason = "\u{1b}[2J".to_owned();
+        for error in [
+            DialError::Refused { reason: reason.clone() },
+            DialError::Status { status: 500, reason: reason.clone() },
+            DialError::Violation(reason.clone()),
+            DialError::Cut(reason),
+        ] {
+            assert!(!error.to_string().contains('\u{1b}'), "{error}");
+            assert!(!LinkEnd::from(error).to_string().contains('\u{1b}'));
+        }
+    }
+}

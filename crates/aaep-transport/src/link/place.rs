@@ -1,0 +1,181 @@
+//! A place on the network: a host, a port, and a path on it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use hyper::Uri;
+use hyper::http::uri::PathAndQuery;
+
+/// Where on the network a producer is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    is_tls: bool,
+    /// Lower case, an IPv6 address without its brackets.
+    host: String,
+    port: u16,
+    /// With its query.
+    path: String,
+}
+
+/// Why a text names no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlaceError {
+    Form,
+    Credentials,
+    NoHost,
+}
+
+impl Place {
+    /// Reads what follows the name of the wire: `//host`, `//host:port`, `//host:port/path?query`.
+    pub(super) fn parse(is_tls: bool, rest: &str) -> Result<Self, PlaceError> {
+        // A fragment is never sent.
+        let rest = rest.split('#').next().unwrap_or_default();
+        let rest = rest.strip_prefix("//").ok_or(PlaceError::Form)?;
+        let uri: Uri = format!("http://{rest}").parse().map_err(|_| PlaceError::Form)?;
+        let authority = uri.authority().ok_or(PlaceError::Form)?;
+        if authority.as_str().contains('@') {
+            return Err(PlaceError::Credentials);
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let after_host = authority.as_str().rsplit(']').next().unwrap_or_default();
+        let port = match after_host.rsplit_once(':').map(|(_, port)| port) {
+            Some(port) => port.parse().map_err(|_| PlaceError::NoHost)?,
+            None if is_tls => 443,
+            None => 80,
+        };
+        if host.is_empty() || port == 0 {
+            return Err(PlaceError::NoHost);
+        }
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("{}{query}", uri.path());
+        Ok(Place { is_tls, host: host.to_ascii_lowercase(), port, path })
+    }
+
+    /// Whether it is reached over TLS.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// The host, an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, said or implied.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path with its query.
+    pub fn path_and_query(&self) -> &str {
+        &self.path
+    }
+
+    /// The path alone.
+    pub fn path(&self) -> &str {
+        self.path.split('?').next().unwrap_or_default()
+    }
+
+    /// Host and port as they are written in an address.
+    pub fn authority(&self) -> String {
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.is_tls, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// Whether it names this machine itself.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    }
+
+    /// Another path on the same host; none if it is no path.
+    pub(super) fn at(&self, path_and_query: &str) -> Option<Place> {
+        if !path_and_query.starts_with('/') {
+            return None;
+        }
+        let path: PathAndQuery = path_and_query.parse().ok()?;
+        Some(Place { path: path.to_string(), ..self.clone() })
+    }
+
+    /// Where the host points to, by a path or a whole address of HTTP, if that is on the same host.
+    pub(super) fn pointed_to(&self, location: &str) -> Option<Place> {
+        let location = location.split('#').next().unwrap_or_default();
+        if location.starts_with('/') && !location.starts_with("//") {
+            return self.at(location);
+        }
+        let (scheme, rest) = location.split_once(':')?;
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" | "ws" => false,
+            "https" | "wss" => true,
+            _ => return None,
+        };
+        let to = Place::parse(is_tls, rest).ok()?;
+        let is_same = (to.is_tls, &to.host, to.port) == (self.is_tls, &self.host, self.port);
+        is_same.then_some(to)
+    }
+}
+
+impl fmt::Display for Place {
+    /// Without the query, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", aaep::printable(&self.authority()), aaep::printable(self.path()))
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(rest: &str) -> Place {
+        Place::parse(true, rest).expect(rest)
+    }
+
+    #[test]
+    fn parts_are_found_and_the_port_of_the_wire_is_implied() {
+        let it = place("//Example.org/a/b?c=d#e");
+        assert_eq!((it.host(), it.port(), it.path_and_query()), ("example.org", 443, "/a/b?c=d"));
+        assert_eq!(place("//[::1]:8443").host(), "::1");
+        assert_eq!(place("//[::1]:8443").authority(), "[::1]:8443");
+        assert_eq!(place("//example.org?c=d").path_and_query(), "/?c=d");
+        assert_eq!(Place::parse(false, "//example.org").expect("a place").port(), 80);
+        for wrong in ["//:80", "//example.org:", "//example.org:0", "//example.org:x"] {
+            assert!(Place::parse(true, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_stays_with_its_host() {
+        let from = place("//example.org/a");
+        for (to, expected) in [("/b?c", "/b?c"), ("https://EXAMPLE.org:443/b", "/b")] {
+            assert_eq!(from.pointed_to(to).expect(to).path_and_query(), expected);
+        }
+        for to in [
+            "http://example.org/b",
+            "https://example.com/b",
+            "//example.com/b",
+            "https://example.org:8443/b",
+            "https://example.org@example.com/",
+            "b",
+            "",
+        ] {
+            assert_eq!(from.pointed_to(to), None, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_only_begins_like_this_machine_is_another_one() {
+        assert!(place("//localhost").is_loopback() && place("//127.9.9.9:1").is_loopback());
+        for text in ["//localhost.example.org", "//127.0.0.1.example.org", "//10.0.0.1"] {
+            assert!(!place(text).is_loopback(), "{text}");
+        }
+    }
+}

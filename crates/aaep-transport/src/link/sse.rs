@@ -1,0 +1,380 @@
+//! Server-sent events with POST for the way back (B.1). What goes where is known by the type of a message
+//! alone; the answers of the producer become messages, so that a listener sees no difference to other wires.
+
+use std::future::pending;
+use std::time::Duration;
+
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::caller::{self, Call, Caller, Connected, Content};
+use super::dial::{DialError, DialOptions};
+use super::place::Place;
+use super::{Bearer, Ear, Link, LinkEnd, link};
+use crate::sse::Parser;
+
+/// Where the addresses of B.1.1 are unless the target says otherwise.
+const PREFIX: &str = "/aaep/v1";
+
+/// What a line of a stream has beside the message.
+const MAX_LINE_BYTES_BESIDE: usize = 1024;
+
+/// The code of B.2.6 for a subscription that was rejected.
+const REJECTED: u16 = 4001;
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
+    let wire = Wire {
+        caller: Caller::new(place, options)?,
+        prefix: prefix(place.path()).to_owned(),
+        max_message_bytes: options.max_message_bytes as usize,
+        silence_timeout: options.silence_timeout,
+        has_handshake: !options.without_handshake,
+    };
+    let resume = options.resume.as_ref();
+    let last_event_id = resume.and_then(|it| it.last_event_id.as_deref());
+    let subscription_id = resume.and_then(|it| it.subscription_id.as_deref());
+    let begun = if options.without_handshake {
+        Begun::Stream(wire.open(place.path_and_query(), last_event_id).await?)
+    } else if let Some(subscription_id) = subscription_id {
+        Begun::Stream(wire.open(&wire.events(subscription_id), last_event_id).await?)
+    } else {
+        // Reached now, so that whoever dials learns at once if nobody is there.
+        Begun::Connection(wire.caller.connect().await?)
+    };
+    let (link, bearer) = link();
+    tokio::spawn(wire.run(begun, bearer));
+    Ok(link)
+}
+
+/// What there is when the link begins.
+enum Begun {
+    Connection(Connected),
+    Stream(Stream),
+}
+
+struct Wire {
+    caller: Caller,
+    prefix: String,
+    max_message_bytes: usize,
+    silence_timeout: Duration,
+    has_handshake: bool,
+}
+
+/// A stream of events that is open.
+struct Stream {
+    content: Content,
+    parser: Parser,
+}
+
+impl Wire {
+    async fn run(self, begun: Begun, mut bearer: Bearer) {
+        let (connected, stream) = match begun {
+            Begun::Connection(connected) => (Some(connected), None),
+            Begun::Stream(stream) => (None, Some(stream)),
+        };
+        let ear = bearer.ear();
+        let (open, opened) = mpsc::channel(1);
+        // A listener that does not hear can still speak: neither waits for the other.
+        let end = tokio::select! {
+            end = self.speak(&mut bearer, &ear, connected, open) => end,
+            end = self.hear(&ear, stream, opened) => Some(end),
+        };
+        drop(self);
+        if let Some(end) = end {
+            bearer.end(end).await;
+        }
+    }
+
+    /// Says what the listener says, one message after the other. No end if the listener is gone.
+    async fn speak(
+        &self,
+        bearer: &mut Bearer,
+        ear: &Ear,
+        mut connected: Option<Connected>,
+        open: mpsc::Sender<String>,
+    ) -> Option<LinkEnd> {
+        while let Some(message) = bearer.outgoing().await {
+            let heard = match self.say(message, connected.take()).await {
+                Ok(heard) => heard,
+                // Nobody knows whether it arrived, so it is never said again.
+                Err(error) => return Some(error.into()),
+            };
+            if let Some(message) = heard.message
+                && !ear.incoming(message).await
+            {
+                continue;
+            }
+            if let Some(path) = heard.stream {
+                // The one who hears ends only together with us.
+                let _ = open.send(path).await;
+            }
+            if heard.end.is_some() {
+                return heard.end;
+            }
+        }
+        None
+    }
+
+    async fn say(&self, message: String, on: Option<Connected>) -> Result<Heard, DialError> {
+        if !self.has_handshake {
+            let why = "This producer has no address to which anything could be said.";
+            return Ok(Heard::error("no_way_back", why));
+        }
+        let parsed: Option<Value> = serde_json::from_str(&message).ok();
+        let Some(kind) = parsed.as_ref().and_then(|it| it.get("type")?.as_str()) else {
+            return Ok(Heard::error("not_valid", "The message has no type. It was not sent."));
+        };
+        let is_request = kind == "subscription.request";
+        let path =
+            format!("{}/{}", self.prefix, if is_request { "subscriptions" } else { "replies" });
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let call = Call { method: Method::POST, path, headers, body: message };
+        let answer = self.caller.call(on, &call).await?;
+        let status = answer.response.status();
+        let location = answer.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
+        let place = location.and_then(|location| self.caller.place().pointed_to(location));
+        let body = self.caller.read(answer, self.max_message_bytes).await?;
+        let mut heard = Heard::read(status, body);
+        if let Some(id) = heard.subscription_id.take().filter(|_| is_request) {
+            // Another host would get our token, so only a place on this one counts (B.1.2).
+            let path = place.map(|place| place.path_and_query().to_owned());
+            heard.stream = Some(path.unwrap_or_else(|| self.events(&id)));
+        }
+        Ok(heard)
+    }
+
+    /// Hands on what comes on the stream, once there is one.
+    async fn hear(
+        &self,
+        ear: &Ear,
+        mut stream: Option<Stream>,
+        mut opened: mpsc::Receiver<String>,
+    ) -> LinkEnd {
+        loop {
+            let path = tokio::select! {
+                end = self.listen(ear, stream.as_mut()) => return end,
+                path = opened.recv() => path,
+            };
+            let Some(path) = path else { return pending().await };
+            match self.open(&path, None).await {
+                Ok(opened) => stream = Some(opened),
+                Err(error) => return error.into(),
+            }
+        }
+    }
+
+    async fn listen(&self, ear: &Ear, stream: Option<&mut Stream>) -> LinkEnd {
+        let Some(stream) = stream else { return pending().await };
+        loop {
+            let bytes = match timeout(self.silence_timeout, stream.content.next()).await {
+                Ok(Some(Ok(bytes))) => bytes,
+                Ok(Some(Err(error))) => return error.into(),
+                Ok(None) => return LinkEnd::closed(None, String::new()),
+                Err(_) => return LinkEnd::Cut(super::SILENCE.to_owned()),
+            };
+            let limit_bytes = self.max_message_bytes.saturating_add(MAX_LINE_BYTES_BESIDE);
+            let events = match stream.parser.push(&bytes, limit_bytes) {
+                Ok(events) => events,
+                Err(error) => return LinkEnd::Violation(error.to_string()),
+            };
+            for event in events {
+                if !ear.incoming(event.data).await {
+                    // What the listener said last may still be on its way.
+                    return pending().await;
+                }
+            }
+        }
+    }
+
+    async fn open(&self, path: &str, last_event_id: Option<&str>) -> Result<Stream, DialError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, EVENT_STREAM);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let last_event_id = last_event_id.and_then(|id| HeaderValue::from_str(id).ok());
+        headers.extend(last_event_id.map(|id| (LAST_EVENT_ID, id)));
+        let call =
+            Call { method: Method::GET, path: path.to_owned(), headers, body: String::new() };
+        let answer = self.caller.call(None, &call).await?;
+        match answer.response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND | StatusCode::GONE if self.has_handshake => {
+                return Err(DialError::NoSuchSubscription);
+            }
+            _ => return Err(self.caller.refusal(answer).await),
+        }
+        let kind = answer.response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+        if !kind.trim().eq_ignore_ascii_case("text/event-stream") {
+            let what = "It answers, but with no stream of events.";
+            return Err(DialError::Violation(what.to_owned()));
+        }
+        Ok(Stream { content: answer.content(), parser: Parser::default() })
+    }
+
+    /// Where the stream of a subscription is.
+    fn events(&self, subscription_id: &str) -> String {
+        let id = encode(subscription_id);
+        format!("{}/events?subscription_id={id}", self.prefix)
+    }
+}
+
+const LAST_EVENT_ID: hyper::header::HeaderName =
+    hyper::header::HeaderName::from_static("last-event-id");
+
+/// What the answer to a message means.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    /// What the listener hears.
+    message: Option<String>,
+    /// The subscription that was granted.
+    subscription_id: Option<String>,
+    /// Where its stream is.
+    stream: Option<String>,
+    /// Why nothing more can be said.
+    end: Option<LinkEnd>,
+}
+
+impl Heard {
+    fn error(code: &str, message: &str) -> Self {
+        let body = json!({ "type": ERROR, "error": code, "message": message });
+        Heard { message: Some(body.to_string()), ..Heard::default() }
+    }
+
+    fn read(status: StatusCode, body: String) -> Self {
+        let said: Value = serde_json::from_str(&body).unwrap_or_default();
+        let kind = said.get("type").and_then(Value::as_str);
+        let mut heard =
+            Heard { end: caller::refused(status, &said).map(LinkEnd::from), ..Heard::default() };
+        match kind {
+            Some("subscription.accepted") if status.is_success() => {
+                heard.subscription_id = text(&said, "subscription_id");
+            }
+            Some("subscription.rejected") if heard.end.is_none() => {
+                let reason = caller::reason(&said).unwrap_or_default();
+                heard.end = Some(LinkEnd::closed(Some(REJECTED), reason));
+            }
+            _ => {}
+        }
+        let kind_of_ours = match (kind, status.is_success()) {
+            (Some(_), _) => None,
+            (None, true) => Some(INSTRUCTED),
+            (None, false) => Some(ERROR),
+        };
+        heard.message = match (kind_of_ours, said) {
+            (None, _) => Some(body),
+            (Some(kind), Value::Object(mut object)) => {
+                object.insert("type".to_owned(), kind.into());
+                Some(Value::Object(object).to_string())
+            }
+            // Done, and nothing to say.
+            (Some(INSTRUCTED), _) => None,
+            (Some(_), _) => {
+                let message = format!("The producer answered with status {}.", status.as_u16());
+                Heard::error("status", &message).message
+            }
+        };
+        heard
+    }
+}
+
+/// The types of answers that are no messages of the specification, as on a WebSocket.
+const ERROR: &str = "agentvoice:error";
+const INSTRUCTED: &str = "agentvoice:instructed";
+
+fn text(said: &Value, name: &str) -> Option<String> {
+    said.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What stands before `/events`, `/replies` and `/subscriptions`.
+fn prefix(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix("/events").unwrap_or(path);
+    if path.is_empty() { PREFIX } else { path }
+}
+
+/// As it stands in a query.
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.extend(
+                [byte >> 4, byte & 15]
+                    .map(|half| char::from(b"0123456789ABCDEF"[usize::from(half)])),
+            );
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(status: u16, body: &str) -> Heard {
+        Heard::read(StatusCode::from_u16(status).expect("a status"), body.to_owned())
+    }
+
+    #[test]
+    fn messages_of_the_producer_are_handed_on_as_they_are() {
+        let accepted = r#"{"type":"subscription.accepted","subscription_id":"sub_1"}"#;
+        let heard = read(201, accepted);
+        assert_eq!(heard.message.as_deref(), Some(accepted));
+        assert_eq!(heard.subscription_id.as_deref(), Some("sub_1"));
+        assert_eq!(heard.end, None);
+        assert_eq!(read(204, ""), Heard::default());
+    }
+
+    #[test]
+    fn what_is_rejected_and_who_is_refused_is_at_the_end() {
+        let rejected = r#"{"type":"subscription.rejected","reason_message":"No."}"#;
+        for (status, end) in [
+            (409, LinkEnd::Closed { code: Some(4001), reason: "No.".to_owned() }),
+            (401, LinkEnd::Refused { reason: "No.".to_owned() }),
+            (403, LinkEnd::Refused { reason: "No.".to_owned() }),
+        ] {
+            let heard = read(status, rejected);
+            assert_eq!(heard.message.as_deref(), Some(rejected));
+            assert_eq!(heard.end, Some(end));
+        }
+    }
+
+    #[test]
+    fn an_acceptance_with_the_status_of_a_failure_opens_nothing() {
+        let accepted = r#"{"type":"subscription.accepted","subscription_id":"sub_1"}"#;
+        assert_eq!(read(500, accepted).subscription_id, None);
+    }
+
+    #[test]
+    fn other_answers_have_the_form_that_a_websocket_has() {
+        let message = |status, body| {
+            let message = read(status, body).message.expect("a message");
+            serde_json::from_str::<Value>(&message).expect("JSON")
+        };
+        let error = message(400, r#"{"error":"invalid_token","message":"It does not count."}"#);
+        assert_eq!((&error["type"], &error["error"]), (&ERROR.into(), &"invalid_token".into()));
+        assert_eq!(message(202, r#"{"session_id":"sess_1"}"#)["type"], INSTRUCTED);
+        for body in ["<html>", "[]", "{\"type\":7", ""] {
+            assert_eq!(message(502, body)["type"], ERROR, "{body}");
+        }
+        assert_eq!(message(502, r#"{"type":7}"#)["type"], ERROR);
+    }
+
+    #[test]
+    fn the_addresses_are_found_from_what_people_write() {
+        for path in ["/", "", "/aaep/v1", "/aaep/v1/", "/aaep/v1/events"] {
+            assert_eq!(prefix(path), "/aaep/v1", "{path}");
+        }
+        assert_eq!(prefix("/a/b/events/"), "/a/b");
+        assert_eq!(encode("sub_a/b&c=é"), "sub_a%2Fb%26c%3D%C3%A9");
+    }
+}

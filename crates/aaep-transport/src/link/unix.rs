@@ -1,0 +1,186 @@
+//! A Unix socket or, on Windows, a named pipe (B.3, B.4): whole messages, each after its length or on its line.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+use tokio::io::{AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::time::{sleep, timeout};
+
+use super::dial::{DialError, DialOptions};
+use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
+use crate::framed::{Framing, Messages, NoMessage};
+use crate::local;
+use crate::wire::CLOSED;
+
+/// The longest message that is looked into for being the last one.
+const MAX_CLOSED_BYTES: usize = 4096;
+
+#[cfg(unix)]
+type Socket = tokio::net::UnixStream;
+#[cfg(windows)]
+type Socket = tokio::net::windows::named_pipe::NamedPipeClient;
+
+pub(super) async fn dial(path: Option<&Path>, options: &DialOptions) -> Result<Link, DialError> {
+    let connected = timeout(options.connect_timeout, async {
+        match path {
+            Some(path) => connect(path).await.map_err(|error| unreachable(path, &error)),
+            None => connect_own().await,
+        }
+    });
+    let socket = connected.await.unwrap_or(Err(DialError::TooSlow))?;
+    let (link, bearer) = link();
+    tokio::spawn(run(socket, options.framing, options.max_message_bytes, bearer));
+    Ok(link)
+}
+
+fn unreachable(path: &Path, error: &io::Error) -> DialError {
+    DialError::Unreachable { place: path.to_string_lossy().into_owned(), why: error.to_string() }
+}
+
+/// The socket of this person's own hub.
+async fn connect_own() -> Result<Socket, DialError> {
+    let mut last = None;
+    for path in local::connect_paths(local::HUB_NAME) {
+        match connect(&path).await.and_then(only_own) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = last.or(Some(unreachable(&path, &error))),
+        }
+    }
+    let nowhere = || DialError::Unreachable {
+        place: "unix:".to_owned(),
+        why: "this machine has no folder for local sockets".to_owned(),
+    };
+    Err(last.unwrap_or_else(nowhere))
+}
+
+#[cfg(unix)]
+async fn connect(path: &Path) -> io::Result<Socket> {
+    tokio::net::UnixStream::connect(path).await
+}
+
+/// A folder for all may hold a socket that another user put there under the name of our hub.
+#[cfg(unix)]
+fn only_own(socket: Socket) -> io::Result<Socket> {
+    let user_id = socket.peer_cred()?.uid();
+    if user_id == local::own_user_id() || user_id == 0 {
+        return Ok(socket);
+    }
+    Err(io::Error::other("it belongs to another user of this machine"))
+}
+
+/// Opens the pipe; the system gives one to each that asks, and has none for a moment when all are taken.
+#[cfg(windows)]
+async fn connect(path: &Path) -> io::Result<Socket> {
+    const ALL_ARE_BUSY: i32 = 231;
+    loop {
+        match tokio::net::windows::named_pipe::ClientOptions::new().open(path) {
+            Err(error) if error.raw_os_error() == Some(ALL_ARE_BUSY) => {
+                sleep(std::time::Duration::from_millis(50)).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// The names of pipes belong to the machine; who may make one is the system's to say.
+#[cfg(windows)]
+fn only_own(socket: Socket) -> io::Result<Socket> {
+    Ok(socket)
+}
+
+async fn run(socket: Socket, framing: Framing, max_message_bytes: u32, mut bearer: Bearer) {
+    let (reader, mut writer) = tokio::io::split(socket);
+    let messages = Messages::new(reader, framing, max_message_bytes);
+    let ear = bearer.ear();
+    // A listener that does not hear can still speak: neither waits for the other.
+    let end = tokio::select! {
+        end = hear(messages, &ear) => Some(end),
+        end = speak(&mut writer, framing, &mut bearer) => end,
+    };
+    drop(writer);
+    if let Some(end) = end {
+        bearer.end(end).await;
+    }
+}
+
+/// Hands on what comes. Goes on when the listener is gone, so that the producer gets to the end.
+async fn hear(mut messages: Messages<ReadHalf<Socket>>, ear: &Ear) -> LinkEnd {
+    loop {
+        let message = match messages.next().await {
+            Ok(message) => message,
+            Err(NoMessage::Violation(violation)) => {
+                return LinkEnd::Violation(violation.to_string());
+            }
+            Err(NoMessage::Ended) => return LinkEnd::Cut("it ended without a word".to_owned()),
+            Err(NoMessage::CutOff) => {
+                return LinkEnd::Cut("it ended in the middle of a message".to_owned());
+            }
+            Err(NoMessage::Failed(error)) => return LinkEnd::Cut(error.to_string()),
+        };
+        match last_word(&message) {
+            Some(end) => return end,
+            None => drop(ear.incoming(message).await),
+        }
+    }
+}
+
+/// Says what the listener says, then nothing more. No end of the link if the listener is gone.
+async fn speak(
+    writer: &mut WriteHalf<Socket>,
+    framing: Framing,
+    bearer: &mut Bearer,
+) -> Option<LinkEnd> {
+    while let Some(message) = bearer.outgoing().await {
+        let mut bytes = Vec::new();
+        framing.message(message.as_bytes(), &mut bytes);
+        if let Err(error) = writer.write_all(&bytes).await {
+            // Perhaps the producer has said why; that is then heard first.
+            sleep(LAST_WORDS).await;
+            return Some(LinkEnd::Cut(error.to_string()));
+        }
+    }
+    let _ = timeout(LAST_WORDS, writer.shutdown()).await;
+    // The producer reads what came before, and then ends.
+    sleep(LAST_WORDS).await;
+    None
+}
+
+/// What a message says that ends the connection, for wires that have no other word for it.
+#[derive(Deserialize)]
+struct Closed {
+    r#type: String,
+    code: Option<u16>,
+    #[serde(default)]
+    reason: String,
+}
+
+fn last_word(message: &str) -> Option<LinkEnd> {
+    if message.len() > MAX_CLOSED_BYTES || !message.contains(CLOSED) {
+        return None;
+    }
+    let closed: Closed = serde_json::from_str(message).ok()?;
+    (closed.r#type == CLOSED).then(|| LinkEnd::closed(closed.code, closed.reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_is_known_by_its_type_alone() {
+        let closed = r#"{"type":"agentvoice:closed","code":4000,"reason":"Elsewhere."}"#;
+        let end = LinkEnd::Closed { code: Some(4000), reason: "Elsewhere.".to_owned() };
+        assert_eq!(last_word(closed), Some(end));
+        let end = LinkEnd::Refused { reason: String::new() };
+        assert_eq!(last_word(r#"{"type":"agentvoice:closed","code":4003}"#), Some(end));
+        for other in [
+            r#"{"type":"aaep:agent.progress.updated","summary_normal":"agentvoice:closed"}"#,
+            r#"{"a":{"type":"agentvoice:closed"}}"#,
+            r#"["agentvoice:closed"]"#,
+            "agentvoice:closed",
+        ] {
+            assert_eq!(last_word(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A WebSocket (B.2), the client's side.
+
+use std::io;
+use std::time::Duration;
+
+use hyper::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::upgrade::Upgraded;
+use hyper::{Method, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tungstenite::handshake::client::generate_key;
+
+use super::caller::{Answer, Call, Caller};
+use super::dial::{DialError, DialOptions};
+use super::place::Place;
+use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
+use crate::websocket::{self as frame, Decoder, Incoming, Role, SUBPROTOCOL};
+
+/// Where the socket is unless the target says otherwise (B.2.1).
+const PATH: &str = "/aaep/v1/ws";
+
+/// How many pings and pongs may wait to be sent. More are passed over; the newest counts (RFC 6455 §5.5.3).
+const MAX_WAITING_SIGNS: usize = 4;
+
+const READ_BYTES: usize = 16 << 10;
+
+type Socket = TokioIo<Upgraded>;
+
+pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
+    let caller = Caller::new(place, options)?;
+    let key = generate_key();
+    let is_root = place.path_and_query() == "/" && !options.without_handshake;
+    let path = if is_root { PATH } else { place.path_and_query() }.to_owned();
+    let call = Call { method: Method::GET, path, headers: headers(&key)?, body: String::new() };
+    let answer = caller.call(None, &call).await?;
+    if answer.response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(caller.refusal(answer).await);
+    }
+    check(answer.response.headers(), &key, !options.without_handshake)
+        .map_err(|what| DialError::Violation(what.to_owned()))?;
+    let socket = upgrade(answer).await?;
+    let (link, bearer) = link();
+    let decoder = Decoder::new(Role::Client, options.max_message_bytes);
+    tokio::spawn(run(socket, decoder, options.silence_timeout, bearer));
+    Ok(link)
+}
+
+fn headers(key: &str) -> Result<HeaderMap, DialError> {
+    let key = HeaderValue::from_str(key).map_err(|error| DialError::Cut(error.to_string()))?;
+    let fixed = HeaderValue::from_static;
+    Ok(HeaderMap::from_iter([
+        (CONNECTION, fixed("Upgrade")),
+        (UPGRADE, fixed("websocket")),
+        (SEC_WEBSOCKET_VERSION, fixed("13")),
+        (SEC_WEBSOCKET_PROTOCOL, fixed(SUBPROTOCOL)),
+        (SEC_WEBSOCKET_KEY, key),
+    ]))
+}
+
+/// Whether the answer is that of a WebSocket that speaks AAEP (RFC 6455 §4.1, B.2.1).
+fn check(headers: &HeaderMap, key: &str, must_agree: bool) -> Result<(), &'static str> {
+    let one = |name: &HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    let is = |name: &HeaderName, word: &str| {
+        let words = one(name).unwrap_or_default().split(',');
+        words.map(str::trim).any(|it| it.eq_ignore_ascii_case(word))
+    };
+    if !is(&UPGRADE, "websocket") || !is(&CONNECTION, "upgrade") {
+        return Err("It does not switch to a WebSocket.");
+    }
+    if one(&SEC_WEBSOCKET_ACCEPT) != Some(&frame::accept_key(key)) {
+        return Err("It answers another WebSocket than ours.");
+    }
+    if headers.contains_key(SEC_WEBSOCKET_EXTENSIONS) {
+        return Err("It uses an extension of WebSocket that was not offered.");
+    }
+    match headers.get(SEC_WEBSOCKET_PROTOCOL) {
+        None if must_agree => Err("It does not agree to the subprotocol aaep.v1."),
+        Some(other) if other != SUBPROTOCOL => Err("It speaks another subprotocol than aaep.v1."),
+        _ => Ok(()),
+    }
+}
+
+async fn upgrade(answer: Answer) -> Result<Socket, DialError> {
+    let (response, _carrier) = answer.into_parts();
+    let upgraded = hyper::upgrade::on(response).await;
+    upgraded.map(TokioIo::new).map_err(|error| DialError::Cut(error.to_string()))
+}
+
+/// A sign of life.
+enum Sign {
+    Ping,
+    Pong(Vec<u8>),
+}
+
+async fn run(socket: Socket, decoder: Decoder, silence_timeout: Duration, mut bearer: Bearer) {
+    let (reader, writer) = tokio::io::split(socket);
+    let mut voice = Voice { writer, is_between_frames: true };
+    let ear = bearer.ear();
+    let (signs, to_send) = mpsc::channel(MAX_WAITING_SIGNS);
+    let ears = Ears { reader, decoder, signs, silence_timeout };
+    // A listener that does not hear can still speak: neither waits for the other.
+    let end = tokio::select! {
+        heard = ears.hear(&ear) => {
+            if let Some(code) = heard.answer {
+                let _ = timeout(LAST_WORDS, voice.close(code)).await;
+            }
+            Some(heard.end)
+        }
+        end = voice.speak(&mut bearer, to_send) => end,
+    };
+    drop(voice);
+    if let Some(end) = end {
+        bearer.end(end).await;
+    }
+}
+
+/// How hearing ended.
+struct HeardOut {
+    end: LinkEnd,
+    /// The code of the close frame that answers it, if any is worth sending.
+    answer: Option<u16>,
+}
+
+struct Ears {
+    reader: ReadHalf<Socket>,
+    decoder: Decoder,
+    signs: mpsc::Sender<Sign>,
+    silence_timeout: Duration,
+}
+
+impl Ears {
+    /// Hands on what comes. Goes on when the listener is gone, so that the producer gets to the end.
+    async fn hear(mut self, ear: &Ear) -> HeardOut {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let count = match self.read(&mut buffer).await {
+                Ok(count) => count,
+                Err(why) => return HeardOut { end: LinkEnd::Cut(why), answer: None },
+            };
+            let mut bytes = buffer.get(..count).unwrap_or_default();
+            loop {
+                match self.decoder.next(&mut bytes) {
+                    Ok(Some(Incoming::Text(text))) => {
+                        let _ = ear.incoming(text).await;
+                    }
+                    Ok(Some(Incoming::Ping(content))) => {
+                        let _ = self.signs.try_send(Sign::Pong(content));
+                    }
+                    Ok(Some(Incoming::Pong(_))) => {}
+                    Ok(Some(Incoming::Close { code, reason })) => {
+                        let end = LinkEnd::closed(code, reason);
+                        // Without a code, 1005 stands for it, which makes the answer as empty as the word.
+                        return HeardOut { end, answer: Some(code.unwrap_or(1005)) };
+                    }
+                    Ok(None) => break,
+                    Err(violation) => {
+                        let end = LinkEnd::Violation(violation.to_string());
+                        return HeardOut { end, answer: Some(violation.close_code()) };
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next bytes. Whoever is silent is asked twice for a sign of life.
+    async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
+        for _ in 0..3 {
+            match timeout(self.silence_timeout / 3, self.reader.read(buffer)).await {
+                Ok(Ok(0)) => return Err("it ended without a word".to_owned()),
+                Ok(Ok(count)) => return Ok(count),
+                Ok(Err(error)) => return Err(error.to_string()),
+                Err(_) => drop(self.signs.try_send(Sign::Ping)),
+            }
+        }
+        Err(super::SILENCE.to_owned())
+    }
+}
+
+struct Voice {
+    writer: WriteHalf<Socket>,
+    /// Whether the last frame went out whole. Nothing may follow half a frame: it would be taken for its rest.
+    is_between_frames: bool,
+}
+
+impl Voice {
+    /// Says what the listener says, then the end. No end of the link if the listener is gone.
+    async fn speak(
+        &mut self,
+        bearer: &mut Bearer,
+        mut signs: mpsc::Receiver<Sign>,
+    ) -> Option<LinkEnd> {
+        loop {
+            let said = tokio::select! {
+                message = bearer.outgoing() => {
+                    let Some(text) = message else {
+                        self.leave().await;
+                        return None;
+                    };
+                    self.send(|mask, into| frame::text(text.as_bytes(), mask, into)).await
+                }
+                Some(sign) = signs.recv() => match sign {
+                    Sign::Ping => self.send(|mask, into| frame::ping(b"", mask, into)).await,
+                    Sign::Pong(content) => {
+                        self.send(|mask, into| frame::pong(&content, mask, into)).await
+                    }
+                },
+            };
+            if let Err(error) = said {
+                // Perhaps the producer has said why; that is then heard first.
+                sleep(LAST_WORDS).await;
+                return Some(LinkEnd::Cut(error.to_string()));
+            }
+        }
+    }
+
+    /// Ends from our side. The producer reads what came before, and then ends too.
+    async fn leave(&mut self) {
+        let _ = timeout(LAST_WORDS, self.close(1000)).await;
+        sleep(LAST_WORDS).await;
+    }
+
+    async fn close(&mut self, code: u16) -> io::Result<()> {
+        if self.is_between_frames {
+            self.send(|mask, into| frame::close(code, "", mask, into)).await?;
+            // Nothing may follow a close either.
+            self.is_between_frames = false;
+        }
+        self.writer.shutdown().await
+    }
+
+    async fn send(&mut self, write: impl FnOnce(Option<[u8; 4]>, &mut Vec<u8>)) -> io::Result<()> {
+        let mut mask = [0; 4];
+        getrandom::fill(&mut mask).map_err(io::Error::other)?;
+        let mut bytes = Vec::new();
+        write(Some(mask), &mut bytes);
+        self.is_between_frames = false;
+        self.writer.write_all(&bytes).await?;
+        self.writer.flush().await?;
+        self.is_between_frames = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+    fn answer(change: impl FnOnce(&mut HeaderMap)) -> HeaderMap {
+        let fixed = HeaderValue::from_static;
+        let mut headers = HeaderMap::from_iter([
+            (UPGRADE, fixed("WebSocket")),
+            (CONNECTION, fixed("keep-alive, Upgrade")),
+            (SEC_WEBSOCKET_ACCEPT, fixed("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+            (SEC_WEBSOCKET_PROTOCOL, fixed("aaep.v1")),
+        ]);
+        change(&mut headers);
+        headers
+    }
+
+    #[test]
+    fn only_the_answer_to_our_own_key_in_our_own_words_will_do() {
+        assert_eq!(check(&answer(|_| {}), KEY, true), Ok(()));
+        let none = |name: HeaderName| {
+            answer(move |it| {
+                it.remove(name);
+            })
+        };
+        let other = |name: HeaderName, value| {
+            answer(move |it| {
+                it.insert(name, HeaderValue::from_static(value));
+            })
+        };
+        for wrong in [
+            none(UPGRADE),
+            none(CONNECTION),
+            none(SEC_WEBSOCKET_ACCEPT),
+            none(SEC_WEBSOCKET_PROTOCOL),
+            other(UPGRADE, "h2c"),
+            other(CONNECTION, "close"),
+            other(SEC_WEBSOCKET_ACCEPT, "s3pPLMBiTxaQ9kYGzzhZRbK+xOO="),
+            other(SEC_WEBSOCKET_PROTOCOL, "aaep.v2"),
+            other(SEC_WEBSOCKET_PROTOCOL, "AAEP.v1"),
+            other(SEC_WEBSOCKET_EXTENSIONS, "permessage-deflate"),
+        ] {
+            assert!(check(&wrong, KEY, true).is_err(), "{wrong:?}");
+        }
+        assert_eq!(check(&none(SEC_WEBSOCKET_PROTOCOL), KEY, false), Ok(()));
+        assert!(check(&other(SEC_WEBSOCKET_PROTOCOL, "aaep.v2"), KEY, false).is_err());
+    }
+}
