@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use aaep_hub::access::{INSECURE_FLAG, is_loopback};
 use aaep_hub::hub::StartError;
+use aaep_hub::relay::ChildTable;
 use aaep_hub::server::{Config, Daemon, DaemonError, DaemonOptions};
 use aaep_hub::stdio::{self, StdioEnd};
 use clap::Args;
@@ -31,6 +32,7 @@ What can be set in the configuration file is in docs/serve.md. Exit codes:
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How to run the hub.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -61,6 +63,13 @@ pub(crate) struct Arguments {
     /// when standard input ends. Agents speak into it as ever.
     #[arg(long)]
     stdio: bool,
+    /// Run an agent that speaks JSON-RPC on its standard input and output, and let everyone hear it: the
+    /// program and what it is given, after --, last on the line. More of them go into the configuration.
+    #[arg(long, requires = "command")]
+    child: bool,
+    /// The program of --child, and what it is given.
+    #[arg(last = true, value_name = "COMMAND", requires = "child")]
+    command: Vec<String>,
     #[command(flatten)]
     log: Log,
 }
@@ -160,7 +169,11 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
             _ => Ok(Config::default()),
         },
     };
-    let config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    let mut config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    if arguments.child {
+        let command = arguments.command.clone();
+        config.child.push(ChildTable { command, agent_id: None, restart: false });
+    }
     let chosen = |flag: &Option<PathBuf>, setting: &Option<PathBuf>| {
         flag.clone().or_else(|| setting.clone())
     };
