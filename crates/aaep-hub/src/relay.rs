@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const RAN_WELL: Duration = Duration::from_mins(1);
 
 /// How long a child may take to end when the hub stops; its link ends it before.
-const ENDS_WITHIN: Duration = Duration::from_secs(5);
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// What the id of the principal of a child begins with.
 const KIND: &str = "child ";

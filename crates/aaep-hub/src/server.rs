@@ -114,6 +114,8 @@ impl Server {
     /// hub must still run.
     pub(crate) async fn finish(&mut self, grace: Duration) {
         self.stopper.finish();
+        // It must not be waited for itself.
+        self.stop = stop().1;
         let _ = tokio::time::timeout(grace, self.stopper.all_gone()).await;
         self.stopper.end();
     }

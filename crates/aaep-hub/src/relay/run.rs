@@ -20,7 +20,7 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::ChildTable;
 use super::back::{Back, back};
 use super::publish::publish;
-use super::translate::translate;
+use super::translate::{beginning, translate};
 use crate::access::Principal;
 use crate::hub::{AskState, Hub, HubError, Settlement};
 
@@ -141,7 +141,11 @@ impl Run<'_> {
         }
         self.follow(&received.changes).await?;
         match received.heard {
-            Some(Heard::Event(event)) => self.publish(&event, text).await,
+            Some(Heard::Event(event)) => {
+                let is_joined =
+                    received.changes.iter().any(|it| matches!(it, Change::SessionJoined { .. }));
+                self.publish(&event, text, is_joined).await
+            }
             Some(Heard::Repeated(_) | Heard::Other(_)) => Ok(()),
             None => match unread_question(text) {
                 Some(token) => self.reject(&token).await,
@@ -185,10 +189,18 @@ impl Run<'_> {
         });
     }
 
-    /// Publishes an event of the child.
-    async fn publish(&mut self, event: &Event, text: &str) -> Result<(), String> {
+    /// Publishes an event of the child. A session that began before it was heard begins here with the change
+    /// of state that sums it up (§8.7).
+    async fn publish(&mut self, event: &Event, text: &str, is_joined: bool) -> Result<(), String> {
         let Ok(mut object) = serde_json::from_str::<Object>(text) else { return Ok(()) };
         translate(&mut object, self.child.agent_id.as_deref());
+        if is_joined && matches!(event.payload, Payload::StateChanged(_)) {
+            let begun = publish(self.hub, self.principal, beginning(&object), true).await;
+            if let Err(why) = begun {
+                self.refused(event, &why);
+            }
+            object.remove("from_state");
+        }
         let Some((token, is_confirmation)) = question(event) else {
             if let Err(why) = publish(self.hub, self.principal, object, true).await {
                 self.refused(event, &why);

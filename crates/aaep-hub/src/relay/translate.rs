@@ -29,6 +29,17 @@ pub(super) fn translate(event: &mut Object, agent_id: Option<&str>) {
     }
 }
 
+/// The beginning of a session of which this is the first event that was heard.
+pub(super) fn beginning(event: &Object) -> Object {
+    let kept = ["@context", "session_id", "timestamp", "producer"];
+    let kept = kept.iter().filter_map(|&name| Some((name.to_owned(), event.get(name)?.clone())));
+    let mut beginning: Object = kept.collect();
+    beginning.insert("type".to_owned(), "aaep:agent.session.started".into());
+    let words = "A session is under way that began earlier.";
+    beginning.insert("summary_normal".to_owned(), words.into());
+    beginning
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -103,6 +103,21 @@ fn a_person_rejects_and_the_child_is_told() {
 }
 
 #[test]
+fn a_session_that_began_before_is_heard_from_there_on() {
+    let mut scene = Scene::new("joined");
+    let began = scene.stream.event_of(STARTED);
+    assert_eq!(began["summary_normal"], "A session is under way that began earlier.");
+    let state = scene.stream.event_of("aaep:agent.state.changed");
+    assert_eq!(
+        (&state["session_id"], &state["to_state"]),
+        (&began["session_id"], &json!("executing"))
+    );
+    let token = scene.asked();
+    scene.reply(&token, "reject");
+    assert_eq!(scene.told(), json!(["reject"]));
+}
+
+#[test]
 fn the_token_of_the_child_is_not_that_of_the_hub() {
     let mut scene = Scene::new("clarify");
     let asked = scene.stream.event_of("aaep:agent.awaiting.clarification");

@@ -121,6 +121,13 @@ def confirm():
     told(got)
 
 
+def joined():
+    """Its session began before anyone subscribed."""
+    subscribed()
+    emit("state.changed", from_state="thinking", to_state="executing", summary_normal="I tidy up, still.")
+    told(decisions(ask()))
+
+
 def clarify():
     start()
     token = "rpl_" + uuid.uuid4().hex
@@ -159,6 +166,7 @@ def wrong():
     say({"method": "vendor.note", "params": {}})
     say({"id": "why", "method": "vendor.ask"})
     start()
+    emit("progress.updated", session_id="sess_never", summary_normal="Half.", progress={"percent": 50})
     emit("tool.completed", tool="delete", tool_call_id="call_9", status="success", summary_normal="Never began.")
     emit("progress.updated", summary_normal="No progress.")
     refused = [decisions(ask(action=None), more=0.2)]

@@ -23,7 +23,7 @@ use crate::jsonrpc::{Heard, ListenerEnd, MAX_LINE_BYTES};
 use crate::wire::MAX_MESSAGE_BYTES;
 
 /// How long a child has to end by itself once its standard input is closed.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How long it is waited for the exit status of a child that has closed its standard output.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
