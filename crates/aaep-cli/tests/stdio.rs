@@ -2,19 +2,24 @@
 
 #![cfg(unix)]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// Longer than anything takes here.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 struct Hub {
     process: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// Standard output, line by line.
+    output: mpsc::Receiver<String>,
     address: String,
     /// Standard error, line by line.
     log: mpsc::Receiver<String>,
@@ -34,15 +39,8 @@ impl Hub {
         let mut line = String::new();
         errors.read_line(&mut line).expect("a line");
         let address = line.trim().strip_prefix("Listening on http://").expect(&line).to_owned();
-        let (lines, log) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in errors.lines() {
-                // Whoever no longer listens does not need it.
-                let _ = lines.send(line.expect("UTF-8"));
-            }
-        });
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().expect("its output"));
+        let output = lines(BufReader::new(process.stdout.take().expect("its output")));
+        let (input, log) = (process.stdin.take(), lines(errors));
         Hub { process, input, output, address, log }
     }
 
@@ -52,8 +50,7 @@ impl Hub {
     }
 
     fn next(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.output.read_line(&mut line).expect("a line") > 0, "standard output ended");
+        let line = self.output.recv_timeout(PATIENCE).expect("a line comes");
         serde_json::from_str(&line).expect(&line)
     }
 
@@ -89,12 +86,41 @@ impl Hub {
     }
 
     /// Waits for the end: what was left on standard output, the exit code and the log.
-    fn end(mut self) -> (String, Option<i32>, String) {
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("UTF-8");
-        let code = self.process.wait().expect("it ends").code();
-        drop(self.input);
-        (rest, code, self.log.iter().collect::<Vec<_>>().join("\n"))
+    fn end(mut self) -> (Vec<String>, Option<i32>, String) {
+        let rest = all(&self.output);
+        let log = all(&self.log).join("\n");
+        (rest, self.process.wait().expect("it ends").code(), log)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        // One that has ended is as wanted.
+        let _ = self.process.kill();
+    }
+}
+
+/// Reads lines as they come.
+fn lines(from: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in from.lines() {
+            // Whoever no longer listens does not need it.
+            let _ = sender.send(line.expect("UTF-8"));
+        }
+    });
+    receiver
+}
+
+/// All lines up to the end.
+fn all(lines: &mpsc::Receiver<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match lines.recv_timeout(PATIENCE) {
+            Ok(line) => all.push(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return all,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end, after: {all:?}"),
+        }
     }
 }
 
@@ -133,8 +159,8 @@ fn a_parent_hears_agents_and_the_hub_ends_in_order_with_its_standard_input() {
     drop(hub.input.take());
     let (rest, code, log) = hub.end();
     assert_eq!(code, Some(0), "{log}");
-    for line in rest.lines() {
-        let line: Value = serde_json::from_str(line).expect("nothing but JSON-RPC");
+    for line in rest {
+        let line: Value = serde_json::from_str(&line).expect("nothing but JSON-RPC");
         assert_eq!(line["jsonrpc"], "2.0");
     }
     assert!(log.contains("listens no more") && log.contains("The hub stops."), "{log}");
@@ -168,7 +194,7 @@ fn a_parent_that_breaks_the_wire_is_told_in_the_log_and_the_hub_ends() {
     // Past the bound nothing is read any more.
     while input.write_all(&[b'x'; 4096]).is_ok() {}
     let (rest, code, log) = hub.end();
-    assert_eq!((rest.as_str(), code), ("", Some(0)), "{log}");
+    assert_eq!((rest.len(), code), (0, Some(0)), "{log}");
     assert!(log.contains("too long"), "{log}");
 }
 
@@ -183,11 +209,12 @@ fn a_hub_can_be_the_child_of_a_hub_and_a_question_passes_both() {
     let mut outer = Hub::start(outer_home.path(), &inner);
     let subscription_id = outer.subscribe();
     // What the inner hub says to people is in the log of the outer one, with its name in front.
-    let mut said = outer.log.iter();
-    let inner =
-        said.find_map(|it| it.strip_prefix("aaep: Listening on http://").map(str::to_owned));
-    drop(said);
-    let inner = inner.expect("the inner hub says where it listens");
+    let inner = loop {
+        let line = outer.log.recv_timeout(PATIENCE).expect("the inner hub says where it listens");
+        if let Some(address) = line.strip_prefix("aaep: Listening on http://") {
+            break address.to_owned();
+        }
+    };
     let answer = post(&inner, "/aaep/v1/publish", &started("sess_1"));
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     // The outer hub hears it from its start, or from where it comes in.

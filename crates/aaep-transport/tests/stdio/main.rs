@@ -57,6 +57,13 @@ async fn lines_that_mean_nothing_are_passed_over() {
 }
 
 #[tokio::test]
+async fn what_a_child_writes_to_standard_error_is_no_message() {
+    let other = EVENT.replace("\"n\":1", "\"n\":2");
+    let mut link = shell(&format!("echo '{other}' >&2; echo '{EVENT}'; cat > /dev/null")).await;
+    assert_eq!(next(&mut link).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
+}
+
+#[tokio::test]
 async fn a_line_without_an_end_ends_the_link_and_not_the_memory() {
     let mut link = shell("head -c 10485760 /dev/zero | tr '\\0' x; sleep 60").await;
     assert!(matches!(next(&mut link).await, Err(LinkEnd::Violation(_))));
