@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     for line in text.lines() {
         match producer.hear(line) {
             Wish::Say(answer) => drop(Line::read(&answer).expect("JSON-RPC")),
-            Wish::Subscribe(message) => {
+            Wish::Subscription(message) => {
                 let (answer, _) = producer.say(&message);
                 drop(Line::read(&answer).expect("JSON-RPC"));
             }

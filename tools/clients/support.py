@@ -102,7 +102,7 @@ class Hub:
         """Starts it, the second time on the same port and with the same store."""
         arguments = [AAEP, "serve", "--bind", self.address, "--config", self.folder / "hub.toml"]
         arguments += ["--store", self.folder / "store", "--tokens", self.folder / "tokens.toml"]
-        arguments += ["--keys", self.folder / "keys"]
+        arguments += ["--keys", self.folder / "keys", "--socket", self.folder / "hub.sock"]
         with open(self.folder / "log", "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, text=True,
                                             env=self.environment)

@@ -3,9 +3,11 @@
 //! Standard output says where it listens and how to try it; standard error has the log. With `--stdio`,
 //! standard output is for the program that listens there, and everything for people is on standard error.
 
+mod sockets;
+
 use std::env;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,6 +42,10 @@ pub(crate) struct Arguments {
     /// Can be given several times.
     #[arg(long, value_name = "ADDRESS")]
     bind: Vec<SocketAddr>,
+    /// The path of the local socket, or the word none. By default aaep/aaep-hub.sock in the folder of
+    /// your session for such files.
+    #[arg(long, value_name = "PATH", env = "AAEP_SOCKET")]
+    socket: Option<PathBuf>,
     /// The folder in which everything is kept. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_STORE")]
     store: Option<PathBuf>,
@@ -81,18 +87,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
-    let served = runtime.block_on(serve(options, arguments.stdio));
+    let served = runtime.block_on(serve(options, arguments.socket.as_deref(), arguments.stdio));
     // A thread may still read standard input, on which nothing more may ever come.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(options: DaemonOptions, is_stdio: bool) -> Result<ExitCode, Failure> {
+async fn serve(
+    options: DaemonOptions,
+    socket: Option<&Path>,
+    is_stdio: bool,
+) -> Result<ExitCode, Failure> {
     // Before anything runs, so that no signal is missed.
     let stopped = Stopped::new().map_err(|error| {
         Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
-    let daemon = Daemon::start(options).await.map_err(|error| failure(&error))?;
+    let given = sockets::given(&options.config, socket)?;
+    let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
     if let Err(failure) = introduce(&daemon, is_stdio) {
         daemon.stop().await;
         return Err(failure);
@@ -111,7 +122,9 @@ async fn serve(options: DaemonOptions, is_stdio: bool) -> Result<ExitCode, Failu
         }
     };
     tracing::info!("The hub stops.");
-    daemon.stop().await;
+    if !daemon.stop().await {
+        tracing::warn!("Some requests were cut off because they took too long.");
+    }
     if let Some(parent) = parent {
         // It is told of the end, if it reads.
         let _ = tokio::time::timeout(LAST_WORDS, parent).await;
@@ -147,6 +160,9 @@ fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
     };
     for origin in daemon.origins() {
         tell(&format!("Listening on {origin}"))?;
+    }
+    for socket in daemon.sockets() {
+        tell(&format!("Listening on unix:{}", aaep::printable(&socket.to_string_lossy())))?;
     }
     let is_local = |address: &&SocketAddr| is_loopback(address.ip());
     if let Some(address) = daemon.addresses().iter().find(is_local) {

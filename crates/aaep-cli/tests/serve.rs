@@ -4,6 +4,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 fn command(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aaep"));
-    command.arg("serve").env_clear().env("HOME", home);
+    command.arg("serve").env_clear().env("HOME", home).env("XDG_RUNTIME_DIR", home);
     command
 }
 
@@ -27,7 +28,7 @@ struct Running {
     child: Child,
     /// What it said when it started.
     said: Vec<String>,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Running {
@@ -43,7 +44,7 @@ impl Running {
                 break;
             }
         }
-        Running { child, said, _home: home }
+        Running { child, said, home }
     }
 
     fn address(&self) -> String {
@@ -80,6 +81,7 @@ fn home() -> TempDir {
 fn it_says_where_it_listens_and_how_to_try_it_and_stops_when_told() {
     for signal in ["TERM", "INT"] {
         let home = home();
+        let socket = home.path().join("aaep/aaep-hub.sock");
         let store = home.path().join(".local/state/aaep/store.redb");
         let running = Running::start(home, &["--bind", "127.0.0.1:0"]);
         let address = running.address();
@@ -87,6 +89,7 @@ fn it_says_where_it_listens_and_how_to_try_it_and_stops_when_told() {
             running.said,
             [
                 format!("Listening on http://{address}"),
+                format!("Listening on unix:{}", socket.display()),
                 format!("To hear what agents say: curl -N http://{address}/events"),
                 "To stop: press Control and C.".to_owned(),
             ]
@@ -103,8 +106,70 @@ fn it_says_where_it_listens_and_how_to_try_it_and_stops_when_told() {
 fn it_listens_on_several_addresses() {
     let running = Running::start(home(), &["--bind", "127.0.0.1:0", "--bind", "127.0.0.1:0"]);
     let listening = running.said.iter().filter(|line| line.starts_with("Listening on ")).count();
-    assert_eq!(listening, 2, "{:?}", running.said);
+    assert_eq!(listening, 3, "{:?}", running.said);
     running.stop("TERM");
+}
+
+#[test]
+fn a_second_hub_goes_without_the_usual_socket_and_says_so() {
+    let first = Running::start(home(), &["--bind", "127.0.0.1:0"]);
+    let folder = first.home.path().to_owned();
+    let second = home();
+    let mut command = command(second.path());
+    command.env("XDG_RUNTIME_DIR", &folder).args(["--bind", "127.0.0.1:0"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("aaep runs");
+    let mut line = String::new();
+    let mut said = BufReader::new(child.stderr.take().expect("its log"));
+    said.read_line(&mut line).expect("a line");
+    said.read_line(&mut line).expect("the next step");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    assert!(line.contains("Another hub has the socket") && line.contains("--socket"), "{line}");
+    first.stop("TERM");
+    assert!(!folder.join("aaep/aaep-hub.sock").exists());
+}
+
+#[test]
+fn there_is_no_local_socket_where_none_is_wanted_and_a_wrong_path_is_said() {
+    let running = Running::start(home(), &["--bind", "127.0.0.1:0", "--socket", "none"]);
+    assert!(!running.said.iter().any(|line| line.contains("unix:")), "{:?}", running.said);
+    running.stop("TERM");
+    let said = fails(home().path(), &["--bind", "127.0.0.1:0", "--socket", "/nowhere/at/all.sock"]);
+    assert!(said.contains("/nowhere/at/all.sock") && said.contains("--socket none"), "{said}");
+}
+
+#[test]
+fn sockets_that_the_system_opened_are_used() {
+    let folder = home();
+    let path = folder.path().join("given.sock");
+    let (tcp, unix) = (
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port"),
+        std::os::unix::net::UnixListener::bind(&path).expect("a socket"),
+    );
+    // The shell puts them where a service manager does, and says whose they are.
+    let script = "exec 3<&$ONE 4<&$TWO; LISTEN_FDS=2 LISTEN_PID=$$ exec \"$AAEP\" serve";
+    let home = home();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", script]).env_clear().env("HOME", home.path());
+    shell.env("AAEP", env!("CARGO_BIN_EXE_aaep"));
+    for (name, fd) in
+        [("ONE", tcp.as_fd().try_clone_to_owned()), ("TWO", unix.as_fd().try_clone_to_owned())]
+    {
+        let fd = fd.expect("a copy");
+        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).expect("kept");
+        shell.env(name, std::os::fd::IntoRawFd::into_raw_fd(fd).to_string());
+    }
+    let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh runs");
+    let out = BufReader::new(child.stdout.take().expect("its output"));
+    let said: Vec<String> = out.lines().map_while(Result::ok).take(2).collect();
+    let address = tcp.local_addr().expect("an address");
+    assert_eq!(
+        said,
+        [format!("Listening on http://{address}"), format!("Listening on unix:{}", path.display())]
+    );
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
 }
 
 #[test]

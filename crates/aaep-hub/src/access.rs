@@ -21,6 +21,7 @@ mod principal;
 mod request;
 mod token;
 mod tokens;
+mod user;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +49,7 @@ pub use request::{
 };
 pub use token::{TOKEN_PREFIX, Token, TokenSecret};
 pub use tokens::{MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens, TokensError};
+pub use user::UserRule;
 
 use jwt::Issuer;
 
@@ -60,6 +62,7 @@ pub struct Access {
     host_names: Vec<Authority>,
     allowed_origins: Vec<Origin>,
     certificates: Vec<CertificateRule>,
+    users: Vec<UserRule>,
     issuer: Option<Issuer>,
     tokens: Mutex<Tokens>,
 }
@@ -91,6 +94,7 @@ impl Access {
             host_names,
             allowed_origins,
             certificates: config.certificates,
+            users: config.users,
             issuer,
             tokens: Mutex::new(tokens),
         })
@@ -124,6 +128,10 @@ impl Access {
         }
         match peer.address {
             PeerAddress::SameUser => Ok(Principal::local()),
+            PeerAddress::OtherUser(user_id) => {
+                let rule = self.users.iter().find(|rule| rule.uid == user_id);
+                rule.map(UserRule::principal).ok_or(AccessError::UnknownUser(user_id))
+            }
             PeerAddress::Ip(address)
                 if is_loopback(address) && !self.loopback_needs_credentials =>
             {
@@ -148,6 +156,11 @@ impl Access {
         tokens.refresh(now);
         let is_still = |token: &Token| token.principal() == *principal;
         tokens.list().iter().any(|token| is_still(token) && !token.is_expired(now.unix_us))
+    }
+
+    /// Whether anyone but the user of this process may use its local socket.
+    pub fn has_other_users(&self) -> bool {
+        !self.users.is_empty()
     }
 
     /// Whether anyone could prove who they are: what [`may_bind`] asks.

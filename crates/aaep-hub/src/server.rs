@@ -1,4 +1,4 @@
-//! The server around the hub: HTTP on TCP, with TLS where others can reach it.
+//! The server around the hub: HTTP on TCP, with TLS where others can reach it, and the local socket.
 //!
 //! Every request goes through the doors in `door` and then to one handler. Long-lived connections leave
 //! this server: their sockets go to the wires of the hub. Nothing here decides anything about events.
@@ -16,7 +16,9 @@ mod issuer;
 mod legacy;
 mod listen;
 mod listeners;
+mod local;
 mod manifest;
+mod opened;
 mod query;
 mod route;
 mod sessions;
@@ -27,6 +29,7 @@ mod upgrade;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aaep_transport::local::LocalDoor;
 use http::Request;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
@@ -37,6 +40,7 @@ pub use config::{
 pub use daemon::{Daemon, DaemonError, DaemonOptions};
 pub use listen::{ListenError, Listener};
 pub use manifest::{ManifestError, ManifestService};
+pub use opened::Given;
 
 use crate::access::{Access, AccessError, Guard, Principal};
 use crate::hub::Hub;
@@ -61,7 +65,8 @@ const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Server {
     stopper: Stopper,
-    stop: Stop,
+    /// For those who come later; given up when it stops, so that nobody waits for it.
+    stop: Option<Stop>,
 }
 
 /// What every request needs.
@@ -83,6 +88,7 @@ impl Server {
         manifest: ManifestService,
         certificates: Option<Arc<Certificates>>,
         listeners: Vec<Listener>,
+        doors: Vec<LocalDoor>,
     ) -> Self {
         let (stopper, stop) = stop();
         let app = Arc::new(App {
@@ -97,27 +103,32 @@ impl Server {
             let certificates = certificates.clone().filter(|_| listener.is_tls());
             tokio::spawn(accept(Arc::clone(&app), listener, certificates, stop.clone()));
         }
+        for door in doors {
+            tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
+        }
         if let Some(certificates) = certificates {
             tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
         tokio::spawn(look_at_manifest(app, stop.clone()));
-        Server { stopper, stop }
+        Server { stopper, stop: Some(stop) }
     }
 
     /// Fetches the keys of an issuer now and then, until the server stops.
     fn keep_fetching(&self, issuer: Issuer) {
-        tokio::spawn(issuer.keep_fetching(self.stop.clone()));
+        if let Some(stop) = &self.stop {
+            tokio::spawn(issuer.keep_fetching(stop.clone()));
+        }
     }
 
     /// Takes no more connections, finishes the requests that came, and then ends, within this time. The
-    /// hub must still run.
-    pub(crate) async fn finish(&mut self, grace: Duration) {
+    /// hub must still run. Says whether all were finished.
+    pub(crate) async fn finish(&mut self, grace: Duration) -> bool {
         self.stopper.finish();
-        // It must not be waited for itself.
-        self.stop = stop().1;
-        let _ = tokio::time::timeout(grace, self.stopper.all_gone()).await;
+        self.stop = None;
+        let finished = tokio::time::timeout(grace, self.stopper.all_gone()).await.is_ok();
         self.stopper.end();
+        finished
     }
 }
 

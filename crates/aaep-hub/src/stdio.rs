@@ -1,8 +1,9 @@
 //! A hub whose parent process listens: JSON-RPC on standard input and output (B.6).
 //!
-//! Whoever started the hub is the person at this machine. Subscriptions go through a connection like any
-//! other, so that what waits, slow readers and the end are as on every wire; everything else is told the hub
-//! by itself, and its answer has the id of its own request. Whoever does not read holds up this alone.
+//! Whoever started the hub is the person at this machine. What is about the subscription goes through a
+//! connection like any other, so that what waits, slow readers and the end are as on every wire; everything
+//! else is told the hub by itself. Whoever does not read holds up this alone, and a line that is too long or no
+//! text is complained about and passed over.
 
 use std::io;
 use std::sync::Arc;
@@ -32,8 +33,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub enum StdioEnd {
     /// The parent closed our standard input, or does not read our standard output any more.
     Ended,
-    /// The parent broke a rule of the wire.
-    Violation(String),
     /// The system failed.
     Failed(io::Error),
     /// The hub has stopped.
@@ -79,7 +78,13 @@ async fn read<R: AsyncRead + Unpin>(
     let mut messages = Messages::new(input, Framing::Lines, MAX_LINE_BYTES);
     loop {
         let line = messages.next().await;
-        let is_last = line.is_err();
+        let is_last = match &line {
+            Err(NoMessage::Violation(violation)) => {
+                messages.pass_over(*violation);
+                false
+            }
+            line => line.is_err(),
+        };
         if is_last {
             let _ = ending.send(true);
         }
@@ -95,7 +100,7 @@ struct Parent<W> {
     principal: Arc<Principal>,
     end: ProducerEnd,
     output: W,
-    /// What it listens on, once it has subscribed.
+    /// What it listens on, once it has asked for a subscription.
     connection: Option<Connection>,
     bytes: Vec<u8>,
 }
@@ -112,7 +117,8 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
                 line = lines.recv() => match line {
                     Some(Ok(line)) => self.take(&line).await,
                     Some(Err(NoMessage::Violation(violation))) => {
-                        return StdioEnd::Violation(violation.to_string());
+                        let line = self.end.unread(violation);
+                        self.write(&line).await
                     }
                     Some(Err(NoMessage::Failed(error))) => return StdioEnd::Failed(error),
                     Some(Err(NoMessage::Ended | NoMessage::CutOff)) | None => {
@@ -132,7 +138,7 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
         match self.end.hear(line) {
             Wish::Nothing => Ok(()),
             Wish::Say(line) => self.write(&line).await,
-            Wish::Subscribe(message) => self.subscribe(&message).await,
+            Wish::Subscription(message) => self.say(&message).await,
             Wish::Tell { id, message } => {
                 let answer = self.tell(&message).await?.to_string();
                 match self.end.answer(id.as_ref(), &answer) {
@@ -162,8 +168,6 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
             return Ok(complaint(error, &why));
         }
         Ok(match told {
-            Told::Accepted(message) => serde_json::to_value(message).unwrap_or_default(),
-            Told::Rejected(message) => serde_json::to_value(message).unwrap_or_default(),
             Told::Instructed(session_id) => {
                 json!({ "type": "agentvoice:instructed", "session_id": session_id })
             }
@@ -171,8 +175,8 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
         })
     }
 
-    /// Asks for a subscription on the connection, which is made if there is none.
-    async fn subscribe(&mut self, message: &str) -> Result<(), StdioEnd> {
+    /// Says something on the connection, which is made if there is none.
+    async fn say(&mut self, message: &str) -> Result<(), StdioEnd> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
@@ -243,9 +247,6 @@ impl std::fmt::Display for StdioEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             StdioEnd::Ended => f.write_str("The program that started the hub listens no more."),
-            StdioEnd::Violation(what) => {
-                write!(f, "The program that started the hub broke a rule of JSON-RPC. {what}")
-            }
             StdioEnd::Failed(error) => write!(f, "Standard input or output failed: {error}."),
             StdioEnd::Stopped => f.write_str("The hub has stopped."),
         }

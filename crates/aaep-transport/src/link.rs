@@ -131,8 +131,9 @@ impl Bearer {
         Ear(self.incoming.clone())
     }
 
-    /// Ends the link. Nothing is heard after it.
-    pub async fn end(self, end: LinkEnd) {
+    /// Ends the link. Nothing is heard after it, and whoever has heard it can say nothing more.
+    pub async fn end(mut self, end: LinkEnd) {
+        self.outgoing.close();
         // If the listener is gone, nobody needs to know.
         let _ = self.incoming.send(Err(end)).await;
     }

@@ -58,7 +58,7 @@ impl Hub {
 
     /// A hub that has this program as its child.
     pub(crate) fn serve_child(folder: &Path, program: &[&str]) -> Self {
-        let mut command = aaep(&["serve", "--bind", "127.0.0.1:0", "--child"]);
+        let mut command = aaep(&["serve", "--bind", "127.0.0.1:0", "--socket", "none", "--child"]);
         for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
             command.env(name, folder);
         }

@@ -12,6 +12,7 @@ use crate::access::certificate::CertificateRule;
 use crate::access::jwt::JwtConfig;
 use crate::access::principal::is_name;
 use crate::access::request::MAX_CONFIGURED;
+use crate::access::user::UserRule;
 
 /// How many rules for client certificates there may be.
 pub const MAX_CERTIFICATE_RULES: usize = 1024;
@@ -33,6 +34,8 @@ pub struct AccessConfig {
     pub jwt: Option<JwtConfig>,
     /// Whom client certificates stand for. The first rule that fits counts.
     pub certificates: Vec<CertificateRule>,
+    /// Which other users of this machine may use the local socket.
+    pub users: Vec<UserRule>,
 }
 
 impl AccessConfig {
@@ -56,6 +59,11 @@ impl AccessConfig {
         too_many("host_names", self.host_names.len(), MAX_CONFIGURED)?;
         too_many("allowed_origins", self.allowed_origins.len(), MAX_CONFIGURED)?;
         too_many("certificates", self.certificates.len(), MAX_CERTIFICATE_RULES)?;
+        too_many("users", self.users.len(), MAX_CONFIGURED)?;
+        if let Some(rule) = self.users.iter().find(|it| !is_name(&it.name) || it.scopes.is_empty())
+        {
+            return Err(ConfigError::User(rule.uid));
+        }
         if let Some(jwt) = &self.jwt
             && (jwt.issuer.is_empty() || jwt.audience.is_empty() || jwt.algorithms.is_empty())
         {
@@ -88,6 +96,8 @@ pub enum ConfigError {
     TwoKeySources,
     /// A rule for certificates has no proper name, or allows nothing.
     Certificate(String),
+    /// A rule for a user has no proper name, or allows nothing.
+    User(u32),
 }
 
 impl fmt::Display for ConfigError {
@@ -114,6 +124,10 @@ impl fmt::Display for ConfigError {
             ),
             ConfigError::TwoKeySources => f.write_str(
                 "The keys of the issuer are said to be in a file and on the network. Set jwks_file or jwks_uri, not both.",
+            ),
+            ConfigError::User(uid) => write!(
+                f,
+                "The rule for the user {uid} needs a name and at least one scope. Add what is missing."
             ),
             ConfigError::Certificate(name) => write!(
                 f,
@@ -161,6 +175,8 @@ mod tests {
             "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = []",
             "[jwt]\nissuer = \"i\"\naudience = \"a\"\nalgorithms = [\"ES256\"]\njwks_file = \"f\"\njwks_uri = \"u\"",
             "[[certificates]]\nmatch = \"cn:Ada\"\nname = \"Ada\"\nscopes = []",
+            "[[users]]\nuid = 1001\nname = \"Ada\"\nscopes = []",
+            "[[users]]\nuid = 1001\nname = \"\"\nscopes = [\"listen\"]",
         ] {
             let config: AccessConfig = toml::from_str(wrong).expect("TOML");
             assert!(config.check().is_err(), "{wrong}");

@@ -41,6 +41,8 @@ pub enum AccessError {
     Jwt(JwtError),
     /// The certificate is good, but the configuration knows nobody by it.
     UnknownCertificate,
+    /// The configuration does not know this user of this machine.
+    UnknownUser(u32),
     /// The principal is known, but may not do this.
     ScopeMissing(Scope),
 }
@@ -124,6 +126,12 @@ impl fmt::Display for AccessError {
             AccessError::UnknownCertificate => {
                 "The configuration knows nobody by this client certificate. Add an entry for it."
             }
+            AccessError::UnknownUser(uid) => {
+                return write!(
+                    f,
+                    "The configuration does not know the user {uid}. Add an entry to access.users, if that is wanted."
+                );
+            }
             AccessError::Tokens(error) => return error.fmt(f),
             AccessError::Jwt(error) => return error.fmt(f),
             AccessError::ScopeMissing(scope) => {
@@ -154,6 +162,7 @@ mod tests {
             AccessError::Jwt(JwtError::Signature),
             AccessError::Jwt(JwtError::Expired),
             AccessError::UnknownCertificate,
+            AccessError::UnknownUser(1001),
         ];
         let answer = |error: &AccessError| {
             (error.status(), error.reason_code(), error.challenge(), error.public_message())

@@ -25,6 +25,8 @@ pub enum PeerAddress {
     /// A Unix socket or named pipe whose other end runs as the same user, as the system says
     /// (§10.1.1).
     SameUser,
+    /// The same, but the other end runs as the user with this number.
+    OtherUser(u32),
 }
 
 impl Peer {
@@ -43,11 +45,16 @@ impl Peer {
         Peer { address: PeerAddress::SameUser, is_tls: false, certificate: None }
     }
 
+    /// A local socket of another user of this machine.
+    pub fn other_user(user_id: u32) -> Self {
+        Peer { address: PeerAddress::OtherUser(user_id), is_tls: false, certificate: None }
+    }
+
     /// Whether the bytes never left this machine.
     pub fn is_local(&self) -> bool {
         match self.address {
             PeerAddress::Ip(address) => is_loopback(address),
-            PeerAddress::SameUser => true,
+            PeerAddress::SameUser | PeerAddress::OtherUser(_) => true,
         }
     }
 }

@@ -43,6 +43,17 @@ impl Principal {
         }
     }
 
+    /// Somebody who may do nothing.
+    pub fn nobody() -> Self {
+        Principal {
+            id: "nobody".to_owned(),
+            name: "nobody".to_owned(),
+            scopes: Scopes::NONE,
+            hears: Hears::Only(BTreeSet::new()),
+            until_unix_us: None,
+        }
+    }
+
     /// Fails unless the principal has this scope.
     pub fn allow(&self, scope: Scope) -> Result<(), AccessError> {
         if self.scopes.has(scope) { Ok(()) } else { Err(AccessError::ScopeMissing(scope)) }

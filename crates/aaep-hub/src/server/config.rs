@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use aaep::{LanguageTag, printable};
+use aaep_transport::local::HUB_NAME;
 use serde::Deserialize;
 
 use crate::access::{AccessConfig, Limits};
@@ -61,6 +62,8 @@ pub struct HubTable {
     pub max_subscriptions: usize,
     /// The addresses to listen on.
     pub bind: Vec<SocketAddr>,
+    /// The path of the local socket, or `none`.
+    pub socket: Option<PathBuf>,
     /// The folder of the store.
     pub store: Option<PathBuf>,
     /// The file of the tokens.
@@ -74,12 +77,13 @@ pub struct HubTable {
 impl Default for HubTable {
     fn default() -> Self {
         HubTable {
-            agent_id: "aaep-hub".to_owned(),
+            agent_id: HUB_NAME.to_owned(),
             name: "AAEP hub".to_owned(),
             languages: vec!["en-US".to_owned()],
             contact: None,
             max_subscriptions: 1024,
             bind: Vec::new(),
+            socket: None,
             store: None,
             tokens: None,
             keys: None,

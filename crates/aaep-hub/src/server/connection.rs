@@ -76,7 +76,12 @@ fn certificate_of(
 }
 
 /// Answers requests. The first one must come within the time of the handshake.
-async fn requests(app: Arc<App>, source: impl Source, connection: Connection, stop: Stop) {
+pub(super) async fn requests(
+    app: Arc<App>,
+    source: impl Source,
+    connection: Connection,
+    stop: Stop,
+) {
     let limits = app.guard.limits();
     let first_time = Duration::from_millis(limits.handshake_ms);
     let serve_limits = ServeLimits {

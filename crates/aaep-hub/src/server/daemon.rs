@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aaep::Uri;
 use aaep_engine::terms::Offer;
+use aaep_transport::framed::Framing;
 
 use super::Server;
 use super::certificates::Certificates;
@@ -15,6 +16,7 @@ use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
 use super::issuer::Issuer;
 use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
+use super::opened::{Given, open};
 use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
 use crate::hub::{Clock, Hub, HubError, StartError, default_offer};
 use crate::redact::{RedactError, Redactor};
@@ -56,6 +58,7 @@ pub struct Daemon {
     server: Server,
     addresses: Vec<SocketAddr>,
     origins: Vec<String>,
+    sockets: Vec<PathBuf>,
     children: Vec<Relay>,
 }
 
@@ -102,6 +105,14 @@ impl DaemonOptions {
 impl Daemon {
     /// Starts it. When this returns, connections are answered.
     pub async fn start(options: DaemonOptions) -> Result<Self, DaemonError> {
+        Self::start_with(options, Vec::new()).await
+    }
+
+    /// The same, with sockets that are open already.
+    pub async fn start_with(
+        options: DaemonOptions,
+        given: Vec<Given>,
+    ) -> Result<Self, DaemonError> {
         options.config.check().map_err(DaemonError::Config)?;
         let clock = Clock::start();
         let tokens = Tokens::load(&options.tokens).map_err(DaemonError::Tokens)?;
@@ -121,10 +132,12 @@ impl Daemon {
             }
             None => None,
         };
-        let listeners = listen(&options, &access, certificates.is_some())?;
+        let opened = open(&options, given, &access, certificates.is_some())?;
+        let sockets = opened.sockets();
+        let listeners = opened.listeners;
         let origin = public_origin(config, &listeners);
         let now_unix_ms = clock.now().unix_us / 1000;
-        let description = describe(config, &origin)?;
+        let description = describe(config, &origin, &listeners, &sockets)?;
         let manifest =
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
@@ -132,14 +145,20 @@ impl Daemon {
         relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
         let addresses = listeners.iter().map(Listener::address).collect();
         let origins = listeners.iter().map(Listener::origin).collect();
-        let server =
-            Server::start(hub.clone(), Arc::new(access), manifest, certificates, listeners);
+        let server = Server::start(
+            hub.clone(),
+            Arc::new(access),
+            manifest,
+            certificates,
+            listeners,
+            opened.doors,
+        );
         if let Some(issuer) = issuer {
             server.keep_fetching(issuer);
         }
         let start = |child: &ChildTable| Relay::start(hub.clone(), child.clone());
         let children = options.config.child.iter().map(start).collect();
-        Ok(Daemon { hub, server, addresses, origins, children })
+        Ok(Daemon { hub, server, addresses, origins, sockets, children })
     }
 
     /// The hub, for those in the same program.
@@ -157,6 +176,11 @@ impl Daemon {
         &self.origins
     }
 
+    /// The paths of its local sockets.
+    pub fn sockets(&self) -> &[PathBuf] {
+        &self.sockets
+    }
+
     /// Waits until the hub cannot go on, and says why. That may never be.
     pub async fn died(&self) -> String {
         loop {
@@ -168,35 +192,17 @@ impl Daemon {
     }
 
     /// Stops: requests that came are answered, everything that was acknowledged is stored, and streams
-    /// end. Takes a few seconds at most.
-    pub async fn stop(mut self) {
+    /// end. Takes a few seconds at most. Says whether nobody had to be cut off.
+    pub async fn stop(mut self) -> bool {
         let stopping: Vec<_> = self.children.drain(..).map(|it| tokio::spawn(it.stop())).collect();
         for child in stopping {
             // One that cannot be stopped in order ends with the program.
             let _ = child.await;
         }
-        self.server.finish(FINISH).await;
+        let all_finished = self.server.finish(FINISH).await;
         self.hub.stop().await;
+        all_finished
     }
-}
-
-fn listen(
-    options: &DaemonOptions,
-    access: &Access,
-    has_tls: bool,
-) -> Result<Vec<Listener>, DaemonError> {
-    let mut addresses = options.bind.clone();
-    if addresses.is_empty() {
-        addresses.clone_from(&options.config.hub.bind);
-    }
-    if addresses.is_empty() {
-        addresses.extend(DEFAULT_ADDRESS.parse::<SocketAddr>().ok());
-    }
-    let has_credentials = access.has_credentials();
-    let bind = |address: SocketAddr| {
-        Listener::bind(address, has_tls, has_credentials, options.allow_plain_http)
-    };
-    addresses.into_iter().map(bind).collect::<Result<_, _>>().map_err(DaemonError::Listen)
 }
 
 async fn start_hub(options: &DaemonOptions, offer: Offer) -> Result<Hub, DaemonError> {
@@ -231,7 +237,12 @@ fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonErr
 }
 
 /// What the manifest says.
-fn describe(config: &Config, origin: &str) -> Result<ManifestDescription, DaemonError> {
+fn describe(
+    config: &Config,
+    origin: &str,
+    listeners: &[Listener],
+    sockets: &[PathBuf],
+) -> Result<ManifestDescription, DaemonError> {
     let socket_origin = origin.replacen("http", "ws", 1);
     let endpoint = |transport: &str, uri: String| {
         let uri = Uri::parse(&uri)
@@ -248,6 +259,15 @@ fn describe(config: &Config, origin: &str) -> Result<ManifestDescription, Daemon
         endpoint("sse", format!("{origin}/aaep/v1/events"))?,
         endpoint("websocket", format!("{socket_origin}/aaep/v1/ws"))?,
     ];
+    // Other machines need not know where files are here.
+    let is_local = listeners.iter().all(|it| crate::access::is_loopback(it.address().ip()));
+    for path in sockets.iter().filter(|_| is_local).filter_map(|path| path.to_str()) {
+        // A path that is no address is left out; the socket is there all the same.
+        if let Ok(mut endpoint) = endpoint("unix-socket", format!("unix:{path}")) {
+            endpoint.framing = Some(Framing::Length.name().to_owned());
+            description.endpoints.push(endpoint);
+        }
+    }
     Ok(description)
 }
 

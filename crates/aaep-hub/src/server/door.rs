@@ -155,6 +155,7 @@ impl Doors {
         let peer = match connection.peer.address {
             PeerAddress::Ip(address) => address.to_string(),
             PeerAddress::SameUser => "the same user".to_owned(),
+            PeerAddress::OtherUser(user_id) => format!("the user {user_id}"),
         };
         tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
     }

@@ -58,6 +58,25 @@ impl Listener {
         Ok(Listener { socket, address: real, is_tls: has_tls && !is_loopback(address.ip()) })
     }
 
+    /// Takes a socket that the system opened, such as systemd, if it may be listened on.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn given(
+        socket: std::net::TcpListener,
+        has_tls: bool,
+        has_authentication: bool,
+        allow_plain_http: bool,
+    ) -> Result<Self, ListenError> {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = socket.local_addr().map_err(|error| ListenError::Failed(nowhere, error))?;
+        may_bind(address, has_tls, has_authentication, allow_plain_http)
+            .map_err(ListenError::NotAllowed)?;
+        let failed = |error| ListenError::Failed(address, error);
+        socket.set_nonblocking(true).map_err(failed)?;
+        let socket = TcpListener::from_std(socket).map_err(failed)?;
+        Ok(Listener { socket, address, is_tls: has_tls && !is_loopback(address.ip()) })
+    }
+
     /// The address, with the port that the system chose if none was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -14,7 +14,7 @@ use super::answer::{self, Answer, Content};
 use super::door::Connection;
 use super::route::Route;
 use super::upgrade::{self, Subprotocol};
-use crate::access::{AccessError, Hears, Principal, Scopes};
+use crate::access::{AccessError, Principal};
 use crate::hub::{Hub, HubError, NewConnection};
 
 /// The subprotocol of agents.
@@ -69,9 +69,9 @@ impl App {
         if !upgrade::is_websocket(request.headers()) {
             return answer::no_access(error);
         }
-        let code = if error.status() == 403 { NOT_AUTHORIZED } else { NOT_AUTHENTICATED };
+        let code = close_code(error);
         let reason = error.public_message();
-        let nobody = Arc::new(nobody());
+        let nobody = Arc::new(Principal::nobody());
         self.upgrade(request, subprotocol, nobody, connection, move |hub, new| async move {
             hub.turn_away(new, code, reason).await
         })
@@ -144,6 +144,11 @@ impl App {
     }
 }
 
+/// The code with which a connection ends that nobody may have (B.2.6).
+pub(super) fn close_code(error: &AccessError) -> u16 {
+    if error.status() == 403 { NOT_AUTHORIZED } else { NOT_AUTHENTICATED }
+}
+
 /// The value of the header by which a stream says where it broke off, if it has one.
 pub(super) fn last_event_header(headers: &HeaderMap) -> Option<&str> {
     headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty())
@@ -153,16 +158,5 @@ pub(super) fn last_event_header(headers: &HeaderMap) -> Option<&str> {
 fn log_failure(outcome: Result<(), HubError>) {
     if let Err(error) = outcome {
         tracing::debug!(%error, "A connection could not be taken over.");
-    }
-}
-
-/// Somebody who may do nothing.
-fn nobody() -> Principal {
-    Principal {
-        id: "nobody".to_owned(),
-        name: "nobody".to_owned(),
-        scopes: Scopes::NONE,
-        hears: Hears::Only(std::collections::BTreeSet::new()),
-        until_unix_us: None,
     }
 }

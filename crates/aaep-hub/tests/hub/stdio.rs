@@ -159,7 +159,7 @@ async fn a_close_ends_the_subscription_alone_and_another_one_can_follow() {
     let id = parent.subscribe().await;
     let close = json!({ "type": "subscription.close", "subscription_id": id });
     parent.say(&json!({ "jsonrpc": "2.0", "method": "aaep.close", "params": close })).await;
-    parent.next_of("aaep.close").await;
+    assert_eq!(parent.next_of("aaep.close").await["code"], 4005);
     assert_eq!(parent.call(1, "aaep.ping", json!({})).await["result"], json!({}));
     let again = parent.subscribe().await;
     assert_ne!(again, id);
@@ -196,10 +196,14 @@ async fn whatever_a_parent_sends_it_gets_json_rpc_and_nothing_breaks() {
         assert_eq!(parent.next().await["error"]["code"], code);
     }
     parent.subscribe().await;
-    // A line without an end: nobody reads it for ever.
-    let part = vec![b'x'; 16 << 10];
-    while parent.input.write_all(&part).await.is_ok() {}
-    assert!(matches!(parent.end().await, StdioEnd::Violation(_)));
+    // A line that is too long, and bytes that are no text, are passed over.
+    let long = vec![b'x'; 3 << 20];
+    parent.input.write_all(&long).await.expect("read");
+    parent.input.write_all(b"\n\xff\n").await.expect("read");
+    assert_eq!(parent.next().await["error"]["code"], -32600);
+    assert_eq!(parent.next().await["error"]["code"], -32700);
+    assert_eq!(parent.call(9, "aaep.ping", json!({})).await["result"], json!({}));
+    assert!(matches!(parent.end().await, StdioEnd::Ended));
     assert!(hub.trouble().is_none(), "the hub lives");
     hub.stop().await;
 }

@@ -9,6 +9,8 @@ mod doors;
 mod everyone;
 mod legacy;
 mod listeners;
+#[cfg(unix)]
+mod local;
 mod replies;
 mod sessions;
 mod sockets;

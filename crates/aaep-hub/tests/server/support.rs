@@ -55,7 +55,7 @@ impl TestHub {
     /// Stops it and gives back its folder.
     pub(crate) fn stop(mut self) -> TempDir {
         let daemon = self.daemon.take().expect("it runs");
-        self.runtime.block_on(daemon.stop());
+        assert!(self.runtime.block_on(daemon.stop()), "nobody has to be cut off");
         self.folder
     }
 

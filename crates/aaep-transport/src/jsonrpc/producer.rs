@@ -1,8 +1,8 @@
 //! The producer's end: what a listener wants, and how a producer's messages are said to it.
 //!
-//! A subscription is asked for on the connection of the listener, and its answer comes there, in order.
-//! Everything else is told the producer by itself, which answers at once; so every answer has the id of its
-//! own request, and no answer is taken for that of another one.
+//! What is about the subscription is said on the connection of the listener, where each such message has one
+//! answer, in order; or its end. Everything else is told the producer by itself, which answers at once. So
+//! every answer has the id of its own request, and no answer is taken for that of another one.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,18 @@ use serde_json::{Value, json};
 use super::line::{call, error, result};
 use super::{
     CLOSE, ERROR, ERROR_TYPE, EVENT, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Line,
-    MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PING, REFUSED, RENEGOTIATE, REPLY, RpcError, SEND,
-    SUBSCRIBE, type_of,
+    MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PARSE_ERROR, PING, REFUSED, RENEGOTIATE, REPLY,
+    RpcError, SEND, SUBSCRIBE, type_of,
 };
+use crate::framed::Violation;
 use crate::wire::CLOSED;
 
 /// What is to be done about a line of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
-    /// A `subscription.request`. Its answer is the next one on the listener's connection.
-    Subscribe(String),
+    /// A message about the subscription, to be said on the listener's connection. Its answer is the next one
+    /// there.
+    Subscription(String),
     /// Another message for the producer. What comes of it goes to [`ProducerEnd::answer`].
     Tell {
         /// The id to answer, if an answer is wanted.
@@ -37,8 +39,17 @@ pub enum Wish {
 /// The producer's end of one conversation.
 #[derive(Debug, Default)]
 pub struct ProducerEnd {
-    /// The requests for subscriptions that wait for their answers, the oldest first.
-    subscribing: VecDeque<Id>,
+    /// What was said on the connection and is not answered yet, the oldest first.
+    waiting: VecDeque<Waiting>,
+}
+
+/// Something that waits for its answer on the connection.
+#[derive(Debug)]
+enum Waiting {
+    /// A request for terms.
+    Terms(Id),
+    /// The wish to end, which has an id if an answer is wanted.
+    Close(Option<Id>),
 }
 
 impl ProducerEnd {
@@ -83,20 +94,35 @@ impl ProducerEnd {
             );
             return refuse(id.as_ref(), INVALID_PARAMS, &why);
         };
-        if method != SUBSCRIBE {
-            return Wish::Tell { id, message };
-        }
-        let Some(id) = id else {
-            let why =
-                "aaep.subscribe needs an id, because its answer says what was granted. Add one.";
-            return refuse(None, INVALID_REQUEST, why);
+        let waiting = match (method, id) {
+            (SUBSCRIBE | RENEGOTIATE, Some(id)) => Waiting::Terms(id),
+            (SUBSCRIBE | RENEGOTIATE, None) => {
+                let why = format!(
+                    "{method} needs an id, because its answer says what was granted. Add one."
+                );
+                return refuse(None, INVALID_REQUEST, &why);
+            }
+            (CLOSE, id) => Waiting::Close(id),
+            (_, id) => return Wish::Tell { id, message },
         };
-        if self.subscribing.len() >= MAX_WAITING_REQUESTS {
+        if self.waiting.len() >= MAX_WAITING_REQUESTS {
             let why = "Too many requests wait for their answers. Wait for one, then try again.";
+            let (Waiting::Terms(id) | Waiting::Close(Some(id))) = waiting else {
+                return refuse(None, INTERNAL_ERROR, why);
+            };
             return refuse(Some(&id), INTERNAL_ERROR, why);
         }
-        self.subscribing.push_back(id);
-        Wish::Subscribe(message)
+        self.waiting.push_back(waiting);
+        Wish::Subscription(message)
+    }
+
+    /// A line that was too long or no text.
+    pub fn unread(&self, violation: Violation) -> String {
+        let code = match violation {
+            Violation::TooBig => INVALID_REQUEST,
+            Violation::InvalidText => PARSE_ERROR,
+        };
+        error(&Id::null(), &rpc_error(code, &violation.to_string()))
     }
 
     /// A message of the producer on the listener's connection, as a line, and whether it is the last one
@@ -105,7 +131,7 @@ impl ProducerEnd {
         let kind = type_of(message).unwrap_or_default();
         let is_answer = matches!(&*kind, "subscription.accepted" | "subscription.rejected");
         if (is_answer || kind == ERROR_TYPE)
-            && let Some(id) = self.subscribing.pop_front()
+            && let Some(Waiting::Terms(id) | Waiting::Close(Some(id))) = self.waiting.pop_front()
         {
             return (answer_to(&id, message), false);
         }
@@ -129,11 +155,15 @@ impl ProducerEnd {
         }
     }
 
-    /// The listener's connection is gone: nothing that was asked for on it is answered any more.
+    /// The listener's connection is gone: who wished for that has it, and nothing else that was asked for on it
+    /// is answered any more.
     pub fn gone(&mut self) -> Vec<String> {
-        let why = "The subscription was not granted. Ask for it again.";
-        let lines = self.subscribing.drain(..);
-        lines.map(|id| error(&id, &rpc_error(INTERNAL_ERROR, why))).collect()
+        let why = "The connection ended before there was an answer. Ask again with aaep.subscribe.";
+        let lines = self.waiting.drain(..).filter_map(|waiting| match waiting {
+            Waiting::Terms(id) => Some(error(&id, &rpc_error(INTERNAL_ERROR, why))),
+            Waiting::Close(id) => id.map(|id| result(&id, "{}")),
+        });
+        lines.collect()
     }
 }
 

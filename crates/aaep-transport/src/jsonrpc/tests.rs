@@ -26,7 +26,7 @@ fn a_conversation_as_the_specification_shows_it() {
         value(&line),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "aaep.subscribe", "params": value(&request) })
     );
-    assert_eq!(producer.hear(&line), Wish::Subscribe(request));
+    assert_eq!(producer.hear(&line), Wish::Subscription(request));
     let accepted = json!({ "type": "subscription.accepted", "subscription_id": "sub_1" });
     let (line, _) = producer.say(&accepted.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "id": 1, "result": accepted }));
@@ -43,14 +43,13 @@ fn a_conversation_as_the_specification_shows_it() {
     let close = json!({ "type": "subscription.close", "subscription_id": "sub_1" }).to_string();
     let line = listener.say(&close);
     assert_eq!(value(&line)["method"], "aaep.close");
-    assert_eq!(producer.hear(&line), Wish::Tell { id: None, message: close.clone() });
+    assert_eq!(producer.hear(&line), Wish::Subscription(close.clone()));
     assert_eq!(listener.hear(&producer.say(&close).0), Heard::Message(close));
 }
 
 #[test]
 fn every_message_of_a_listener_has_a_method_that_the_producer_takes() {
     for (kind, method, is_request) in [
-        ("subscription.renegotiate", RENEGOTIATE, true),
         ("clarification.reply", REPLY, false),
         ("agentvoice:ask.extend", REPLY, false),
         ("agentvoice:ask.presented", REPLY, false),
@@ -167,7 +166,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.subscribe\",\"params\":{{\"type\":\"subscription.request\"}}}}"
         );
-        assert!(matches!(producer.hear(&line), Wish::Subscribe(_)));
+        assert!(matches!(producer.hear(&line), Wish::Subscription(_)));
     }
     let event = json!({ "type": "aaep:agent.state.changed" }).to_string();
     assert_eq!(value(&producer.say(&event).0)["method"], "aaep.event", "an event is no answer");
@@ -192,11 +191,39 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
 }
 
 #[test]
+fn a_close_is_answered_by_the_end_and_a_wrong_one_by_what_is_wrong() {
+    let close = |id: &str| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",{id}\"method\":\"aaep.close\",\"params\":{{\"type\":\"subscription.close\"}}}}"
+        )
+    };
+    let error =
+        json!({ "type": "agentvoice:error", "error": "no_such_subscription", "message": "No." })
+            .to_string();
+    let mut producer = ProducerEnd::new();
+    assert!(matches!(producer.hear(&close("")), Wish::Subscription(_)));
+    let renegotiate = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"aaep.renegotiate\",\"params\":{\"type\":\"subscription.renegotiate\"}}";
+    assert!(matches!(producer.hear(renegotiate), Wish::Subscription(_)));
+    assert_eq!(value(&producer.say(&error).0)["method"], ERROR, "the close had no id");
+    let accepted = json!({ "type": "subscription.accepted" }).to_string();
+    assert_eq!(value(&producer.say(&accepted).0)["id"], 7, "each has its own answer");
+    assert!(matches!(producer.hear(&close("\"id\":8,")), Wish::Subscription(_)));
+    assert_eq!(
+        producer.gone().iter().map(|line| value(line)).collect::<Vec<_>>(),
+        [json!({ "jsonrpc": "2.0", "id": 8, "result": {} })]
+    );
+    assert_eq!(
+        value(&producer.unread(crate::framed::Violation::TooBig))["error"]["code"],
+        INVALID_REQUEST
+    );
+}
+
+#[test]
 fn requests_that_wait_are_bounded() {
     let mut producer = ProducerEnd::new();
     let line = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"aaep.subscribe\",\"params\":{\"type\":\"subscription.request\"}}";
     for _ in 0..MAX_WAITING_REQUESTS {
-        assert!(matches!(producer.hear(line), Wish::Subscribe(_)));
+        assert!(matches!(producer.hear(line), Wish::Subscription(_)));
     }
     assert_eq!(said(producer.hear(line))["error"]["code"], INTERNAL_ERROR);
     let mut listener = ListenerEnd::new();

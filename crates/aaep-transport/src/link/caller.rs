@@ -145,9 +145,12 @@ impl Caller {
             .collect();
         let mut last = unreachable("the host has no address that may be called".to_owned());
         for peer in peers {
-            match TcpStream::connect(peer).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = unreachable(error.to_string()),
+            // One address that swallows everything leaves time for the next.
+            let patience = self.options.connect_timeout / 3;
+            match timeout(patience, TcpStream::connect(peer)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = unreachable(error.to_string()),
+                Err(_) => last = DialError::TooSlow,
             }
         }
         Err(last)

@@ -133,6 +133,9 @@ impl From<DialError> for LinkEnd {
         match error {
             DialError::Refused { reason } => LinkEnd::Refused { reason },
             DialError::Violation(what) => LinkEnd::Violation(what),
+            DialError::NoSuchSubscription => {
+                LinkEnd::closed(None, "The subscription is over.".to_owned())
+            }
             other => LinkEnd::Cut(other.to_string()),
         }
     }
@@ -147,8 +150,8 @@ impl fmt::Display for DialError {
         match self {
             DialError::PlainHttp(host) => write!(
                 f,
-                "{} is another machine, and nobody there or on the way would be kept out. Use an address \
-                 with TLS, such as https:// or wss://",
+                "{} is another machine, and what is said in the clear can be read and changed on the way. \
+                 Use an address with TLS, such as https:// or wss://",
                 aaep::printable(host)
             ),
             DialError::Bearer => f.write_str(

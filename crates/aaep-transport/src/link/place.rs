@@ -1,7 +1,7 @@
 //! A place on the network: a host, a port, and a path on it.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
@@ -36,14 +36,14 @@ impl Place {
         if authority.as_str().contains('@') {
             return Err(PlaceError::Credentials);
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let after_host = authority.as_str().rsplit(']').next().unwrap_or_default();
-        let port = match after_host.rsplit_once(':').map(|(_, port)| port) {
-            Some(port) => port.parse().map_err(|_| PlaceError::NoHost)?,
-            None if is_tls => 443,
-            None => 80,
+        let host = plain_host(authority.host()).ok_or(PlaceError::NoHost)?;
+        let after_host = authority.as_str().strip_prefix(authority.host());
+        let port = match after_host.ok_or(PlaceError::NoHost)? {
+            "" if is_tls => 443,
+            "" => 80,
+            port => port.strip_prefix(':').and_then(|it| it.parse().ok()).unwrap_or(0),
         };
-        if host.is_empty() || port == 0 {
+        if port == 0 {
             return Err(PlaceError::NoHost);
         }
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -118,6 +118,14 @@ impl Place {
     }
 }
 
+/// A host without the brackets of an IPv6 address.
+fn plain_host(host: &str) -> Option<&str> {
+    if let Some(inner) = host.strip_prefix('[') {
+        return inner.strip_suffix(']').filter(|inner| inner.parse::<Ipv6Addr>().is_ok());
+    }
+    (!host.is_empty() && !host.contains(['[', ']', ':'])).then_some(host)
+}
+
 impl fmt::Display for Place {
     /// Without the query, which may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,7 +155,9 @@ mod tests {
         assert_eq!(place("//[::1]:8443").authority(), "[::1]:8443");
         assert_eq!(place("//example.org?c=d").path_and_query(), "/?c=d");
         assert_eq!(Place::parse(false, "//example.org").expect("a place").port(), 80);
-        for wrong in ["//:80", "//example.org:", "//example.org:0", "//example.org:x"] {
+        for wrong in
+            ["//:80", "//a:", "//a:0", "//a:x", "//a:1:2", "//-[]", "//[a]", "//[::1]x", "//[]"]
+        {
             assert!(Place::parse(true, wrong).is_err(), "{wrong}");
         }
     }

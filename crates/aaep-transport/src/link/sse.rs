@@ -2,12 +2,14 @@
 //! alone; the answers of the producer become messages, so that a listener sees no difference to other wires.
 
 use std::future::pending;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use super::caller::{self, Call, Caller, Connected, Content};
@@ -34,6 +36,8 @@ pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, D
         max_message_bytes: options.max_message_bytes as usize,
         silence_timeout: options.silence_timeout,
         has_handshake: !options.without_handshake,
+        is_saying: AtomicBool::new(false),
+        has_said: Notify::new(),
     };
     let resume = options.resume.as_ref();
     let last_event_id = resume.and_then(|it| it.last_event_id.as_deref());
@@ -63,6 +67,9 @@ struct Wire {
     max_message_bytes: usize,
     silence_timeout: Duration,
     has_handshake: bool,
+    /// Whether something was said that has no answer yet.
+    is_saying: AtomicBool,
+    has_said: Notify,
 }
 
 /// A stream of events that is open.
@@ -80,13 +87,32 @@ impl Wire {
         let ear = bearer.ear();
         let (open, opened) = mpsc::channel(1);
         // A listener that does not hear can still speak: neither waits for the other.
-        let end = tokio::select! {
-            end = self.speak(&mut bearer, &ear, connected, open) => end,
-            end = self.hear(&ear, stream, opened) => Some(end),
+        let end = {
+            let mut speaking = pin!(self.speak(&mut bearer, &ear, connected, open));
+            tokio::select! {
+                end = &mut speaking => end,
+                end = self.hear(&ear, stream, opened) => Some(self.hear_out(speaking, end).await),
+            }
         };
         drop(self);
         if let Some(end) = end {
             bearer.end(end).await;
+        }
+    }
+
+    /// The stream has ended, perhaps because of something that was said: then its answer comes first, and
+    /// says more than the end of the stream.
+    async fn hear_out(
+        &self,
+        speaking: Pin<&mut impl Future<Output = Option<LinkEnd>>>,
+        end: LinkEnd,
+    ) -> LinkEnd {
+        if !self.is_saying.load(Ordering::Relaxed) {
+            return end;
+        }
+        tokio::select! {
+            said = speaking => said.unwrap_or(end),
+            () = self.has_said.notified() => end,
         }
     }
 
@@ -99,6 +125,7 @@ impl Wire {
         open: mpsc::Sender<String>,
     ) -> Option<LinkEnd> {
         while let Some(message) = bearer.outgoing().await {
+            self.is_saying.store(true, Ordering::Relaxed);
             let heard = match self.say(message, connected.take()).await {
                 Ok(heard) => heard,
                 // Nobody knows whether it arrived, so it is never said again.
@@ -116,6 +143,8 @@ impl Wire {
             if heard.end.is_some() {
                 return heard.end;
             }
+            self.is_saying.store(false, Ordering::Relaxed);
+            self.has_said.notify_waiters();
         }
         None
     }

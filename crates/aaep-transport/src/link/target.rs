@@ -191,6 +191,8 @@ impl std::error::Error for TargetError {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -203,12 +205,32 @@ mod tests {
             ("grpc://localhost:7117", "grpc://localhost:7117/"),
             ("grpcs://example.org", "grpcs://example.org/"),
             ("unix:", "unix:"),
-            ("unix:/run/a b.sock", "unix:/run/a b.sock"),
-            ("unix:///run/a.sock", "unix:/run/a.sock"),
         ] {
             let target = Target::parse(text).expect(text);
             assert_eq!(target.to_string(), shown);
             assert_eq!(Target::parse(shown).expect("again"), target);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_path_of_a_socket_begins_at_the_root() {
+        for (text, path) in
+            [("unix:/run/a b.sock", "/run/a b.sock"), ("unix:///run/a.sock", "/run/a.sock")]
+        {
+            assert_eq!(Target::parse(text), Ok(Target::Unix(Some(path.into()))));
+        }
+        for text in ["unix:here.sock", "unix://here/there.sock", "unix:~/hub.sock"] {
+            assert_eq!(Target::parse(text), Err(TargetError::RelativePath));
+        }
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn a_pipe_is_known_by_its_name_or_its_whole_path() {
+        let path = r"\\.\pipe\aaep\my-agent";
+        for text in ["unix:my-agent".to_owned(), format!("unix:{path}")] {
+            assert_eq!(Target::parse(&text), Ok(Target::Unix(Some(path.into()))));
         }
     }
 
@@ -241,7 +263,6 @@ mod tests {
             ("wss://example.org:99999", TargetError::NoHost),
             ("ws://exa mple.org", TargetError::Form),
             ("http://example.org/\r\nx: y", TargetError::Form),
-            ("unix:here.sock", TargetError::RelativePath),
             ("stdio:", TargetError::NoProgram),
             ("stdio:''", TargetError::NoProgram),
             ("stdio:'agent", TargetError::OpenQuote),
@@ -260,6 +281,23 @@ mod tests {
         for text in ["https://example.org/a?token=secret", "stdio:agent --token secret"] {
             let target = Target::parse(text).expect(text);
             assert!(!format!("{target} {target:?}").contains("secret"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_refused_or_means_what_it_shows(
+            wire in "(https?|wss?|grpcs?)://|unix:|stdio:|", rest in "[a-z0-9@:/?#\\[\\]%.\\\\\"' é-]{0,24}|\\PC{0,24}",
+        ) {
+            let Ok(target) = Target::parse(&format!("{wire}{rest}")) else { return Ok(()) };
+            let shown = target.to_string();
+            if let Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place) = &target {
+                prop_assert!(!place.host().is_empty() && place.port() > 0);
+                prop_assert!(!place.authority().contains(['@', '/', '?']));
+                prop_assert!(place.path_and_query().starts_with('/'));
+                let again = Target::parse(&shown).expect("it can be read again");
+                prop_assert_eq!(again.to_string(), shown);
+            }
         }
     }
 }

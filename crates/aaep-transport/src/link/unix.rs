@@ -1,7 +1,7 @@
 //! A Unix socket or, on Windows, a named pipe (B.3, B.4): whole messages, each after its length or on its line.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tokio::io::{AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -25,7 +25,7 @@ pub(super) async fn dial(path: Option<&Path>, options: &DialOptions) -> Result<L
     let connected = timeout(options.connect_timeout, async {
         match path {
             Some(path) => connect(path).await.map_err(|error| unreachable(path, &error)),
-            None => connect_own().await,
+            None => connect_own(local::connect_paths(local::HUB_NAME)).await,
         }
     });
     let socket = connected.await.unwrap_or(Err(DialError::TooSlow))?;
@@ -38,12 +38,13 @@ fn unreachable(path: &Path, error: &io::Error) -> DialError {
     DialError::Unreachable { place: path.to_string_lossy().into_owned(), why: error.to_string() }
 }
 
-/// The socket of this person's own hub.
-async fn connect_own() -> Result<Socket, DialError> {
+/// The socket of this person's own hub, the first that is there.
+async fn connect_own(paths: Vec<PathBuf>) -> Result<Socket, DialError> {
     let mut last = None;
-    for path in local::connect_paths(local::HUB_NAME) {
+    for path in paths {
         match connect(&path).await.and_then(only_own) {
             Ok(socket) => return Ok(socket),
+            // The first place is the likeliest, and so the one to be named.
             Err(error) => last = last.or(Some(unreachable(&path, &error))),
         }
     }
@@ -166,6 +167,19 @@ fn last_word(message: &str) -> Option<LinkEnd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_hub_of_this_person_is_found_at_the_first_place_where_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, two] = ["one.sock", "two.sock"].map(|name| folder.path().join(name));
+        let error = connect_own(vec![one.clone(), two.clone()]).await.err();
+        let is_first = |error: DialError| error.to_string().contains("one.sock");
+        assert!(error.is_some_and(is_first));
+        let _listener = tokio::net::UnixListener::bind(&two).expect("a socket");
+        assert!(connect_own(vec![one, two]).await.is_ok());
+        assert!(connect_own(Vec::new()).await.is_err());
+    }
 
     #[test]
     fn the_last_word_is_known_by_its_type_alone() {

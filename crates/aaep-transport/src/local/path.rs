@@ -51,6 +51,12 @@ pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoPlace> {
     usable.map(|folder| folder.join(file)).ok_or(NoPlace)
 }
 
+/// Where a producer opens its pipe.
+#[cfg(not(unix))]
+pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoPlace> {
+    connect_paths(producer_id).into_iter().next().ok_or(NoPlace)
+}
+
 /// The folders of B.4.1, in order.
 #[cfg(unix)]
 fn folders() -> Vec<PathBuf> {

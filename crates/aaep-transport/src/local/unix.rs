@@ -1,7 +1,6 @@
 //! A Unix socket that this process listens on (B.4.2): of its user alone unless told otherwise, never taken
 //! from a program that runs, never left behind.
 
-use std::fmt;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::MAX_SOCKET_PATH_BYTES;
+use super::{BindError, MAX_SOCKET_PATH_BYTES};
+use crate::wire::Socket;
 
 /// A socket on which connections are accepted.
 #[derive(Debug)]
-pub struct UnixDoor {
+pub struct LocalDoor {
     listener: UnixListener,
     path: PathBuf,
     /// Says to other processes that the socket is ours. The file stays, so that two who start at the same
@@ -26,23 +26,8 @@ pub struct UnixDoor {
 /// A connection, with the user at its other end as the system knows them (B.4.5).
 #[derive(Debug)]
 pub struct Accepted {
-    /// The connection.
-    pub stream: UnixStream,
-    /// The number of the user.
-    pub user_id: u32,
-}
-
-/// Why there is no socket.
-#[derive(Debug)]
-pub enum BindError {
-    /// Another process listens there.
-    InUse(PathBuf),
-    /// Something that is no socket is there. It is left alone.
-    NoSocket(PathBuf),
-    /// The path is longer than a socket can have.
-    TooLong(PathBuf),
-    /// The system does not let us.
-    Failed(PathBuf, io::Error),
+    stream: UnixStream,
+    user_id: u32,
 }
 
 /// The number of the user of this process.
@@ -50,7 +35,7 @@ pub fn own_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-impl UnixDoor {
+impl LocalDoor {
     /// Opens a socket. What a process that was killed left behind is removed. Without `for_others` only this
     /// user can connect; with it everyone can, and must be asked who they are.
     ///
@@ -103,7 +88,7 @@ impl UnixDoor {
     }
 }
 
-impl Drop for UnixDoor {
+impl Drop for LocalDoor {
     fn drop(&mut self) {
         // While it is locked it can only be ours.
         if self.lock.is_some() {
@@ -113,8 +98,23 @@ impl Drop for UnixDoor {
 }
 
 impl Accepted {
+    /// The number of the user at the other end, if it is another one than ours.
+    pub fn other_user(&self) -> Option<u32> {
+        Some(self.user_id).filter(|user_id| *user_id != own_user_id())
+    }
+
+    /// The connection, for a loop; nothing was read from it.
+    pub fn into_socket(self) -> io::Result<(Socket, Vec<u8>)> {
+        Ok((Socket::Unix(self.stream.into_std()?), Vec::new()))
+    }
+
+    /// The connection, for HTTP; nothing was read from it.
+    pub fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+
     /// The first byte that comes, which stays where it is; none if the peer ends before it.
-    pub async fn first_byte(&self) -> io::Result<Option<u8>> {
+    pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
         loop {
             self.stream.readable().await?;
             let looked = self.stream.try_io(tokio::io::Interest::READABLE, || {
@@ -148,41 +148,6 @@ fn lock(path: &Path) -> Result<File, BindError> {
     }
 }
 
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InUse(path) => write!(
-                f,
-                "Another program listens on the socket {}, perhaps another hub. Stop it, or choose another \
-                 path.",
-                shown(path)
-            ),
-            Self::NoSocket(path) => write!(
-                f,
-                "{} is there and is no socket. Move it away, or choose another path.",
-                shown(path)
-            ),
-            Self::TooLong(path) => write!(
-                f,
-                "The path {} is too long for a socket. Choose one of at most {MAX_SOCKET_PATH_BYTES} bytes.",
-                shown(path)
-            ),
-            Self::Failed(path, error) => write!(
-                f,
-                "The socket {} could not be opened: {}. Choose another path.",
-                shown(path),
-                error.kind()
-            ),
-        }
-    }
-}
-
-fn shown(path: &Path) -> String {
-    aaep::printable(&path.to_string_lossy()).into_owned()
-}
-
-impl std::error::Error for BindError {}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -198,13 +163,13 @@ mod tests {
     #[tokio::test]
     async fn a_socket_is_of_its_user_alone_and_gone_when_the_door_is() {
         let (_folder, path) = place();
-        let door = UnixDoor::bind(&path, false).expect("a socket");
+        let door = LocalDoor::bind(&path, false).expect("a socket");
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut client = std::os::unix::net::UnixStream::connect(&path).expect("connects");
         client.write_all(b"{}").expect("writes");
-        let accepted = door.accept().await.expect("a connection");
-        assert_eq!(accepted.user_id, own_user_id());
+        let mut accepted = door.accept().await.expect("a connection");
+        assert_eq!(accepted.other_user(), None);
         assert_eq!(accepted.first_byte().await.expect("a byte"), Some(b'{'));
         assert_eq!(accepted.first_byte().await.expect("the same byte"), Some(b'{'));
         drop(door);
@@ -216,7 +181,7 @@ mod tests {
         let (_folder, path) = place();
         drop(StdListener::bind(&path).expect("a socket that nobody removes"));
         assert!(path.exists());
-        let door = UnixDoor::bind(&path, true).expect("a socket");
+        let door = LocalDoor::bind(&path, true).expect("a socket");
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o666);
         drop(door);
@@ -225,34 +190,34 @@ mod tests {
     #[tokio::test]
     async fn a_socket_that_someone_listens_on_and_a_file_are_left_alone() {
         let (_folder, path) = place();
-        let first = UnixDoor::bind(&path, false).expect("a socket");
-        assert!(matches!(UnixDoor::bind(&path, false), Err(BindError::InUse(_))));
+        let first = LocalDoor::bind(&path, false).expect("a socket");
+        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::InUse(_))));
         assert!(std::os::unix::net::UnixStream::connect(&path).is_ok(), "it is still there");
         drop(first);
         let foreign = StdListener::bind(&path).expect("of someone who locks nothing");
-        assert!(matches!(UnixDoor::bind(&path, false), Err(BindError::InUse(_))));
+        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::InUse(_))));
         drop(foreign);
         std::fs::remove_file(&path).expect("gone");
         std::fs::write(&path, "precious").expect("a file");
-        assert!(matches!(UnixDoor::bind(&path, false), Err(BindError::NoSocket(_))));
+        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::NoSocket(_))));
         assert_eq!(std::fs::read(&path).expect("still there"), b"precious");
         let long = path.with_file_name("x".repeat(200));
-        assert!(matches!(UnixDoor::bind(&long, false), Err(BindError::TooLong(_))));
+        assert!(matches!(LocalDoor::bind(&long, false), Err(BindError::TooLong(_))));
     }
 
     #[tokio::test]
     async fn who_ends_before_the_first_byte_has_none() {
         let (_folder, path) = place();
-        let door = UnixDoor::bind(&path, false).expect("a socket");
+        let door = LocalDoor::bind(&path, false).expect("a socket");
         drop(std::os::unix::net::UnixStream::connect(&path).expect("connects"));
-        let accepted = door.accept().await.expect("a connection");
+        let mut accepted = door.accept().await.expect("a connection");
         assert_eq!(accepted.first_byte().await.expect("an end"), None);
     }
 
     #[tokio::test]
     async fn a_socket_that_the_system_opened_is_used_and_never_removed() {
         let (_folder, path) = place();
-        let door = UnixDoor::given(StdListener::bind(&path).expect("a socket")).expect("taken");
+        let door = LocalDoor::given(StdListener::bind(&path).expect("a socket")).expect("taken");
         assert_eq!(door.path(), path);
         drop(door);
         assert!(path.exists());

@@ -1,0 +1,75 @@
+//! Sockets that are open before the hub starts: those that the system gives (systemd socket activation), and
+//! the local socket.
+
+use std::path::Path;
+
+use aaep_hub::server::{Config, Given};
+use aaep_transport::local::{BindError, LocalDoor, bind_path};
+use listenfd::ListenFd;
+
+use crate::console::{Failure, complain};
+
+/// All of them. Must be called within a tokio runtime.
+pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, Failure> {
+    let mut given = from_system()?;
+    if !given.iter().any(|it| matches!(it, Given::Local(_))) {
+        given.extend(local(config, flag.or(config.hub.socket.as_deref()))?.map(Given::Local));
+    }
+    Ok(given)
+}
+
+/// Sockets that the system opened for this process.
+fn from_system() -> Result<Vec<Given>, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(
+            format!("a socket that the system gave cannot be used: {error}"),
+            "Give sockets for TCP or Unix streams only.",
+        )
+    };
+    let mut sockets = ListenFd::from_env();
+    let mut given = Vec::new();
+    for at in 0..sockets.len() {
+        #[cfg(unix)]
+        if let Ok(Some(socket)) = sockets.take_unix_listener(at) {
+            given.push(Given::Local(LocalDoor::given(socket).map_err(failed)?));
+            continue;
+        }
+        given.extend(sockets.take_tcp_listener(at).map_err(failed)?.map(Given::Tcp));
+    }
+    Ok(given)
+}
+
+/// The local socket. Without a wish it is the usual one, if that is free: a second hub of the same person goes
+/// without.
+fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, Failure> {
+    let for_others = !config.access.users.is_empty();
+    if let Some(path) = wish {
+        let is_none = path.as_os_str() == "none";
+        let door = (!is_none).then(|| LocalDoor::bind(path, for_others)).transpose();
+        return door.map_err(|error| failure(&error.to_string()));
+    }
+    let opened = match bind_path(&config.hub.agent_id) {
+        Ok(path) => LocalDoor::bind(&path, for_others).map_err(|error| match error {
+            BindError::InUse(path) => {
+                let path = path.to_string_lossy().into_owned();
+                format!("Another hub has the socket {}.", aaep::printable(&path))
+            }
+            error => error.to_string(),
+        }),
+        Err(error) => Err(error.to_string()),
+    };
+    match opened {
+        Ok(door) => Ok(Some(door)),
+        Err(why) => {
+            complain(&failure(&format!("This hub goes without a local socket. {why}")));
+            Ok(None)
+        }
+    }
+}
+
+fn failure(why: &str) -> Failure {
+    Failure::new(
+        why.strip_suffix('.').unwrap_or(why),
+        "Choose a path with --socket, or say: --socket none",
+    )
+}

@@ -1,0 +1,380 @@
+//! What a listener lives through, on any wire.
+
+use aaep_transport::link::{LinkEnd, Resume};
+use serde_json::{Value, json};
+
+use crate::world::{Listener, Wire, World, merge, question, request};
+
+fn with(more: Value) -> Value {
+    let mut wanted = request();
+    merge(&mut wanted["capabilities"], more);
+    wanted
+}
+
+/// Says that an extension is used.
+fn context() -> Value {
+    json!(["https://aaep-protocol.org/context/v1", "https://example.org/words"])
+}
+
+fn progress(step: usize) -> Value {
+    json!({ "event_id": format!("evt_step{step:05}"), "progress": { "step": step + 1 } })
+}
+
+/// Whether the hub still takes a listener and tells it things.
+async fn the_hub_is_well<W: Wire>(world: &World, told_by: &mut Listener, session_id: &str) {
+    world.publish("session.started", json!({ "session_id": session_id })).await;
+    loop {
+        let heard = told_by.hear_of("aaep:agent.session.started").await;
+        if heard["session_id"] == session_id {
+            return;
+        }
+    }
+}
+
+/// A listener whose hub is surely the one that the wire leads to: on the wire itself, or beside it where only
+/// one can be on it.
+async fn witness<W: Wire>(world: &World) -> Listener {
+    if W::IS_CHILD {
+        world.subscribed::<crate::sse::Sse>().await
+    } else {
+        world.subscribed::<W>().await
+    }
+}
+
+pub(crate) async fn a_subscription_is_accepted<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.listen::<W>().await;
+    let accepted = listener.subscribe(&with(json!({ "max_events_per_second": 5 }))).await;
+    assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], 5, "{accepted}");
+}
+
+pub(crate) async fn each_rejection_is_told<W: Wire>() {
+    let world = World::new::<W>("[hub]\nmax_subscriptions = 1\n");
+    // For a child, each of these is a hub of its own, on the same port and store.
+    let mut of_another_version = request();
+    of_another_version["aaep_version"] = json!("2.0.0");
+    for (wanted, reason) in [
+        (of_another_version, "version_unsupported"),
+        (with(json!({ "accept_signed_manifests_only": true })), "manifest_signature_required"),
+        (with(json!({ "rdf": {} })), "capabilities_incompatible"),
+    ] {
+        let mut listener = world.listen::<W>().await;
+        listener.say(&wanted).await;
+        let rejected = listener.hear().await.expect("an answer");
+        assert_eq!(rejected["type"], "subscription.rejected", "{rejected}");
+        assert_eq!(rejected["reason_code"], reason, "{rejected}");
+        assert!(rejected["reason_message"].as_str().is_some_and(|it| !it.is_empty()));
+    }
+    let mut first = world.listen::<W>().await;
+    first.subscribe(&request()).await;
+    let mut second = if W::IS_CHILD {
+        world.listen::<crate::sse::Sse>().await
+    } else {
+        world.listen::<W>().await
+    };
+    second.say(&request()).await;
+    let rejected = second.hear().await.expect("an answer");
+    assert_eq!(rejected["reason_code"], "rate_limit", "{rejected}");
+    assert!(rejected["retry_after_seconds"].is_u64(), "{rejected}");
+}
+
+pub(crate) async fn a_full_session_is_heard<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    let tool = json!({ "tool": "list", "tool_call_id": "call_1" });
+    let done = json!({ "tool": "list", "tool_call_id": "call_1", "status": "success" });
+    let chunk = |text: &str, position: u64, is_complete: bool| json!({ "chunk": text, "position": position, "complete": is_complete, "output_id": "out_1" });
+    let spoken = [
+        ("session.started", json!({})),
+        ("state.changed", json!({ "from_state": "idle", "to_state": "thinking" })),
+        ("tool.invoked", tool),
+        ("tool.completed", done),
+        ("progress.updated", json!({ "progress": { "percent": 50 } })),
+        ("output.streaming", chunk("Grüße, 世界. ", 0, false)),
+        ("output.streaming", chunk("Done.", 11, true)),
+        ("session.completed", json!({})),
+    ];
+    for (kind, more) in spoken.clone() {
+        world.publish(kind, more).await;
+    }
+    let mut text = String::new();
+    for (kind, _) in &spoken {
+        let heard = listener.hear().await.expect("an event");
+        assert_eq!(heard["type"], format!("aaep:agent.{kind}"), "{heard}");
+        text.push_str(heard["chunk"].as_str().unwrap_or_default());
+    }
+    assert_eq!(text, "Grüße, 世界. Done.");
+}
+
+pub(crate) async fn a_confirmation_is_answered<W: Wire>() {
+    for decision in ["accept", "reject"] {
+        let world = World::new::<W>("");
+        let mut listener = world.subscribed::<W>().await;
+        world.publish("session.started", json!({})).await;
+        let token = world.ask().await;
+        let asked = listener.hear_of("aaep:agent.awaiting.confirmation").await;
+        assert_eq!(asked["reply_token"], token.as_str());
+        let forged = json!({ "reply_token": "rpl_0123456789abcdef0123456789abcdef" });
+        listener.answer(&forged, "accept").await;
+        let refused = listener.hear_of("agentvoice:error").await;
+        assert_eq!(refused["error"], "invalid_token", "{refused}");
+        listener.answer(&asked, decision).await;
+        let outcome = world.outcome(&token).await;
+        assert_eq!(
+            (&outcome["outcome"], &outcome["decided_by"]),
+            (&json!(decision), &json!("reply"))
+        );
+        listener.answer(&asked, "accept").await;
+        let refused = listener.hear_of("agentvoice:error").await;
+        assert_eq!(refused["error"], "invalid_token", "nobody answers twice: {refused}");
+    }
+}
+
+pub(crate) async fn a_clarification_is_answered<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    world.publish("session.started", json!({})).await;
+    let question = json!({ "question": "Which colour?", "timeout_seconds": 600 });
+    let asked = world.publish("awaiting.clarification", question).await;
+    let token = asked["reply_token"].as_str().expect("a token").to_owned();
+    let asked = listener.hear_of("aaep:agent.awaiting.clarification").await;
+    listener
+        .say(&json!({
+            "type": "clarification.reply", "reply_token": asked["reply_token"],
+            "subscription_id": listener.subscription_id, "response": "Grün, 緑.\nAnd \"blue\".",
+            "timestamp": "2026-11-16T04:00:00.000Z",
+        }))
+        .await;
+    let outcome = world.outcome(&token).await;
+    assert_eq!(outcome["response"], "Grün, 緑.\nAnd \"blue\".", "{outcome}");
+}
+
+pub(crate) async fn terms_are_renegotiated<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    world.publish("session.started", json!({})).await;
+    listener.hear_of("aaep:agent.session.started").await;
+    listener
+        .say(&renegotiate(
+            &listener,
+            &json!({ "event_filters": { "exclude": ["aaep:agent.progress.*"] } }),
+        ))
+        .await;
+    let accepted = listener.hear_of("subscription.accepted").await;
+    assert_eq!(accepted["subscription_id"], listener.subscription_id.as_str(), "{accepted}");
+    world.publish("progress.updated", json!({ "progress": { "percent": 50 } })).await;
+    world.publish("session.completed", json!({})).await;
+    let heard = listener.hear().await.expect("an event");
+    assert_eq!(heard["type"], "aaep:agent.session.completed", "{heard}");
+}
+
+fn renegotiate(listener: &Listener, capabilities: &Value) -> Value {
+    json!({
+        "type": "subscription.renegotiate", "subscription_id": listener.subscription_id,
+        "capabilities": capabilities,
+    })
+}
+
+pub(crate) async fn the_listener_closes<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    let mut other = witness::<W>(&world).await;
+    let id = listener.subscription_id.clone();
+    listener.say(&json!({ "type": "subscription.close", "subscription_id": id })).await;
+    match listener.end().await {
+        LinkEnd::Closed { code, .. } if W::HAS_CODES => assert_eq!(code, Some(4005)),
+        LinkEnd::Closed { .. } if !W::HAS_CODES => {}
+        other => panic!("{other:?}"),
+    }
+    if !W::IS_CHILD {
+        the_hub_is_well::<W>(&world, &mut other, "sess_2").await;
+    }
+}
+
+pub(crate) async fn the_hub_closes<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    let wish = json!({ "accept_signed_manifests_only": true });
+    listener.say(&renegotiate(&listener, &wish)).await;
+    let rejected = listener.hear_of("subscription.rejected").await;
+    assert_eq!(rejected["reason_code"], "manifest_signature_required", "{rejected}");
+    match listener.end().await {
+        LinkEnd::Closed { code, .. } if W::HAS_CODES => assert_eq!(code, Some(4001)),
+        LinkEnd::Closed { .. } if !W::HAS_CODES => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn a_cut_loses_nothing<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    world.publish("session.started", json!({})).await;
+    for step in 0..20 {
+        world.publish("progress.updated", progress(step)).await;
+    }
+    listener.hear_of("aaep:agent.session.started").await;
+    let mut heard = Vec::new();
+    for _ in 0..5 {
+        let event = listener.hear_of("aaep:agent.progress.updated").await;
+        heard.push(event["event_id"].as_str().expect("an id").to_owned());
+    }
+    let (subscription_id, last) = (listener.subscription_id.clone(), heard.last().cloned());
+    drop(listener);
+    let resume =
+        Resume { subscription_id: Some(subscription_id.clone()), last_event_id: last.clone() };
+    let mut listener = back::<W>(&world, resume, &subscription_id, last.as_deref()).await;
+    world.publish("progress.updated", progress(20)).await;
+    while heard.len() < 21 {
+        let event = listener.hear_of("aaep:agent.progress.updated").await;
+        heard.push(event["event_id"].as_str().expect("an id").to_owned());
+    }
+    let expected: Vec<String> = (0..21).map(|step| format!("evt_step{step:05}")).collect();
+    assert_eq!(heard, expected, "each once, in order");
+}
+
+/// Somebody who was cut off is back, in the way that the wire has for that.
+async fn back<W: Wire>(
+    world: &World,
+    resume: Resume,
+    subscription_id: &str,
+    last: Option<&str>,
+) -> Listener {
+    let is_sse = W::target(world).starts_with("http");
+    let mut listener = world.listen_with::<W>(is_sse.then_some(resume)).await;
+    if !is_sse {
+        let mut again = request();
+        again["extensions"] = json!({ "agentvoice": { "resume": {
+            "subscription_id": subscription_id, "last_event_id": last,
+        } } });
+        listener.subscribe(&again).await;
+    }
+    listener
+}
+
+pub(crate) async fn messages_of_64_kib_and_1_mib_pass<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    world.publish("session.started", json!({})).await;
+    // An event may have 64 KiB (§3.7), and comes as it was sent.
+    let words = "Ω".repeat(900);
+    let list: Vec<Value> = (0..30).map(|at| json!({ "at": at, "words": words })).collect();
+    let mut large =
+        json!({ "progress": { "percent": 1 }, "extensions": { "example": { "list": list } } });
+    large["@context"] = context();
+    let size = large.to_string().len();
+    assert!((54_000..64_000).contains(&size), "{size}");
+    world.publish("progress.updated", large.clone()).await;
+    let heard = listener.hear_of("aaep:agent.progress.updated").await;
+    assert_eq!(heard["extensions"]["example"], large["extensions"]["example"]);
+    // A wish of a listener too. One of 1 MiB passes the wire; the hub says what is wrong with it (§3.7).
+    for (bytes, expected) in
+        [(60_000, "subscription.accepted"), ((1 << 20) - 4096, "agentvoice:error")]
+    {
+        let filling: Vec<String> = (0..bytes / 1000).map(|_| "x".repeat(997)).collect();
+        let wish = json!({ "example": { "filling": filling } });
+        listener.say(&renegotiate(&listener, &wish)).await;
+        let answer = listener.hear().await.expect("an answer");
+        assert_eq!(answer["type"], expected, "{bytes}: {answer}");
+    }
+}
+
+pub(crate) async fn a_malformed_frame_harms_nobody<W: Wire>() {
+    let world = World::new::<W>("");
+    if W::IS_CHILD {
+        return W::speak_wrongly(&world).await;
+    }
+    let mut other = world.subscribed::<W>().await;
+    W::speak_wrongly(&world).await;
+    the_hub_is_well::<W>(&world, &mut other, "sess_1").await;
+}
+
+pub(crate) async fn an_oversize_frame_harms_nobody<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    let mut other = witness::<W>(&world).await;
+    let filling: Vec<String> = (0..1100).map(|_| "x".repeat(1000)).collect();
+    let long = json!({ "type": "subscription.close", "extensions": { "example": filling } });
+    listener.say(&long).await;
+    // It is refused: by an answer where each message is asked by itself, by the end elsewhere.
+    loop {
+        match listener.hear().await {
+            Ok(message) if message["type"] == "agentvoice:error" => break,
+            Ok(_) => {}
+            Err(LinkEnd::Closed { code, .. }) => {
+                assert!(!W::HAS_CODES || code == Some(1009), "{code:?}");
+                break;
+            }
+            // The hub may end while the rest of the message is still on its way to it.
+            Err(LinkEnd::Cut(_)) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    the_hub_is_well::<W>(&world, &mut other, "sess_2").await;
+}
+
+pub(crate) async fn a_slow_reader_slows_nobody<W: Wire>() {
+    const EVENTS: usize = 600;
+    let world =
+        World::new::<W>("[limits]\npublishes_per_second = 100000\npublish_burst = 100000\n");
+    // It subscribes, and does not read.
+    let mut slow = world.subscribed::<W>().await;
+    let mut other = witness::<W>(&world).await;
+    world.publish("session.started", json!({})).await;
+    let words: Vec<String> = (0..20).map(|_| "x".repeat(1000)).collect();
+    for step in 0..EVENTS {
+        let mut event = progress(step);
+        event["extensions"] = json!({ "example": { "words": words } });
+        event["@context"] = context();
+        world.publish("progress.updated", event).await;
+        let heard = other.hear_of("aaep:agent.progress.updated").await;
+        assert_eq!(
+            heard["event_id"],
+            format!("evt_step{step:05}"),
+            "nobody waits for the slow one"
+        );
+    }
+    // When it reads, it hears everything, or that it is too late for some of it; never something twice.
+    let mut next = 0;
+    while next < EVENTS {
+        let heard = match slow.hear().await {
+            Ok(heard) => heard,
+            // Whoever is far too slow is let go, and may come back.
+            Err(LinkEnd::Closed { .. } | LinkEnd::Cut(_)) => return,
+            Err(end) => panic!("{end:?}"),
+        };
+        if !heard["extensions"]["agentvoice"]["gap"].is_null() {
+            return;
+        }
+        if heard["type"] == "aaep:agent.progress.updated" {
+            let step = heard["progress"]["step"].as_u64().and_then(|it| usize::try_from(it).ok());
+            let step = step.expect("a step") - 1;
+            assert!(step >= next, "step {step} again");
+            next = step + 1;
+        }
+    }
+}
+
+pub(crate) async fn half_a_close_is_a_whole_one<W: Wire>() {
+    let world = World::new::<W>("");
+    let rest = W::close_half(&world).await;
+    drop(rest);
+}
+
+pub(crate) async fn who_vanishes_with_a_question_open_has_said_no<W: Wire>() {
+    let world = World::new::<W>("");
+    let mut listener = world.subscribed::<W>().await;
+    world.publish("session.started", json!({})).await;
+    let mut soon = question();
+    // The hub of a child stops with its parent, so the question outlives the hub.
+    if W::IS_CHILD {
+        soon["timeout_seconds"] = json!(20);
+    }
+    let asked = world.publish("awaiting.confirmation", soon).await;
+    let token = asked["reply_token"].as_str().expect("a token").to_owned();
+    listener.hear_of("aaep:agent.awaiting.confirmation").await;
+    drop(listener);
+    let _again = if W::IS_CHILD { Some(world.listen::<W>().await) } else { None };
+    let outcome = world.outcome(&token).await;
+    assert_eq!(outcome["outcome"], "reject", "{outcome}");
+    assert_ne!(outcome["decided_by"], "reply", "{outcome}");
+}

@@ -1,0 +1,49 @@
+//! One table of behaviours for every wire: what a listener lives through is the same, whatever carries it.
+//!
+//! A wire is one file, which says where its hub is and how it is spoken wrongly, and one row at the end of
+//! this file.
+
+#![cfg(unix)]
+
+mod behaviours;
+mod sse;
+mod unix;
+mod websocket;
+mod world;
+
+/// One row: every behaviour on one wire.
+macro_rules! row {
+    ($wire:ident: $kind:ty) => {
+        mod $wire {
+            row!(@ $kind:
+                a_subscription_is_accepted,
+                each_rejection_is_told,
+                a_full_session_is_heard,
+                a_confirmation_is_answered,
+                a_clarification_is_answered,
+                terms_are_renegotiated,
+                the_listener_closes,
+                the_hub_closes,
+                a_cut_loses_nothing,
+                messages_of_64_kib_and_1_mib_pass,
+                a_malformed_frame_harms_nobody,
+                an_oversize_frame_harms_nobody,
+                a_slow_reader_slows_nobody,
+                half_a_close_is_a_whole_one,
+                who_vanishes_with_a_question_open_has_said_no,
+            );
+        }
+    };
+    (@ $kind:ty: $($behaviour:ident,)*) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $behaviour() {
+            crate::behaviours::$behaviour::<$kind>().await;
+        })*
+    };
+}
+
+mod on {
+    row!(server_sent_events: crate::sse::Sse);
+    row!(websocket: crate::websocket::WebSocket);
+    row!(unix_socket: crate::unix::Unix);
+}

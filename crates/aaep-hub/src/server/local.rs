@@ -1,0 +1,125 @@
+//! The local socket of the hub (B.3, B.4): programs of this machine, told apart by their user.
+//!
+//! The first byte says what a peer speaks: a length, a line of JSON, or HTTP. Whoever speaks in messages is a
+//! listener, and its socket goes to the wires at once; HTTP is served as everywhere else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_transport::Protocol;
+use aaep_transport::framed::Framing;
+use aaep_transport::local::{Accepted, LocalDoor};
+use http::{HeaderMap, Uri};
+
+#[cfg(unix)]
+use super::connection::requests;
+#[cfg(unix)]
+use super::door::Connection;
+use super::stop::Stop;
+use super::{ACCEPT_PAUSE, App};
+use crate::access::{AccessError, ConnectionPermit, Peer, Principal, Scope};
+use crate::hub::NewConnection;
+
+/// Accepts connections until the hub stops.
+pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = door.accept() => accepted,
+            () = stop.finishing() => return,
+        };
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "A local connection could not be accepted.");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (app, stop) = (Arc::clone(&app), stop.clone());
+        match app.guard.connection() {
+            Ok(permit) => drop(tokio::spawn(serve(app, accepted, permit, stop))),
+            Err(limit) => {
+                app.metrics.refused("too_many_connections");
+                if app.doors.may_log(app.hub.clock().now()) {
+                    tracing::warn!(%limit, "A local connection was turned away.");
+                }
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends, is taken over by the wire, or the hub stops.
+async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, mut stop: Stop) {
+    let patience = Duration::from_millis(app.guard.limits().handshake_ms);
+    let first = tokio::select! {
+        first = tokio::time::timeout(patience, accepted.first_byte()) => first,
+        () = stop.finishing() => return,
+    };
+    let Ok(Ok(Some(first))) = first else {
+        tracing::debug!("A local connection on which nothing came was closed.");
+        return;
+    };
+    let peer = accepted.other_user().map_or_else(Peer::same_user, Peer::other_user);
+    match Framing::recognise(first) {
+        Some(framing) => listen(&app, accepted, peer, framing, permit).await,
+        #[cfg(unix)]
+        None if first.is_ascii_uppercase() => {
+            let stream = accepted.into_stream();
+            requests(app, stream, Connection::new(peer, permit), stop).await;
+        }
+        None => tracing::debug!("A local connection speaks neither messages nor HTTP."),
+    }
+}
+
+/// Hands a listener over to the wires. Who may not listen is told so, as on a WebSocket.
+async fn listen(
+    app: &App,
+    accepted: Accepted,
+    peer: Peer,
+    framing: Framing,
+    mut permit: ConnectionPermit,
+) {
+    let now = app.hub.clock().now();
+    let known = known(app, &peer);
+    let known = known.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
+    let (socket, read_ahead) = match accepted.into_socket() {
+        Ok(taken) => taken,
+        Err(error) => {
+            tracing::warn!(%error, "A local connection could not be taken over.");
+            return;
+        }
+    };
+    let connection = |principal, permit| NewConnection {
+        principal: Arc::new(principal),
+        socket,
+        read_ahead,
+        protocol: Protocol::Framed(framing),
+        permit: Some(permit),
+    };
+    let outcome = match known {
+        Ok(principal) => match permit.belongs_to(&principal.id, now.monotonic_us) {
+            Ok(()) => app.hub.listener_socket(connection(principal, permit)).await,
+            Err(limit) => {
+                let reason = limit.to_string();
+                app.hub.turn_away(connection(principal, permit), 1013, reason).await
+            }
+        },
+        Err(error) => {
+            app.metrics.refused(super::answer::access_code(&error));
+            if app.doors.may_log(now) {
+                tracing::warn!(%error, "A local connection was refused.");
+            }
+            let (code, reason) = (super::takeover::close_code(&error), error.public_message());
+            app.hub.turn_away(connection(Principal::nobody(), permit), code, reason).await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "A local connection could not be taken over.");
+    }
+}
+
+/// Who a peer is that has no way to show anything.
+fn known(app: &App, peer: &Peer) -> Result<Principal, AccessError> {
+    let now = app.hub.clock().now();
+    app.doors.access().authenticate(peer, &HeaderMap::new(), &Uri::default(), now)
+}

@@ -1,0 +1,8 @@
+//! A listener's links to a real hub: the same conversation, whichever wire carries it.
+
+#![cfg(unix)]
+
+mod conversations;
+mod doors;
+mod endings;
+mod support;

@@ -1,0 +1,55 @@
+//! Why a local socket could not be opened, with the next step.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::MAX_SOCKET_PATH_BYTES;
+
+/// Why there is no local socket.
+#[derive(Debug)]
+pub enum BindError {
+    /// Another process listens there.
+    InUse(PathBuf),
+    /// Something that is no socket is there. It is left alone.
+    NoSocket(PathBuf),
+    /// The path is longer than a socket can have.
+    TooLong(PathBuf),
+    /// The system does not let us.
+    Failed(PathBuf, io::Error),
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse(path) => write!(
+                f,
+                "Another program listens on the socket {}, perhaps another hub. Stop it, or choose another \
+                 path.",
+                shown(path)
+            ),
+            Self::NoSocket(path) => write!(
+                f,
+                "{} is there and is no socket. Move it away, or choose another path.",
+                shown(path)
+            ),
+            Self::TooLong(path) => write!(
+                f,
+                "The path {} is too long for a socket. Choose one of at most {MAX_SOCKET_PATH_BYTES} bytes.",
+                shown(path)
+            ),
+            Self::Failed(path, error) => write!(
+                f,
+                "The socket {} could not be opened: {}. Choose another path.",
+                shown(path),
+                error.kind()
+            ),
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    aaep::printable(&path.to_string_lossy()).into_owned()
+}
+
+impl std::error::Error for BindError {}
