@@ -203,15 +203,19 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
 
     /// Something came from the hub for the parent.
     async fn hand_on(&mut self, message: Result<String, NoMessage>) -> Result<(), StdioEnd> {
-        if let Ok(message) = message {
-            let (line, is_last) = self.end.say(&message);
-            self.write(&line).await?;
-            if !is_last {
-                return Ok(());
+        let last = match message {
+            Ok(message) => {
+                let (line, is_last) = self.end.say(&message);
+                self.write(&line).await?;
+                if !is_last {
+                    return Ok(());
+                }
+                self.end.gone()
             }
-        }
+            Err(_) => self.end.cut(),
+        };
         self.connection = None;
-        for line in self.end.gone() {
+        for line in last {
             self.write(&line).await?;
         }
         if self.hub.is_dead() { Err(StdioEnd::Stopped) } else { Ok(()) }

@@ -7,6 +7,7 @@
 
 mod behaviours;
 mod sse;
+mod stdio;
 mod unix;
 mod websocket;
 mod world;
@@ -46,4 +47,5 @@ mod on {
     row!(server_sent_events: crate::sse::Sse);
     row!(websocket: crate::websocket::WebSocket);
     row!(unix_socket: crate::unix::Unix);
+    row!(stdio: crate::stdio::StandardStreams);
 }

@@ -17,6 +17,9 @@ use super::{
 use crate::framed::Violation;
 use crate::wire::CLOSED;
 
+/// The code of a connection that broke off without a word (RFC 6455 §7.1.5).
+const CUT_CODE: u16 = 1006;
+
 /// What is to be done about a line of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
@@ -153,6 +156,17 @@ impl ProducerEnd {
             }
             None => None,
         }
+    }
+
+    /// The listener's connection broke off, as it does for whoever reads far too slowly. It is told so, with
+    /// the code that a WebSocket has for it.
+    pub fn cut(&mut self) -> Vec<String> {
+        let reason =
+            "The connection broke off, perhaps because too little was read. Subscribe again.";
+        let closed = json!({ "type": CLOSED, "code": CUT_CODE, "reason": reason });
+        let mut lines = self.gone();
+        lines.push(call(None, CLOSE, &closed.to_string()));
+        lines
     }
 
     /// The listener's connection is gone: who wished for that has it, and nothing else that was asked for on it

@@ -188,6 +188,10 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
         (&json!(2), &json!(INTERNAL_ERROR))
     );
     assert!(producer.gone().is_empty());
+    let cut = producer.cut();
+    assert_eq!(cut.len(), 1);
+    let end = ListenerEnd::new().hear(&cut[0]);
+    assert!(matches!(end, Heard::End(LinkEnd::Closed { code: Some(1006), .. })), "{end:?}");
 }
 
 #[test]
