@@ -1,6 +1,7 @@
 //! Agents that are child processes of the hub: heard by everyone, asked about, and never trusted.
 
 use std::process::Command;
+use std::time::Instant;
 
 use aaep_hub::relay::{ChildTable, Relay};
 use serde_json::{Value, json};
@@ -147,15 +148,16 @@ fn a_default_of_the_child_that_accepts_is_never_sent_as_a_persons_word() {
     assert_eq!(scene.told(), json!([]));
 }
 
-#[test]
-fn with_nobody_there_the_child_is_told_no() {
+/// Everything that is kept of the session of a child that speaks to nobody.
+fn heard_by_nobody(does: &str) -> String {
     let hub = TestHub::new();
     let relay = {
         let _within = hub.runtime.enter();
-        Relay::start(hub.daemon().hub().clone(), child("confirm"))
+        Relay::start(hub.daemon().hub().clone(), child(does))
     };
-    // Whoever comes later hears what was kept.
+    let began = Instant::now();
     let heard = loop {
+        assert!(began.elapsed() < PATIENCE, "it does not end");
         let sessions = hub.get("/aaep/v1/sessions").json();
         let ended = |it: &&Value| it["ended_unix_us"].is_number();
         let found = sessions["sessions"].as_array().and_then(|all| all.iter().find(ended)).cloned();
@@ -165,8 +167,17 @@ fn with_nobody_there_the_child_is_told_no() {
         }
         std::thread::yield_now();
     };
-    assert!(heard.contains(r#"I was told: [\"reject\"]"#), "{heard}");
     hub.runtime.block_on(relay.stop());
+    heard
+}
+
+#[test]
+fn with_nobody_there_the_child_is_told_no_and_never_yes() {
+    let heard = heard_by_nobody("confirm");
+    assert!(heard.contains(r#"I was told: [\"reject\"]"#), "{heard}");
+    // The hub applies the default of the question; that is nobody's word.
+    let heard = heard_by_nobody("silence_means_yes");
+    assert!(heard.contains("I was told: []"), "{heard}");
 }
 
 #[test]
