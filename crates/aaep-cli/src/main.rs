@@ -7,6 +7,7 @@ mod agent;
 mod archive;
 mod ask;
 mod audit;
+mod capture;
 mod console;
 mod demo;
 mod emit;
@@ -58,6 +59,8 @@ enum Command {
     Emit(emit::Arguments),
     /// Ask a person and wait: exits with 0 only if the person accepts.
     Ask(ask::Arguments),
+    /// Record what a producer says, over any wire, one event to a line.
+    Capture(capture::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
     /// Make, list and revoke the tokens by which programs prove who they are to a hub.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),

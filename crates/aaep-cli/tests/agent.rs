@@ -1,12 +1,19 @@
-//! The agent's side of the command line against a real hub: what people hear, what they answer, and what
-//! scripts make of it. Nothing but a person's accept may end in exit code 0.
+//! The command line and the kit against a real hub: what people hear, what they answer, and what scripts make
+//! of it. Nothing but a person's accept may end in exit code 0.
 
 #[path = "agent/ask.rs"]
 mod ask;
+#[path = "agent/capture.rs"]
+mod capture;
+#[cfg(unix)]
+#[path = "agent/cuts.rs"]
+mod cuts;
 #[path = "agent/demo.rs"]
 mod demo;
 #[path = "agent/emit.rs"]
 mod emit;
+#[path = "agent/kit.rs"]
+mod kit;
 #[path = "agent/pages.rs"]
 mod pages;
 #[path = "agent/sessions.rs"]

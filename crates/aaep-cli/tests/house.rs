@@ -62,6 +62,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("aaep-bridge", &["aaep", "aaep-subscriber"]),
     ("aaep-conformance", &["aaep", "aaep-transport"]),
     ("aaep-sim", &["aaep", "aaep-engine"]),
+    ("aaep-c", &["aaep", "aaep-subscriber"]),
 ];
 
 /// The crates that decide and therefore touch nothing.
@@ -214,6 +215,25 @@ fn the_lints_against_impurity_really_bite() {
 }
 
 #[test]
+fn unsafe_code_is_in_the_c_binding_alone() {
+    assert!(read(Path::new("Cargo.toml")).contains("unsafe_code = \"forbid\""));
+    for path in project_files() {
+        let name = path.to_string_lossy().into_owned();
+        let is_binding = ["bindings/c/src/abi.rs", "bindings/c/tests/abi.rs"].contains(&&*name);
+        if name.ends_with("Cargo.toml") && name != "Cargo.toml" && !name.starts_with("fuzz/") {
+            let obeys = read(&path).contains("[lints]\nworkspace = true");
+            assert!(obeys || name == "bindings/c/Cargo.toml", "{name} must obey the lints");
+        }
+        // The word is put together here, so that this file does not find itself.
+        let allows = ["expect", "allow"].map(|word| format!("{word}(unsafe_code"));
+        if name.ends_with(".rs") && !is_binding {
+            let text = read(&path);
+            assert!(!allows.iter().any(|it| text.contains(it)), "{name} allows unsafe code");
+        }
+    }
+}
+
+#[test]
 fn every_file_says_what_it_is() {
     for path in project_files() {
         let name = path.to_string_lossy().into_owned();
@@ -223,6 +243,7 @@ fn every_file_says_what_it_is() {
             "toml" | "yml" | "yaml" => "#",
             "md" => "# ",
             "py" => "\"\"\"",
+            "c" | "h" => "/* ",
             "" if ["test", ".ci/run", "tools/check-schemas"].contains(&name.as_str()) => "#!",
             _ => continue,
         };

@@ -20,6 +20,7 @@ pub mod human;
 pub mod lifecycle;
 pub mod reasoning;
 mod view;
+mod words;
 
 use action::{OutputStreaming, ToolCompleted, ToolInvoked};
 use human::{AwaitingClarification, AwaitingConfirmation, HandoffRequested};

@@ -48,9 +48,16 @@ impl Hub {
 
     /// A hub that keeps everything in this folder, at this address.
     pub(crate) fn serve(folder: &Path, address: &str) -> Self {
-        let mut command = aaep(&["serve", "--bind", address, "--store"]);
-        command.arg(folder.join("store"));
-        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+        Hub::serve_with(folder, address, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn serve_with(folder: &Path, address: &str, arguments: &[&str]) -> Self {
+        let mut command = aaep(&["serve", "--bind", address]);
+        command.args(arguments).arg("--store").arg(folder.join("store"));
+        for name in
+            ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
+        {
             command.env(name, folder);
         }
         Hub::run_as(&mut command)
@@ -199,7 +206,7 @@ impl Person {
     }
 }
 
-fn post(origin: &str, path: &str, message: &Value) -> (u16, Value) {
+pub(crate) fn post(origin: &str, path: &str, message: &Value) -> (u16, Value) {
     let mut text = String::new();
     send(origin, "POST", path, &message.to_string()).read_to_string(&mut text).expect("an answer");
     let status = text.get(9..12).and_then(|it| it.parse().ok()).expect("a status");

@@ -73,6 +73,29 @@ async fn a_subscription_is_asked_for_and_its_stream_opened_where_the_producer_sa
 }
 
 #[tokio::test]
+async fn a_stream_that_ends_because_of_what_was_said_ends_after_the_answer() {
+    const REJECTED: &str = r#"{"type":"subscription.rejected","reason_code":"rate_limit"}"#;
+    let producer = Producer::new().await;
+    let (mut link, mut peer) = asking(&producer, "/", DialOptions::default()).await;
+    peer.answer("201 Created", "", ACCEPTED).await;
+    let mut stream = producer.accept().await;
+    stream.request().await;
+    stream.write(format!("{STREAM}\r\ndata: {{}}\n\n")).await;
+    assert_eq!(heard(&mut link).await.as_deref(), Ok(ACCEPTED));
+    assert_eq!(heard(&mut link).await.as_deref(), Ok("{}"));
+    let wish = r#"{"type":"subscription.renegotiate"}"#;
+    link.sender.send(wish.to_owned()).await.expect("open");
+    let mut answer = producer.accept().await;
+    answer.request().await;
+    drop(stream);
+    // If this is too short for the link to see the end, the test sees less, and never fails for it.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    answer.answer("409 Conflict", "", REJECTED).await;
+    assert_eq!(heard(&mut link).await.as_deref(), Ok(REJECTED));
+    assert!(matches!(end(&mut link).await, LinkEnd::Closed { .. }));
+}
+
+#[tokio::test]
 async fn every_request_for_a_stream_says_what_it_wants_and_who_asks() {
     let producer = Producer::new().await;
     let resume = Resume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };

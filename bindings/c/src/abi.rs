@@ -1,0 +1,156 @@
+//! The functions that C sees. Nothing is decided here.
+//!
+//! A panic never goes into C: it becomes an error. Every unsafe block says what the caller promises, and the
+//! header says the same to the caller.
+
+#![expect(unsafe_code, reason = "pointers from C; see docs/decisions/unsafe-in-the-c-binding.md")]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::time::Duration;
+
+use crate::listeners::{self, Next};
+
+/// There is news, as a line of JSON.
+pub const AAEP_NEWS: c_int = 1;
+/// Nothing new came in time.
+pub const AAEP_NOTHING: c_int = 0;
+/// The subscription is over, and nothing more comes.
+pub const AAEP_OVER: c_int = -1;
+/// It could not be done; `aaep_last_error` says why.
+pub const AAEP_ERROR: c_int = -2;
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Subscribes to the producer at an address. Gives the number of a listener, or 0.
+///
+/// # Safety
+/// `url` and `options` are null or texts that end with a zero byte and stay as they are during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aaep_connect(url: *const c_char, options: *const c_char) -> u64 {
+    guarded(0, || {
+        // SAFETY: the caller promises that it is null or a text that ends with a zero byte.
+        let url = unsafe { text(url) }?.ok_or("The address is missing.")?;
+        // SAFETY: as for the address.
+        let options = unsafe { text(options) }?;
+        listeners::connect(url, options)
+    })
+}
+
+/// Waits for what is new, at most so many milliseconds; a negative number waits for as long as it takes.
+/// Puts a line of JSON where `line` points, to be given back with `aaep_free`.
+///
+/// # Safety
+/// `line` is null or points to a place for a pointer that nobody else uses during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aaep_next(
+    listener: u64,
+    timeout_ms: c_int,
+    line: *mut *mut c_char,
+) -> c_int {
+    guarded(AAEP_ERROR, || {
+        if line.is_null() {
+            return Err("There is no place for the line.".to_owned());
+        }
+        // SAFETY: it is not null, and the caller promises that it points to a place for a pointer.
+        unsafe { line.write(ptr::null_mut()) };
+        let time = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+        let news = match listeners::next(listener, time)? {
+            Next::News(news) => news,
+            Next::Nothing => return Ok(AAEP_NOTHING),
+            Next::Over => return Ok(AAEP_OVER),
+        };
+        let news = CString::new(news).map_err(|_| "The news cannot be written for C.")?;
+        // SAFETY: as above, and nothing has used the place since.
+        unsafe { line.write(news.into_raw()) };
+        Ok(AAEP_NEWS)
+    })
+}
+
+/// Says what the person answered, or wants of the time to answer. 1 if it is on its way, otherwise
+/// [`AAEP_ERROR`].
+///
+/// # Safety
+/// `reply` is null or a text that ends with a zero byte and stays as it is during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aaep_reply(listener: u64, reply: *const c_char) -> c_int {
+    guarded(AAEP_ERROR, || {
+        // SAFETY: the caller promises that it is null or a text that ends with a zero byte.
+        let reply = unsafe { text(reply) }?.ok_or("The reply is missing.")?;
+        listeners::reply(listener, reply).map(|()| 1)
+    })
+}
+
+/// Says goodbye. Nothing happens if the listener is closed already.
+#[unsafe(no_mangle)]
+pub extern "C" fn aaep_close(listener: u64) {
+    guarded((), || {
+        listeners::close(listener);
+        Ok(())
+    });
+}
+
+/// Why the last call of this thread failed; empty if it did not. Stays as it is until the next call of this
+/// thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn aaep_last_error() -> *const c_char {
+    LAST_ERROR.with(|error| error.try_borrow().map_or(ptr::null(), |error| error.as_ptr()))
+}
+
+/// Gives back a line. Null is fine.
+///
+/// # Safety
+/// `line` is null or came from `aaep_next` and was not given back before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aaep_free(line: *mut c_char) {
+    if !line.is_null() {
+        // SAFETY: the caller promises that it came from `aaep_next`, where it was made by `CString::into_raw`,
+        // and that it is given back once.
+        drop(unsafe { CString::from_raw(line) });
+    }
+}
+
+/// The version of this library.
+#[unsafe(no_mangle)]
+pub extern "C" fn aaep_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
+    VERSION.as_ptr()
+}
+
+/// The text at a pointer; none if it is null.
+///
+/// # Safety
+/// The pointer is null or that of a text that ends with a zero byte and stays as it is during `'t`.
+unsafe fn text<'t>(pointer: *const c_char) -> Result<Option<&'t str>, String> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: it is not null, and the caller promises the rest.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    text.to_str().map(Some).map_err(|_| "The text is not UTF-8.".to_owned())
+}
+
+/// Does it, keeps the error for [`aaep_last_error`], and lets no panic out.
+fn guarded<T>(otherwise: T, work: impl FnOnce() -> Result<T, String>) -> T {
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let result = result.unwrap_or_else(|_| Err("The library has a fault. Tell its makers.".into()));
+    let (value, error) = match result {
+        Ok(value) => (value, String::new()),
+        Err(error) => (otherwise, error),
+    };
+    let error = CString::new(error.replace('\0', " ")).unwrap_or_default();
+    LAST_ERROR.with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = error;
+        }
+    });
+    value
+}

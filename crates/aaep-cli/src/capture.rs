@@ -1,0 +1,230 @@
+//! `aaep capture`: records what a producer says, over any wire, one event to a line.
+//!
+//! It only listens: whoever asks something is not told that somebody here could answer. A line is written
+//! whole or not at all.
+
+mod lines;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use aaep::{Event, SessionId, TypePattern, Urgency, printable};
+use aaep_subscriber::{Ended, Listener, News, Wishes, connect};
+use clap::{Args, ValueEnum};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::console::{COULD_NOT, Failure, ascii_json_line, count};
+use crate::stop::Stopped;
+use lines::Lines;
+
+const EXIT_CODES: &str = "\
+An address is like http://127.0.0.1:7117, wss://example.org/aaep/v1/ws, unix:/path or stdio:PROGRAM.
+A recorder cannot answer questions, so a hub tells it that something is asked, not the question itself.
+Exit codes:
+  0  what was to be recorded is recorded, or someone stopped it
+  2  it could not be done: no connection, refused, or no room for the lines";
+
+/// How long saying goodbye to the producer may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// What to record, and for how long.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The address of the producer.
+    url: String,
+    /// Record only this type of event, such as aaep:agent.tool.invoked or aaep:agent.tool.*; core types also
+    /// without aaep:agent. before them. Can be given several times.
+    #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
+    types: Vec<TypePattern>,
+    /// Record only events that are as urgent as this.
+    #[arg(long, value_name = "URGENCY")]
+    urgency: Option<HowUrgent>,
+    /// Record only this session.
+    #[arg(long, value_name = "ID", value_parser = session)]
+    session: Option<SessionId>,
+    /// Stop after so many events.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Stop after so many seconds.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    for_seconds: Option<u64>,
+    /// Write the lines into this new file; otherwise they go to standard output.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The token for the producer. Better set `AAEP_TOKEN`: others on this machine can see what stands on a
+    /// command line.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// The producer knows no handshake and just speaks (level 1).
+    #[arg(long)]
+    without_handshake: bool,
+    /// Connect over plain HTTP to other machines too, where anyone on the way can read everything.
+    #[arg(long)]
+    insecure_allow_plain_http: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HowUrgent {
+    Background,
+    Normal,
+    Critical,
+}
+
+fn pattern(text: &str) -> Result<TypePattern, String> {
+    let is_short = !text.contains(':') && text != "*";
+    let text = if is_short { format!("aaep:agent.{text}") } else { text.to_owned() };
+    TypePattern::parse(&text).map_err(|error| error.to_string())
+}
+
+fn session(text: &str) -> Result<SessionId, String> {
+    SessionId::parse(text).map_err(|error| error.to_string())
+}
+
+/// Records until something says that it is enough.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    })?;
+    let result = runtime.block_on(capture(arguments));
+    // A lookup of names that never ends must not hold the program back.
+    runtime.shutdown_background();
+    result
+}
+
+async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    // Before anything runs, so that no signal is missed.
+    let stopped = Stopped::new().map_err(|error| {
+        Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
+    })?;
+    let mut stopped = std::pin::pin!(stopped.wait());
+    let mut lines = Lines::start(arguments.output.clone())?;
+    let listener = tokio::select! {
+        listener = connect(&arguments.url, wishes(arguments)) => listener,
+        () = &mut stopped => return finish(lines, 0, None).await,
+    };
+    let mut listener = listener.map_err(|error| {
+        Failure::of_sentences(&error.to_string(), "See whether it runs, and check the address.")
+    })?;
+    tell_people(&format!(
+        "Recording what {} says. Stop with Control-C.",
+        printable(&arguments.url)
+    ));
+    let until = arguments.for_seconds.map(|it| Instant::now() + Duration::from_secs(it));
+    let for_people = arguments.output.is_none() && std::io::stdout().is_terminal();
+    let mut recorded = 0;
+    let ended = loop {
+        let news = tokio::select! {
+            news = next(&mut listener) => news,
+            () = &mut stopped => break None,
+            () = at(until) => break None,
+            () = lines.failed() => break None,
+        };
+        let event = match news {
+            News::Event(event) => *event,
+            News::Ask(ask) => ask.event().clone(),
+            News::Ended(ended) => break Some(ended),
+            other => {
+                explain(&other);
+                continue;
+            }
+        };
+        if !is_wanted(arguments, &event) {
+            continue;
+        }
+        let Some(line) = line(&event, for_people) else { continue };
+        let is_written = tokio::select! {
+            is_written = lines.write(line) => is_written,
+            () = &mut stopped => break None,
+        };
+        if !is_written {
+            lines.failed().await;
+            break None;
+        }
+        recorded += 1;
+        if arguments.limit.is_some_and(|limit| recorded >= limit) {
+            break None;
+        }
+    };
+    // A goodbye that cannot be said in time is one without a word.
+    let _ = timeout(GOODBYE, listener.close(None)).await;
+    finish(lines, recorded, ended).await
+}
+
+fn wishes(arguments: &Arguments) -> Wishes {
+    let mut wishes = Wishes::new("aaep-capture").name("aaep capture").only_listening();
+    wishes.bearer.clone_from(&arguments.token);
+    wishes.without_handshake = arguments.without_handshake;
+    wishes.insecure_allow_plain_http = arguments.insecure_allow_plain_http;
+    wishes
+}
+
+/// An event on one line. On a terminal no character of someone else's text may steer it.
+fn line(event: &Event, for_people: bool) -> Option<String> {
+    let mut line = if for_people {
+        ascii_json_line(&serde_json::to_value(event).ok()?)
+    } else {
+        serde_json::to_string(event).ok()?
+    };
+    line.push('\n');
+    Some(line)
+}
+
+async fn next(listener: &mut Listener) -> News {
+    listener.next().await.unwrap_or(News::Ended(Ended::Closed))
+}
+
+async fn at(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn is_wanted(arguments: &Arguments, event: &Event) -> bool {
+    let event_type = event.event_type();
+    let is_type = |pattern: &TypePattern| pattern.matches(&event_type);
+    let urgency = match &event.envelope.urgency {
+        _ if event.is_critical() => HowUrgent::Critical,
+        Some(Urgency::Background) => HowUrgent::Background,
+        _ => HowUrgent::Normal,
+    };
+    (arguments.types.is_empty() || arguments.types.iter().any(is_type))
+        && arguments.urgency.is_none_or(|wanted| wanted == urgency)
+        && arguments.session.as_ref().is_none_or(|wanted| *wanted == event.envelope.session_id)
+}
+
+/// Says on standard error what is worth knowing beside the events.
+fn explain(news: &News) {
+    match news {
+        News::Gap { session_id, .. } => {
+            tell_people(&format!("Something of {} was not heard.", printable(session_id.as_str())));
+        }
+        News::Reconnecting { why, .. } => tell_people(&format!("{why} Trying again.")),
+        News::Reconnected => tell_people("The connection is back."),
+        News::Violation(violation) => tell_people(&violation.to_string()),
+        News::Refused { message, .. } => tell_people(&printable(message)),
+        _ => {}
+    }
+}
+
+fn tell_people(text: &str) {
+    use std::io::Write as _;
+    // Whoever does not read this does not miss it.
+    let _ = writeln!(std::io::stderr(), "{}", printable(text));
+}
+
+async fn finish(lines: Lines, recorded: u64, ended: Option<Ended>) -> Result<ExitCode, Failure> {
+    lines.finish().await?;
+    tell_people(&format!("Recorded {}.", count(recorded, "event")));
+    match ended {
+        None | Some(Ended::Closed | Ended::ClosedByProducer(_)) => Ok(ExitCode::SUCCESS),
+        Some(other) => {
+            tell_people(&other.to_string());
+            Ok(ExitCode::from(COULD_NOT))
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What a program wants of the task that keeps its subscription.
+
+use aaep::event::human::Decision;
+use aaep::reply::Response;
+use aaep::{Capabilities, ReplyToken};
+use aaep_engine::listener::{ClarificationDetails, ConfirmationDetails};
+use tokio::sync::oneshot;
+
+use crate::error::SayError;
+
+/// How many commands may wait. Past it, whoever says something waits.
+pub(crate) const MAX_WAITING_COMMANDS: usize = 64;
+
+/// Who waits to know whether something was said.
+pub(crate) type Done = oneshot::Sender<Result<(), SayError>>;
+
+#[derive(Debug)]
+pub(crate) enum Command {
+    Reply { token: ReplyToken, answer: Box<Answer>, done: Done },
+    Time { token: ReplyToken, wish: TimeWish, done: Done },
+    Renegotiate { capabilities: Box<Capabilities>, done: Done },
+    Close { reason: Option<String>, done: Done },
+}
+
+/// The person's answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Confirmation(Decision, ConfirmationDetails),
+    Clarification(Response, ClarificationDetails),
+}
+
+/// What a person wants of the time to answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TimeWish {
+    Presented,
+    Extend { by_seconds: u64 },
+    Pause,
+    Resume,
+}

@@ -1,0 +1,42 @@
+//! From an address to a subscription.
+
+use aaep_transport::link::Target;
+
+use crate::dial::ByAddress;
+use crate::error::ConnectError;
+use crate::listener::{Listener, connect_with};
+use crate::trust::{Found, discover};
+use crate::wishes::Wishes;
+
+/// Subscribes to the producer at an address. Must be called within a tokio runtime.
+///
+/// `http://…` and `https://…` are server-sent events, `ws://…` and `wss://…` a WebSocket, `unix:/path` a
+/// socket on this machine (`unix:` alone is the one of the person's own hub), `grpc://…` and `grpcs://…`
+/// gRPC, `stdio:PROGRAM ARGUMENT…` a child process. An address of HTTP without a path is that of a producer:
+/// its manifest is looked for, verified if it is signed, and its wires are tried in their order.
+pub async fn connect(url: &str, wishes: Wishes) -> Result<Listener, ConnectError> {
+    let target = Target::parse(url).map_err(|error| {
+        ConnectError::Address(format!("{}.", error.to_string().trim_end_matches('.')))
+    })?;
+    let must_be_signed = wishes.capabilities.accept_signed_manifests_only == Some(true);
+    let (targets, trust) = match &target {
+        Target::Sse(place) if is_bare(place.path_and_query()) && !wishes.without_handshake => {
+            let Found { targets, trust } = discover(place, &wishes).await?;
+            (if targets.is_empty() { vec![target] } else { targets }, trust)
+        }
+        Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place) if must_be_signed => {
+            let trust = discover(place, &wishes).await?.trust;
+            (vec![target], trust)
+        }
+        Target::Unix(_) | Target::Stdio(_) if must_be_signed => {
+            let why = "over this wire nobody can tell whose keys are meant. Use an https address";
+            return Err(ConnectError::NotTrusted(why.to_owned()));
+        }
+        _ => (vec![target], None),
+    };
+    connect_with(ByAddress::new(targets, &wishes, trust), wishes).await
+}
+
+fn is_bare(path: &str) -> bool {
+    path.is_empty() || path == "/"
+}

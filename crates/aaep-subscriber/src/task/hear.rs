@@ -1,0 +1,200 @@
+//! What comes from the producer: in order, through the rules, and on to the program.
+
+use aaep::{Event, ReplyToken, printable};
+use aaep_engine::listener::{Change, Heard, HowEnded, ListenerViolation, Received};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Task;
+use super::line::Line;
+use crate::ask::AskState;
+use crate::dial::Dial;
+use crate::news::{Ended, News};
+
+/// As much of a message as is needed before it is read by the rules.
+#[derive(Deserialize)]
+struct Glimpse {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    session_id: Option<String>,
+    sequence_number: Option<u64>,
+    event_id: Option<serde_json::Value>,
+    error: Option<String>,
+    message: Option<String>,
+}
+
+/// How long a complaint of the producer may be to be passed on, in characters.
+const MAX_COMPLAINT: usize = 1024;
+
+impl<D: Dial> Task<D> {
+    /// A message came.
+    pub(super) fn heard(&mut self, text: String) -> Result<(), Ended> {
+        let Ok(glimpse) = serde_json::from_str::<Glimpse>(&text) else {
+            return self.receive(&text);
+        };
+        match glimpse.kind.as_deref() {
+            Some("agentvoice:error") => return self.refused(glimpse),
+            // Answers of our own extension that are no events and change nothing.
+            Some(kind) if kind.starts_with("agentvoice:") && glimpse.event_id.is_none() => {
+                return Ok(());
+            }
+            _ => {}
+        }
+        let (Some(session), Some(number)) = (glimpse.session_id, glimpse.sequence_number) else {
+            return self.receive(&text);
+        };
+        for text in self.reorder.take(Instant::now(), &session, number, text) {
+            self.receive(&text)?;
+        }
+        Ok(())
+    }
+
+    /// The producer did not take something that we said.
+    fn refused(&mut self, glimpse: Glimpse) -> Result<(), Ended> {
+        let short =
+            |text: Option<String>| text.unwrap_or_default().chars().take(MAX_COMPLAINT).collect();
+        let (error, message): (String, String) = (short(glimpse.error), short(glimpse.message));
+        if !self.line.holds() {
+            if self.ready.is_some() {
+                return Err(Ended::Refused(message));
+            }
+            self.line_down(&message, std::time::Duration::ZERO);
+            return Ok(());
+        }
+        // It does not say which answer is meant, so none of them is sure.
+        if error == "invalid_token" || error == "no_such_subscription" {
+            let doubtful = self.asks.doubt_answers();
+            self.waiting.extend(doubtful);
+        }
+        let is_lost = error == "no_such_subscription";
+        self.tell(News::Refused { error, message });
+        if is_lost {
+            self.is_lost = true;
+            self.line_down(
+                "The producer does not know the subscription any more.",
+                std::time::Duration::ZERO,
+            );
+        }
+        Ok(())
+    }
+
+    /// Lets the rules take a message, and tells the program what came of it.
+    pub(super) fn receive(&mut self, text: &str) -> Result<(), Ended> {
+        let Received { heard, changes, violations } =
+            self.rules.receive(self.now(), text.as_bytes());
+        let now = Instant::now();
+        let mut must_leave = None;
+        for violation in violations {
+            match &violation {
+                ListenerViolation::TooFast { .. } if self.flood.report(now) => {
+                    must_leave = Some(Ended::Flooded);
+                }
+                ListenerViolation::NotSigned => {
+                    must_leave = Some(Ended::NotTrusted("its manifest is not signed".to_owned()));
+                }
+                _ => {}
+            }
+            self.tell(News::Violation(violation));
+        }
+        match heard {
+            Some(Heard::Event(event)) => self.tell_event(event, &changes, now),
+            Some(Heard::Other(message)) => {
+                if let aaep::Message::SubscriptionAccepted(accepted) = *message
+                    && let Line::Up(up) = &self.line
+                    && changes.contains(&Change::TermsChanged)
+                    && let Err(why) = up.dial.judge(&accepted)
+                {
+                    must_leave = Some(Ended::NotTrusted(why));
+                }
+            }
+            Some(Heard::Repeated(_)) | None => {}
+        }
+        match must_leave {
+            Some(ended) => Err(ended),
+            None => self.tell_changes(changes),
+        }
+    }
+
+    /// A question is told as such, and not as an event beside.
+    fn tell_event(&mut self, event: Box<Event>, changes: &[Change], now: Instant) {
+        let is_question = changes.iter().any(|change| matches!(change, Change::AskOpened { .. }));
+        if is_question {
+            return;
+        }
+        let most = self.rules.terms().and_then(|terms| terms.max_events_per_second);
+        if event.is_critical() || self.flood.lets_pass(now, most) {
+            self.tell(News::Event(event));
+        }
+    }
+
+    /// Tells the program what changed.
+    pub(super) fn tell_changes(&mut self, changes: Vec<Change>) -> Result<(), Ended> {
+        for change in changes {
+            match change {
+                Change::AskOpened { reply_token } => self.ask_opened(&reply_token),
+                Change::AskTimeChanged { reply_token } => {
+                    let open = self.rules.open_asks().find(|ask| ask.reply_token == reply_token);
+                    if let Some(ask) = open.and_then(|open| self.asks.change_time(open)) {
+                        self.tell(News::AskTimeChanged(ask));
+                    }
+                }
+                Change::AskResolved { reply_token, outcome, decided_by } => {
+                    self.ask_ended(&reply_token, AskState::Resolved { outcome, decided_by });
+                }
+                Change::AskWithdrawn { reply_token, why } => {
+                    self.ask_ended(&reply_token, AskState::Withdrawn(why));
+                }
+                Change::AskExpired { reply_token } => {
+                    self.ask_ended(&reply_token, AskState::Expired);
+                }
+                Change::AskForgotten { reply_token } => {
+                    self.ask_ended(&reply_token, AskState::Forgotten);
+                }
+                Change::Gap { session_id, after, missed } => {
+                    self.tell(News::Gap { session_id, after, missed });
+                }
+                Change::TermsChanged => {
+                    if !self.line.holds() {
+                        self.line_holds()?;
+                    }
+                    self.before = self.rules.subscription_id().cloned();
+                    if let Some(terms) = self.rules.terms().cloned() {
+                        self.tell(News::TermsChanged(Box::new(terms)));
+                    }
+                }
+                Change::SubscriptionEnded { how } => self.subscription_ended(how)?,
+                // The events say as much.
+                Change::SessionStarted { .. }
+                | Change::SessionJoined { .. }
+                | Change::StateChanged { .. }
+                | Change::SessionEnded { .. }
+                | Change::SessionForgotten { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_opened(&mut self, token: &ReplyToken) {
+        let open = self.rules.open_asks().find(|ask| ask.reply_token == *token);
+        if let Some(ask) = open.and_then(|open| self.asks.open(open)) {
+            self.tell(News::Ask(ask));
+        }
+    }
+
+    fn ask_ended(&mut self, token: &ReplyToken, state: AskState) {
+        if let Some(news) = self.asks.end(token, state) {
+            self.tell(news);
+        }
+    }
+
+    fn subscription_ended(&mut self, how: HowEnded) -> Result<(), Ended> {
+        match how {
+            HowEnded::Rejected(rejected) => self.rejected(rejected),
+            HowEnded::ClosedByProducer(reason) => {
+                let reason = reason.map(|reason| printable(&reason).to_string());
+                Err(Ended::ClosedByProducer(reason))
+            }
+            HowEnded::ClosedByUs => Err(Ended::Closed),
+        }
+    }
+}
