@@ -38,9 +38,14 @@ impl Hub {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("aaep runs");
         let mut errors = BufReader::new(process.stderr.take().expect("its log"));
-        let mut line = String::new();
-        errors.read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("Listening on http://").expect(&line).to_owned();
+        let address = loop {
+            let mut line = String::new();
+            assert!(errors.read_line(&mut line).expect("a line") > 0, "it did not start");
+            // A child may have been started before.
+            if let Some(address) = line.trim().strip_prefix("Listening on http://") {
+                break address.to_owned();
+            }
+        };
         let output = lines(BufReader::new(process.stdout.take().expect("its output")));
         let (input, log) = (process.stdin.take(), lines(errors));
         Hub { process, input, output, address, log }
