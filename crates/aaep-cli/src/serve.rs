@@ -1,6 +1,7 @@
 //! `aaep serve`: runs a hub until it is told to stop.
 //!
-//! Standard output says where it listens and how to try it; standard error has the log.
+//! Standard output says where it listens and how to try it; standard error has the log. With `--stdio`,
+//! standard output is for the program that listens there, and everything for people is on standard error.
 
 mod sockets;
 
@@ -8,13 +9,17 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use aaep_hub::access::{INSECURE_FLAG, is_loopback};
 use aaep_hub::hub::StartError;
+use aaep_hub::relay::ChildTable;
 use aaep_hub::server::{Config, Daemon, DaemonError, DaemonOptions};
+use aaep_hub::stdio::{self, StdioEnd};
 use clap::Args;
+use tokio::task::JoinHandle;
 
-use crate::console::{COULD_NOT, Failure, complain};
+use crate::console::{COULD_NOT, Failure, complain, say};
 use crate::keys::{own_folder, tell};
 use crate::log::{Log, start_log};
 use crate::stop::Stopped;
@@ -25,7 +30,11 @@ What can be set in the configuration file is in docs/serve.md. Exit codes:
   0  it ran, and was told to stop
   2  it could not start, or could not go on";
 
+/// How long the program that started us has to read what it was still to be told.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How to run the hub.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -56,6 +65,17 @@ pub(crate) struct Arguments {
     /// Set a broken audit log aside under another name, and begin a new one that says so.
     #[arg(long)]
     begin_new_audit_log: bool,
+    /// Speak JSON-RPC with the program that started the hub, on standard input and output. The hub stops
+    /// when standard input ends. Agents speak into it as ever.
+    #[arg(long)]
+    stdio: bool,
+    /// Run an agent that speaks JSON-RPC on its standard input and output, and let everyone hear it: the
+    /// program and what it is given, after --, last on the line. More of them go into the configuration.
+    #[arg(long, requires = "command")]
+    child: bool,
+    /// The program of --child, and what it is given.
+    #[arg(last = true, value_name = "COMMAND", requires = "child")]
+    command: Vec<String>,
     #[command(flatten)]
     log: Log,
 }
@@ -67,28 +87,47 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
-    runtime.block_on(serve(options, arguments.socket.as_deref()))
+    let served = runtime.block_on(serve(options, arguments.socket.as_deref(), arguments.stdio));
+    // A thread may still read standard input, on which nothing more may ever come.
+    runtime.shutdown_background();
+    served
 }
 
-async fn serve(options: DaemonOptions, socket: Option<&Path>) -> Result<ExitCode, Failure> {
+async fn serve(
+    options: DaemonOptions,
+    socket: Option<&Path>,
+    is_stdio: bool,
+) -> Result<ExitCode, Failure> {
     // Before anything runs, so that no signal is missed.
     let stopped = Stopped::new().map_err(|error| {
         Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
-    if let Err(failure) = introduce(&daemon) {
+    if let Err(failure) = introduce(&daemon, is_stdio) {
         daemon.stop().await;
         return Err(failure);
     }
     tracing::info!("The hub runs.");
+    let mut parent = is_stdio.then(|| {
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        tokio::spawn(stdio::serve(daemon.hub().clone(), input, output))
+    });
     let died = tokio::select! {
         () = stopped.wait() => None,
         why = daemon.died() => Some(why),
+        end = ended(&mut parent) => {
+            tracing::info!("{end}");
+            None
+        }
     };
     tracing::info!("The hub stops.");
     if !daemon.stop().await {
         tracing::warn!("Some requests were cut off because they took too long.");
+    }
+    if let Some(parent) = parent {
+        // It is told of the end, if it reads.
+        let _ = tokio::time::timeout(LAST_WORDS, parent).await;
     }
     match died {
         None => Ok(ExitCode::SUCCESS),
@@ -102,8 +141,23 @@ async fn serve(options: DaemonOptions, socket: Option<&Path>) -> Result<ExitCode
     }
 }
 
+/// Waits until the program that started us listens no more; for ever if it never did.
+async fn ended(parent: &mut Option<JoinHandle<StdioEnd>>) -> StdioEnd {
+    let Some(listening) = parent else { return std::future::pending().await };
+    let end = listening.await.unwrap_or(StdioEnd::Ended);
+    *parent = None;
+    end
+}
+
 /// Says where it listens and how to try it.
-fn introduce(daemon: &Daemon) -> Result<(), Failure> {
+fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
+    let tell = |text: &str| {
+        if is_stdio {
+            say(text);
+            return Ok(());
+        }
+        tell(text)
+    };
     for origin in daemon.origins() {
         tell(&format!("Listening on {origin}"))?;
     }
@@ -113,6 +167,11 @@ fn introduce(daemon: &Daemon) -> Result<(), Failure> {
     let is_local = |address: &&SocketAddr| is_loopback(address.ip());
     if let Some(address) = daemon.addresses().iter().find(is_local) {
         tell(&format!("To hear what agents say: curl -N http://{address}/events"))?;
+    }
+    if is_stdio {
+        return tell(
+            "Speaking JSON-RPC with the program that started this. To stop: close its standard input.",
+        );
     }
     tell("To stop: press Control and C.")
 }
@@ -126,7 +185,11 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
             _ => Ok(Config::default()),
         },
     };
-    let config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    let mut config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    if arguments.child {
+        let command = arguments.command.clone();
+        config.child.push(ChildTable { command, agent_id: None, restart: false });
+    }
     let chosen = |flag: &Option<PathBuf>, setting: &Option<PathBuf>| {
         flag.clone().or_else(|| setting.clone())
     };

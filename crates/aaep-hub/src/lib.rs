@@ -5,6 +5,8 @@ pub mod audit;
 pub mod hub;
 pub mod metrics;
 pub mod redact;
+pub mod relay;
 pub mod server;
+pub mod stdio;
 pub mod store;
 pub mod tls;

@@ -92,6 +92,8 @@ pub struct Decoder {
     length_bytes: u8,
     framing: Framing,
     has_ended: bool,
+    /// Whether what comes is the rest of a line that was too long.
+    is_passing_over: bool,
 }
 
 impl Decoder {
@@ -104,6 +106,7 @@ impl Decoder {
             length_bytes: 0,
             framing,
             has_ended: false,
+            is_passing_over: false,
         }
     }
 
@@ -126,6 +129,15 @@ impl Decoder {
             *self = Self { has_ended: true, ..Self::new(self.framing, self.max_message_bytes) };
         }
         text
+    }
+
+    /// Goes on after a violation with the next line. Where messages follow their lengths, nobody knows where
+    /// the next one begins, and nothing changes.
+    pub fn pass_over(&mut self, violation: Violation) {
+        if self.framing == Framing::Lines {
+            self.has_ended = false;
+            self.is_passing_over = violation == Violation::TooBig;
+        }
     }
 
     /// Whether a message has begun and not ended.
@@ -158,6 +170,12 @@ impl Decoder {
     fn next_line(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, Violation> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (now, later) = bytes.split_at(end.unwrap_or(bytes.len()));
+        if self.is_passing_over {
+            self.is_passing_over = end.is_none();
+            *bytes = later.get(1..).unwrap_or(&[]);
+            // Nothing is left of the line, which counts as an empty one.
+            return Ok(end.map(|_| Vec::new()));
+        }
         if self.message.len() + now.len() > self.max_message_bytes as usize {
             return Err(Violation::TooBig);
         }
@@ -218,6 +236,24 @@ mod tests {
         let mut decoder = Decoder::new(Framing::Lines, 100);
         assert_eq!(decoder.next(&mut [b'x'; 100].as_slice()), Ok(None));
         assert_eq!(decoder.next(&mut b"x".as_slice()), Err(Violation::TooBig));
+    }
+
+    #[test]
+    fn after_a_wrong_line_the_next_one_can_be_read() {
+        let mut decoder = Decoder::new(Framing::Lines, 4);
+        let mut bytes = b"xxxxx".as_slice();
+        assert_eq!(decoder.next(&mut bytes), Err(Violation::TooBig));
+        decoder.pass_over(Violation::TooBig);
+        assert_eq!(decoder.next(&mut bytes), Ok(None));
+        assert_eq!(read_all(&mut decoder, b"xx\nab\n"), Ok(vec![String::new(), "ab".to_owned()]));
+        let mut bytes = b"\xff\ncd\n".as_slice();
+        assert_eq!(decoder.next(&mut bytes), Err(Violation::InvalidText));
+        decoder.pass_over(Violation::InvalidText);
+        assert_eq!(decoder.next(&mut bytes), Ok(Some("cd".to_owned())));
+        let mut decoder = Decoder::new(Framing::Length, 4);
+        assert_eq!(decoder.next(&mut b"\0\0\0\x09".as_slice()), Err(Violation::TooBig));
+        decoder.pass_over(Violation::TooBig);
+        assert_eq!(decoder.next(&mut b"\0\0\0\x01x".as_slice()), Ok(None), "it hears no more");
     }
 
     #[test]

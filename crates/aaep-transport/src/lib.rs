@@ -6,6 +6,7 @@ pub mod chunk;
 pub mod framed;
 #[cfg(feature = "grpc")]
 pub mod grpc;
+pub mod jsonrpc;
 pub mod link;
 pub mod local;
 pub mod packet;

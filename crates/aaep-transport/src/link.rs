@@ -10,6 +10,7 @@ mod dial;
 mod grpc;
 mod place;
 mod sse;
+mod stdio;
 mod target;
 mod unix;
 mod websocket;

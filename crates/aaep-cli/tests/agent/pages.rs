@@ -55,7 +55,7 @@ fn decided(program: &str, flag: &str, example: &str, decision: &str) -> (Hub, Pe
 
 #[test]
 fn the_page_has_the_examples_that_are_run_here() {
-    assert_eq!((examples("sh").len(), examples("python").len()), (2, 2));
+    assert_eq!((examples("sh").len(), examples("python").len()), (2, 3));
 }
 
 #[test]
@@ -117,4 +117,23 @@ fn python_hears_what_people_say_to_it() {
     );
     person.hears("session.completed");
     end(child);
+}
+
+#[test]
+fn python_as_a_child_of_the_hub_does_what_the_person_decides() {
+    let after = |decision: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (program, go) = (folder.path().join("tidy.py"), folder.path().join("go"));
+        // It begins when the person is there.
+        let wait = format!("import os\nwhile not os.path.exists({go:?}):\n    pass\n");
+        std::fs::write(&program, wait + &examples("python")[2]).expect("written");
+        let hub = Hub::serve_child(folder.path(), &["python3", program.to_str().expect("a path")]);
+        let person = hub.person();
+        std::fs::write(&go, "").expect("written");
+        let question = person.hears("awaiting.confirmation");
+        assert!(person.decides(&question, decision));
+        person.hears("session.completed")["summary_normal"].as_str().expect("words").to_owned()
+    };
+    assert_eq!(after("accept"), "The person said accept.");
+    assert_eq!(after("reject"), "The person said reject.");
 }

@@ -63,6 +63,15 @@ impl Hub {
         Hub::run_as(&mut command)
     }
 
+    /// A hub that has this program as its child.
+    pub(crate) fn serve_child(folder: &Path, program: &[&str]) -> Self {
+        let mut command = aaep(&["serve", "--bind", "127.0.0.1:0", "--socket", "none", "--child"]);
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+            command.env(name, folder);
+        }
+        Hub::run_as(command.arg("--").args(program))
+    }
+
     fn run_as(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().expect("aaep runs");
         let output = process.stdout.take().expect("its output");

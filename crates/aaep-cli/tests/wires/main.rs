@@ -9,6 +9,7 @@ mod behaviours;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod sse;
+mod stdio;
 mod unix;
 mod websocket;
 mod world;
@@ -50,4 +51,5 @@ mod on {
     row!(unix_socket: crate::unix::Unix);
     #[cfg(feature = "grpc")]
     row!(grpc: crate::grpc::Grpc);
+    row!(stdio: crate::stdio::StandardStreams);
 }

@@ -40,6 +40,32 @@ pub enum Told {
     NotForHere,
 }
 
+impl Told {
+    /// Why it was not taken, for machines and for people; none if it was.
+    pub fn refusal(&self) -> Option<(&'static str, String)> {
+        let (error, why) = match self {
+            Told::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
+            Told::NotCounted => (
+                "invalid_token",
+                "The reply does not count: no open question of yours has this token.",
+            ),
+            Told::NoSuchSubscription => (
+                "no_such_subscription",
+                "There is no such subscription. Send a subscription.request.",
+            ),
+            Told::NotForHere => {
+                ("not_for_here", "Listeners send subscription requests, replies and closes here.")
+            }
+            Told::Counted
+            | Told::Accepted(_)
+            | Told::Rejected(_)
+            | Told::Closed
+            | Told::Instructed(_) => return None,
+        };
+        Some((error, why.to_owned()))
+    }
+}
+
 impl Owner {
     /// Someone wants to listen. What comes of it is answered, and sent on the connection if it came on one.
     pub(super) fn subscribe(
@@ -260,20 +286,10 @@ impl Owner {
                 let accepted = json!({ "type": "agentvoice:instructed", "session_id": session_id });
                 self.send(connection, &accepted);
             }
-            Told::NotInstructed(why) => {
-                self.complain(connection, "not_accepted", &why.to_string(), &[]);
-            }
-            Told::NotCounted => {
-                let why = "The reply does not count: no open question of yours has this token.";
-                self.complain(connection, "invalid_token", why, &[]);
-            }
-            Told::NoSuchSubscription => {
-                let why = "There is no such subscription. Send a subscription.request.";
-                self.complain(connection, "no_such_subscription", why, &[]);
-            }
-            Told::NotForHere => {
-                let why = "Listeners send subscription requests, replies and closes here.";
-                self.complain(connection, "not_for_here", why, &[]);
+            refused => {
+                if let Some((error, why)) = refused.refusal() {
+                    self.complain(connection, error, &why, &[]);
+                }
             }
         }
     }

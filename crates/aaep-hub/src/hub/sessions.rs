@@ -87,6 +87,40 @@ impl Hub {
     }
 }
 
+/// A session that runs, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Running {
+    /// The id of the principal.
+    pub(crate) principal: String,
+    /// The name of the agent.
+    pub(crate) agent: String,
+    pub(crate) session_id: SessionId,
+}
+
+impl Hub {
+    /// The sessions that run, of the principals that are meant.
+    pub(crate) async fn running(
+        &self,
+        is_meant: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Vec<Running>, HubError> {
+        self.call(move |owner| {
+            let running = owner.engine.running_sessions();
+            let running = running.filter_map(|(session_id, agent)| {
+                let principal = owner.sessions.get(session_id)?;
+                let principal = owner.principals.name(*principal)?.to_owned();
+                let agent = owner.agents.name(agent)?.to_owned();
+                is_meant(&principal).then(|| Running {
+                    principal,
+                    agent,
+                    session_id: session_id.clone(),
+                })
+            });
+            running.collect()
+        })
+        .await
+    }
+}
+
 impl Owner {
     fn info(&self, session: StoredSession) -> SessionInfo {
         SessionInfo {

@@ -3,6 +3,7 @@
 //! A key that is not known, or a value that cannot mean anything, keeps the hub from starting and is named:
 //! a setting that was meant is never passed over.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 use crate::access::{AccessConfig, Limits};
 use crate::redact::RedactConfig;
+use crate::relay::{ChildTable, MAX_CHILDREN};
 use crate::store::Retention;
 use crate::tls::TlsFiles;
 
@@ -40,6 +42,8 @@ pub struct Config {
     pub retention: RetentionTable,
     /// Secrets in what agents say.
     pub redact: RedactConfig,
+    /// Agents that are child processes of the hub.
+    pub child: Vec<ChildTable>,
 }
 
 /// The table `[hub]`.
@@ -168,6 +172,7 @@ impl Config {
     /// Whether every setting can mean something.
     pub fn check(&self) -> Result<(), ConfigFileError> {
         self.languages()?;
+        self.check_children()?;
         let limits = &self.limits;
         for (name, value) in [
             ("hub.max_subscriptions", self.hub.max_subscriptions),
@@ -193,6 +198,26 @@ impl Config {
             if !(100..=86_400_000).contains(&value) {
                 let why = "is not from 100 to 86400000. Use a number between them.".to_owned();
                 return Err(ConfigFileError::Setting(name, why));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_children(&self) -> Result<(), ConfigFileError> {
+        let wrong = |why: String| Err(ConfigFileError::Setting("child", why));
+        if self.child.len() > MAX_CHILDREN {
+            return wrong(format!("stands there more than {MAX_CHILDREN} times. Leave some out."));
+        }
+        let mut names = BTreeSet::new();
+        for child in &self.child {
+            if let Some(problem) = child.problem() {
+                return wrong(problem);
+            }
+            if !names.insert(child.name()) {
+                let name = printable(&child.name()).into_owned();
+                return wrong(format!(
+                    "has \"{name}\" twice. Give each child an agent_id of its own."
+                ));
             }
         }
         Ok(())
@@ -260,13 +285,18 @@ mod tests {
             "[hub]\nagent_id = \"home\"\nlanguages = [\"en-GB\", \"yo\"]\nbind = [\"127.0.0.1:1\"]\n\
              [access]\nhost_names = [\"hub.example.org\"]\n[limits]\nconnections = 7\n\
              [tls]\ncertificate = \"a\"\nprivate_key = \"b\"\n[retention]\nmax_age_days = 2\n\
-             [redact]\nexceptions = [\"demo-.*\"]\n",
+             [redact]\nexceptions = [\"demo-.*\"]\n\
+             [[child]]\ncommand = [\"/opt/photos\", \"--quiet\"]\n\
+             [[child]]\ncommand = [\"mail\"]\nagent_id = \"post\"\nrestart = true\n",
         )
         .expect("a configuration");
         assert_eq!(config.hub.agent_id, "home");
         assert_eq!(config.limits.connections, 7);
         assert_eq!(Retention::from(config.retention).max_age_seconds, 2 * DAY_SECONDS);
         assert!(config.tls.is_some());
+        let names: Vec<String> = config.child.iter().map(ChildTable::name).collect();
+        assert_eq!(names, ["photos", "post"]);
+        assert!(!config.child[0].restart && config.child[1].restart);
     }
 
     #[test]
@@ -292,6 +322,11 @@ mod tests {
             "[limits]\nheader_bytes = 10",
             "[limits]\nidle_ms = 0",
             "[limits]\nbody_bytes = -1",
+            "[[child]]\ncommand = []",
+            "[[child]]\ncommand = [\"\"]",
+            "[[child]]\ncommand = [\"a\"]\nagent_id = \"\"",
+            "[[child]]\ncommand = [\"a\"]\n[[child]]\ncommand = [\"b/a\"]",
+            "[[child]]\ncomand = [\"a\"]",
             "hub = 3",
             "[hub",
         ] {

@@ -18,8 +18,9 @@ use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
 use super::opened::{Given, open};
 use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
-use crate::hub::{Clock, Hub, StartError, default_offer};
+use crate::hub::{Clock, Hub, HubError, StartError, default_offer};
 use crate::redact::{RedactError, Redactor};
+use crate::relay::{self, ChildTable, Relay};
 use crate::store::OpenOptions;
 use crate::tls::TlsError;
 use aaep_trust::fetch::AddressError;
@@ -61,6 +62,7 @@ pub struct Daemon {
     addresses: Vec<SocketAddr>,
     origins: Vec<String>,
     sockets: Vec<PathBuf>,
+    children: Vec<Relay>,
 }
 
 /// Why a hub did not start.
@@ -84,6 +86,8 @@ pub enum DaemonError {
     Manifest(ManifestError),
     /// The hub itself did not start.
     Hub(StartError),
+    /// What children of an earlier run left behind could not be ended.
+    Children(HubError),
 }
 
 impl DaemonOptions {
@@ -141,6 +145,7 @@ impl Daemon {
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
         let hub = start_hub(&options, offer(config, &manifest)?).await?;
+        relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
         let addresses = listeners.iter().map(Listener::address).collect();
         let origins = listeners.iter().map(Listener::origin).collect();
         let server = Server::start(
@@ -154,7 +159,9 @@ impl Daemon {
         if let Some(issuer) = issuer {
             server.keep_fetching(issuer);
         }
-        Ok(Daemon { hub, server, addresses, origins, sockets })
+        let start = |child: &ChildTable| Relay::start(hub.clone(), child.clone());
+        let children = options.config.child.iter().map(start).collect();
+        Ok(Daemon { hub, server, addresses, origins, sockets, children })
     }
 
     /// The hub, for those in the same program.
@@ -190,6 +197,11 @@ impl Daemon {
     /// Stops: requests that came are answered, everything that was acknowledged is stored, and streams
     /// end. Takes a few seconds at most. Says whether nobody had to be cut off.
     pub async fn stop(mut self) -> bool {
+        let stopping: Vec<_> = self.children.drain(..).map(|it| tokio::spawn(it.stop())).collect();
+        for child in stopping {
+            // One that cannot be stopped in order ends with the program.
+            let _ = child.await;
+        }
         let all_finished = self.server.finish(FINISH).await;
         self.hub.stop().await;
         let all_left = self.server.leave(LEAVE).await;
@@ -306,6 +318,7 @@ impl fmt::Display for DaemonError {
             DaemonError::Listen(error) => error.fmt(f),
             DaemonError::Manifest(error) => error.fmt(f),
             DaemonError::Hub(error) => error.fmt(f),
+            DaemonError::Children(error) => error.fmt(f),
         }
     }
 }

@@ -4,5 +4,6 @@ mod agents;
 mod asks;
 mod legacy;
 mod restart;
+mod stdio;
 mod streams;
 mod support;

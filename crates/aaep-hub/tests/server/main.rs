@@ -2,6 +2,8 @@
 
 mod agents;
 mod bodies;
+#[cfg(unix)]
+mod children;
 mod connections;
 mod doors;
 mod everyone;

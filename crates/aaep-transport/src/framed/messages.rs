@@ -60,6 +60,13 @@ impl<R: AsyncRead + Unpin> Messages<R> {
     }
 }
 
+impl<R> Messages<R> {
+    /// Goes on after a violation with the next line, where messages are lines.
+    pub fn pass_over(&mut self, violation: Violation) {
+        self.decoder.pass_over(violation);
+    }
+}
+
 impl fmt::Display for NoMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 
 use super::target::Target;
-use super::{Link, LinkEnd, sse, unix, websocket};
+use super::{Link, LinkEnd, sse, stdio, unix, websocket};
 use crate::framed::Framing;
 use crate::wire::MAX_MESSAGE_BYTES;
 
@@ -127,7 +127,7 @@ pub async fn dial(target: &Target, options: &DialOptions) -> Result<Link, DialEr
         Target::Grpc(place) => super::grpc::dial(place, options).await,
         #[cfg(not(feature = "grpc"))]
         Target::Grpc(_) => Err(DialError::NotBuilt("gRPC")),
-        Target::Stdio(_) => Err(DialError::NotBuilt("stdio")),
+        Target::Stdio(words) => stdio::dial(words, options),
     }
 }
 

@@ -1,0 +1,100 @@
+//! What goes back to a child when its question is settled in the hub.
+
+use aaep::event::human::Decision;
+use aaep::extension::{DecidedBy, Outcome};
+use aaep::reply::Response;
+use serde_json::Value;
+
+use crate::hub::Settlement;
+
+/// What is said to the child.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Back {
+    /// A decision about a confirmation.
+    Confirm(Decision),
+    /// The answer to a clarification.
+    Clarify(Response),
+    /// Nothing: the child's own default applies in its own time.
+    Nothing,
+}
+
+/// What goes back. An accept is only what a person accepted: where the hub applied a default that accepts,
+/// the child applies its own, and where it is not known how a question was settled, it is a reject.
+pub(super) fn back(settlement: Option<&Settlement>, is_confirmation: bool) -> Back {
+    let Some(settlement) = settlement else {
+        return if is_confirmation { Back::Confirm(Decision::Reject) } else { Back::Nothing };
+    };
+    let is_by_person = settlement.decided_by == DecidedBy::Reply;
+    match (is_confirmation, &settlement.outcome) {
+        (true, Outcome::Accept) if is_by_person => Back::Confirm(Decision::Accept),
+        (true, Outcome::Accept) => Back::Nothing,
+        (true, _) => Back::Confirm(Decision::Reject),
+        (false, Outcome::Answered) if is_by_person => {
+            settlement.response.as_ref().and_then(response).map_or(Back::Nothing, Back::Clarify)
+        }
+        (false, _) => Back::Nothing,
+    }
+}
+
+fn response(value: &Value) -> Option<Response> {
+    match value {
+        Value::String(text) => Some(Response::Text(text.clone())),
+        Value::Bool(yes) => Some(Response::YesNo(*yes)),
+        Value::Number(number) => Some(Response::Number(number.clone())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aaep::ReplyToken;
+
+    use super::*;
+
+    fn settlement(outcome: Outcome, decided_by: DecidedBy) -> Settlement {
+        let reply_token = ReplyToken::parse("rpl_0123456789abcdef").expect("a token");
+        Settlement { reply_token, outcome, decided_by, response: Some(true.into()) }
+    }
+
+    /// Every outcome that this hub has a word for.
+    fn outcomes() -> [Outcome; 5] {
+        use Outcome::{Accept, Answered, Reject, Unanswered, Withdrawn};
+        [Accept, Reject, Answered, Unanswered, Withdrawn]
+    }
+
+    fn deciders() -> [DecidedBy; 4] {
+        [DecidedBy::Reply, DecidedBy::Timeout, DecidedBy::NoListener, DecidedBy::Withdrawn]
+    }
+
+    #[test]
+    fn only_what_a_person_accepted_is_an_accept() {
+        let mut accepts = 0;
+        for outcome in outcomes() {
+            for decided_by in deciders() {
+                let is_accept = outcome == Outcome::Accept && decided_by == DecidedBy::Reply;
+                let back = back(Some(&settlement(outcome.clone(), decided_by)), true);
+                assert_eq!(back == Back::Confirm(Decision::Accept), is_accept, "{outcome:?}");
+                if outcome != Outcome::Accept {
+                    assert_eq!(back, Back::Confirm(Decision::Reject));
+                }
+                accepts += usize::from(is_accept);
+            }
+        }
+        assert_eq!(accepts, 1);
+        assert_eq!(back(None, true), Back::Confirm(Decision::Reject));
+    }
+
+    #[test]
+    fn only_what_a_person_answered_is_an_answer() {
+        for outcome in outcomes() {
+            for decided_by in deciders() {
+                let is_answer = outcome == Outcome::Answered && decided_by == DecidedBy::Reply;
+                let back = back(Some(&settlement(outcome.clone(), decided_by)), false);
+                let expected =
+                    if is_answer { Back::Clarify(Response::YesNo(true)) } else { Back::Nothing };
+                assert_eq!(back, expected);
+            }
+        }
+        assert_eq!(back(None, false), Back::Nothing);
+    }
+}

@@ -1,0 +1,378 @@
+//! One run of a child, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aaep::event::action::CoalesceBoundary;
+use aaep::event::human::Decision;
+use aaep::reply::ConfirmationReply;
+use aaep::{
+    Capabilities, Event, Message, Object, Payload, ReplyToken, Timestamp, Version, printable,
+};
+use aaep_engine::listener::{
+    Change, ClarificationDetails, ConfirmationDetails, Heard, Listener, ListenerConfig,
+};
+use aaep_transport::link::{LinkReceiver, LinkSender};
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::ChildTable;
+use super::back::{Back, back};
+use super::publish::publish;
+use super::translate::{beginning, translate};
+use crate::access::Principal;
+use crate::hub::{AskState, Hub, HubError, Settlement};
+
+/// How long the hub waits for its own word on a question whose time is over for the child, before it
+/// withdraws it.
+const AFTER_TIME: Duration = Duration::from_secs(1);
+
+/// How long a child may take to read what it is told.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long it is waited for an outcome at a time.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+
+/// How often in a row an outcome may not be readable before nobody waits for it.
+const MAX_FAILURES: u32 = 30;
+
+/// How many mistakes of a child are logged; its own listener, the hub, needs no more.
+const MAX_LOGGED: u32 = 200;
+
+/// How a child is called in what it is sent.
+const SUBSCRIBER: &str = "aaep-hub";
+
+/// Hears a child until it ends, and says why it did.
+pub(super) async fn run(
+    hub: &Hub,
+    child: &ChildTable,
+    principal: &Principal,
+    sender: LinkSender,
+    receiver: &mut LinkReceiver,
+) -> String {
+    let mut run = Run {
+        hub,
+        child,
+        principal,
+        name: printable(&child.name()).into_owned(),
+        listener: Listener::new(listener()),
+        sender,
+        asks: BTreeMap::new(),
+        settling: JoinSet::new(),
+        logged: 0,
+    };
+    if let Err(why) = run.subscribe().await {
+        return why;
+    }
+    loop {
+        let due = run.listener.deadline().map(|us| hub.clock().instant(us).into());
+        let done = tokio::select! {
+            message = receiver.next() => match message {
+                Ok(message) => run.take(&message).await,
+                Err(end) => Err(end.to_string()),
+            },
+            Some(settled) = run.settling.join_next() => match settled {
+                Ok(Settled { token, settlement }) => run.settle(&token, settlement.as_ref()).await,
+                Err(_) => Ok(()),
+            },
+            () = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            } => {
+                let changes = run.listener.tick(hub.clock().now());
+                run.follow(&changes).await
+            }
+        };
+        if let Err(why) = done {
+            return why;
+        }
+    }
+}
+
+struct Run<'a> {
+    hub: &'a Hub,
+    child: &'a ChildTable,
+    principal: &'a Principal,
+    name: String,
+    listener: Listener,
+    sender: LinkSender,
+    /// The questions of the child that are open in the hub, by the child's token.
+    asks: BTreeMap<ReplyToken, Ask>,
+    settling: JoinSet<Settled>,
+    logged: u32,
+}
+
+struct Ask {
+    /// The token that the question has in the hub.
+    token: ReplyToken,
+    is_confirmation: bool,
+}
+
+/// A question of the child is settled in the hub.
+struct Settled {
+    /// The child's token.
+    token: ReplyToken,
+    /// How; none if that is not known.
+    settlement: Option<Settlement>,
+}
+
+impl Run<'_> {
+    /// Everything, as it is, with answers.
+    async fn subscribe(&mut self) -> Result<(), String> {
+        let mut wanted = Capabilities::new();
+        wanted.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
+        wanted.supports_confirmation_reply = Some(true);
+        wanted.supports_clarification_reply = Some(true);
+        wanted.supported_conformance_levels = Some(vec![1, 2, 3]);
+        let request = self.listener.request(wanted);
+        let request =
+            request.map_err(|error| format!("no subscription can be asked for: {error:?}"))?;
+        self.send(&request).await
+    }
+
+    /// Takes a message of the child.
+    async fn take(&mut self, text: &str) -> Result<(), String> {
+        let received = self.listener.receive(self.hub.clock().now(), text.as_bytes());
+        for violation in &received.violations {
+            self.log(&violation.to_string());
+        }
+        self.follow(&received.changes).await?;
+        match received.heard {
+            Some(Heard::Event(event)) => {
+                let is_joined =
+                    received.changes.iter().any(|it| matches!(it, Change::SessionJoined { .. }));
+                self.publish(&event, text, is_joined).await
+            }
+            Some(Heard::Repeated(_) | Heard::Other(_)) => Ok(()),
+            None => match unread_question(text) {
+                Some(token) => self.reject(&token).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// What changed for the listener that we are.
+    async fn follow(&mut self, changes: &[Change]) -> Result<(), String> {
+        for change in changes {
+            match change {
+                // One that was settled without us is no longer asked either.
+                Change::AskWithdrawn { reply_token, .. }
+                | Change::AskResolved { reply_token, .. }
+                | Change::AskForgotten { reply_token } => {
+                    if let Some(ask) = self.asks.remove(reply_token) {
+                        withdraw(self.hub, self.principal, &ask.token).await;
+                    }
+                }
+                Change::AskExpired { reply_token } => self.expire(reply_token),
+                Change::SubscriptionEnded { how } => {
+                    return Err(
+                        printable(&format!("it ended the subscription: {how:?}")).into_owned()
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The child waits no more. The hub's own time ends as well, about now; if it does not, nobody may go on
+    /// believing that an answer counts.
+    fn expire(&self, token: &ReplyToken) {
+        let Some(ask) = self.asks.get(token) else { return };
+        let (hub, principal, token) = (self.hub.clone(), self.principal.clone(), ask.token.clone());
+        tokio::spawn(async move {
+            sleep(AFTER_TIME).await;
+            withdraw(&hub, &principal, &token).await;
+        });
+    }
+
+    /// Publishes an event of the child. A session that began before it was heard begins here with the change
+    /// of state that sums it up (§8.7).
+    async fn publish(&mut self, event: &Event, text: &str, is_joined: bool) -> Result<(), String> {
+        let Ok(mut object) = serde_json::from_str::<Object>(text) else { return Ok(()) };
+        translate(&mut object, self.child.agent_id.as_deref());
+        if is_joined && matches!(event.payload, Payload::StateChanged(_)) {
+            let begun = publish(self.hub, self.principal, beginning(&object), true).await;
+            if let Err(why) = begun {
+                self.refused(event, &why);
+            }
+            object.remove("from_state");
+        }
+        let Some((token, is_confirmation)) = question(event) else {
+            if let Err(why) = publish(self.hub, self.principal, object, true).await {
+                self.refused(event, &why);
+            }
+            return Ok(());
+        };
+        let mut open = self.listener.open_asks();
+        let is_open = open.any(|ask| ask.reply_token == *token && ask.can_reply);
+        drop(open);
+        if !is_open || self.listener.subscription_id().is_none() {
+            self.refused(event, "It is a question that cannot be answered.");
+            return self.reject_if(is_confirmation, token).await;
+        }
+        let published = publish(self.hub, self.principal, object, false).await;
+        let ours = published.and_then(|published| match published.reply_token {
+            // An answer to an earlier question is none to this one.
+            Some(ours) if !published.is_repeated => Ok(ours),
+            _ => Err("A question with this event_id came before.".to_owned()),
+        });
+        match ours {
+            Ok(ours) => {
+                let settled =
+                    settled(self.hub.clone(), self.principal.clone(), token.clone(), ours.clone());
+                self.settling.spawn(settled);
+                self.asks.insert(token.clone(), Ask { token: ours, is_confirmation });
+                Ok(())
+            }
+            Err(why) => {
+                self.refused(event, &why);
+                self.reject_if(is_confirmation, token).await
+            }
+        }
+    }
+
+    /// A question of the child is settled in the hub: the child is told what may be told, once.
+    async fn settle(
+        &mut self,
+        token: &ReplyToken,
+        settlement: Option<&Settlement>,
+    ) -> Result<(), String> {
+        // One that the child withdrew is not there any more, and needs no word.
+        let Some(ask) = self.asks.remove(token) else { return Ok(()) };
+        let now = self.hub.clock().now();
+        let reply = match back(settlement, ask.is_confirmation) {
+            Back::Confirm(decision) => {
+                let details = ConfirmationDetails::default();
+                let reply = self.listener.confirm(now, token, decision, details);
+                reply.map(|reply| Message::ConfirmationReply(Box::new(reply)))
+            }
+            Back::Clarify(response) => {
+                let details = ClarificationDetails::default();
+                let reply = self.listener.clarify(now, token, response, details);
+                reply.map(|reply| Message::ClarificationReply(Box::new(reply)))
+            }
+            Back::Nothing => return Ok(()),
+        };
+        match reply {
+            Ok(reply) => self.send(&reply).await,
+            Err(why) => {
+                let why = format!("{why:?}");
+                let why = printable(&why);
+                tracing::info!(child = %self.name, "The child is not told an outcome: {why}");
+                Ok(())
+            }
+        }
+    }
+
+    async fn reject_if(&mut self, is_confirmation: bool, token: &ReplyToken) -> Result<(), String> {
+        if is_confirmation { self.reject(token).await } else { Ok(()) }
+    }
+
+    /// Rejects a question that nobody could be asked.
+    async fn reject(&mut self, token: &ReplyToken) -> Result<(), String> {
+        let now = self.hub.clock().now();
+        let (decision, details) = (Decision::Reject, ConfirmationDetails::default());
+        if let Ok(reply) = self.listener.confirm(now, token, decision, details) {
+            return self.send(&reply).await;
+        }
+        // The listener does not know it as a question that can be answered; a no is safe all the same.
+        let subscription_id = self.listener.subscription_id().cloned();
+        let timestamp = Timestamp::from_unix_ms(now.unix_us.div_euclid(1000));
+        let (Some(subscription_id), Some(timestamp)) = (subscription_id, timestamp) else {
+            return Ok(());
+        };
+        let reply = ConfirmationReply {
+            reply_token: token.clone(),
+            decision,
+            subscription_id,
+            timestamp: timestamp.into(),
+            decided_by: None,
+            decision_rationale: None,
+            modified_action: None,
+            correlation_id: None,
+            other: Object::new(),
+        };
+        self.send(&reply).await
+    }
+
+    async fn send(&self, message: &impl serde::Serialize) -> Result<(), String> {
+        let json = serde_json::to_string(message).map_err(|error| error.to_string())?;
+        match timeout(READ_WITHIN, self.sender.send(json)).await {
+            // If the link has ended, that is heard next, with its reason.
+            Ok(_) => Ok(()),
+            Err(_) => Err("it does not read what it is told".to_owned()),
+        }
+    }
+
+    fn refused(&mut self, event: &Event, why: &str) {
+        let (id, kind) = (&event.envelope.event_id, event.event_type());
+        let text = format!("{id}, {}, is not heard: {why}", kind.as_str());
+        self.log(&text);
+    }
+
+    /// Logs a mistake of the child, as long as there are not too many.
+    fn log(&mut self, text: &str) {
+        self.logged = self.logged.saturating_add(1);
+        if self.logged <= MAX_LOGGED {
+            tracing::warn!(child = %self.name, "{}", printable(text));
+        }
+        if self.logged == MAX_LOGGED {
+            tracing::warn!(child = %self.name, "Further mistakes of the child are not logged.");
+        }
+    }
+}
+
+fn listener() -> ListenerConfig {
+    ListenerConfig {
+        subscriber_id: SUBSCRIBER.to_owned(),
+        subscriber_name: None,
+        subscriber_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        version: Version::parse("1.0.0").expect("a constant of the right form"),
+    }
+}
+
+/// The token of a question, and whether it is a confirmation.
+fn question(event: &Event) -> Option<(&ReplyToken, bool)> {
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => Some((&asked.reply_token, true)),
+        Payload::AwaitingClarification(asked) => Some((&asked.reply_token, false)),
+        _ => None,
+    }
+}
+
+/// The token of a confirmation that cannot be read as a whole.
+fn unread_question(text: &str) -> Option<ReplyToken> {
+    let event: Value = serde_json::from_str(text).ok()?;
+    let is_one = event.get("type")?.as_str()? == "aaep:agent.awaiting.confirmation";
+    let token = event.get("reply_token")?.as_str().filter(|_| is_one)?;
+    ReplyToken::parse(token).ok()
+}
+
+/// Waits until a question is settled.
+async fn settled(hub: Hub, principal: Principal, token: ReplyToken, ours: ReplyToken) -> Settled {
+    let mut failures = 0;
+    let settlement = loop {
+        match hub.ask_state(&principal, &ours, LOOK_EVERY).await {
+            Ok(AskState { settlement: Some(settlement), .. }) => break Some(settlement),
+            Ok(_) => failures = 0,
+            Err(HubError::NotStored { .. }) if failures < MAX_FAILURES => {
+                failures += 1;
+                sleep(AFTER_TIME).await;
+            }
+            Err(_) => break None,
+        }
+    };
+    Settled { token, settlement }
+}
+
+async fn withdraw(hub: &Hub, principal: &Principal, token: &ReplyToken) {
+    match hub.withdraw(principal, token).await {
+        // One that is settled already is as wanted.
+        Ok(()) | Err(HubError::NoSuchAsk) => {}
+        Err(error) => tracing::warn!(%token, "A question could not be withdrawn: {error}"),
+    }
+}
