@@ -12,6 +12,9 @@ mod cuts;
 mod demo;
 #[path = "agent/emit.rs"]
 mod emit;
+#[cfg(unix)]
+#[path = "agent/kills.rs"]
+mod kills;
 #[path = "agent/kit.rs"]
 mod kit;
 #[path = "agent/pages.rs"]

@@ -207,21 +207,31 @@ impl Person {
 }
 
 pub(crate) fn post(origin: &str, path: &str, message: &Value) -> (u16, Value) {
+    try_post(origin, path, message).expect("an answer")
+}
+
+/// The same to a hub that may not be there, or may not live until it has answered.
+pub(crate) fn try_post(origin: &str, path: &str, message: &Value) -> Option<(u16, Value)> {
     let mut text = String::new();
-    send(origin, "POST", path, &message.to_string()).read_to_string(&mut text).expect("an answer");
-    let status = text.get(9..12).and_then(|it| it.parse().ok()).expect("a status");
+    let mut stream = try_send(origin, "POST", path, &message.to_string()).ok()?;
+    stream.read_to_string(&mut text).ok()?;
+    let status = text.get(9..12).and_then(|it| it.parse().ok())?;
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status, serde_json::from_str(body).unwrap_or_default())
+    Some((status, serde_json::from_str(body).unwrap_or_default()))
 }
 
 fn send(origin: &str, method: &str, path: &str, body: &str) -> TcpStream {
+    try_send(origin, method, path, body).expect("the hub")
+}
+
+fn try_send(origin: &str, method: &str, path: &str, body: &str) -> std::io::Result<TcpStream> {
     let authority = origin.strip_prefix("http://").expect("plain http");
-    let mut stream = TcpStream::connect(authority).expect("the hub");
+    let mut stream = TcpStream::connect(authority)?;
     let length = body.len();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(head.as_bytes()).expect("a request");
-    stream
+    stream.write_all(head.as_bytes())?;
+    Ok(stream)
 }
