@@ -12,6 +12,10 @@ mod connection;
 mod daemon;
 mod door;
 mod everyone;
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(feature = "grpc")]
+mod http2;
 mod issuer;
 mod legacy;
 mod listen;
@@ -50,7 +54,7 @@ use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
 use issuer::Issuer;
 use route::Route;
-use stop::{Stop, Stopper, stop};
+use stop::{Stop, Stopper};
 
 /// How many connections that are too many are told so at the same time.
 const TURNED_AWAY_AT_ONCE: usize = 64;
@@ -67,6 +71,8 @@ pub(crate) struct Server {
     stopper: Stopper,
     /// For those who come later; given up when it stops, so that nobody waits for it.
     stop: Option<Stop>,
+    /// For calls of listeners, which end after the hub.
+    calls: Stopper,
 }
 
 /// What every request needs.
@@ -78,6 +84,9 @@ pub(crate) struct App {
     metrics: Metrics,
     manifest: ManifestService,
     stop: Stop,
+    /// Held for as long as calls go on.
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "there are no calls"))]
+    calls: Stop,
 }
 
 impl Server {
@@ -90,14 +99,16 @@ impl Server {
         listeners: Vec<Listener>,
         doors: Vec<LocalDoor>,
     ) -> Self {
-        let (stopper, stop) = stop();
+        let (calls_stopper, calls) = stop::stop();
+        let (stopper, stop) = stop::stop();
         let app = Arc::new(App {
             doors: Doors::new(access),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,
             hub,
-            stop: stop.clone(),
+            stop: stop.not_waited_for(),
+            calls,
         });
         for listener in listeners {
             let certificates = certificates.clone().filter(|_| listener.is_tls());
@@ -111,7 +122,7 @@ impl Server {
         }
         tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
         tokio::spawn(look_at_manifest(app, stop.clone()));
-        Server { stopper, stop: Some(stop) }
+        Server { stopper, stop: Some(stop), calls: calls_stopper }
     }
 
     /// Fetches the keys of an issuer now and then, until the server stops.
@@ -129,6 +140,14 @@ impl Server {
         let finished = tokio::time::timeout(grace, self.stopper.all_gone()).await.is_ok();
         self.stopper.end();
         finished
+    }
+
+    /// Lets listeners hear the last word of the hub, which has stopped, and ends their connections within
+    /// this time. Says whether all had ended by themselves.
+    pub(crate) async fn leave(&mut self, grace: Duration) -> bool {
+        let all_left = tokio::time::timeout(grace, self.calls.all_gone()).await.is_ok();
+        self.calls.end();
+        all_left
     }
 }
 

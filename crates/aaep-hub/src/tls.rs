@@ -22,8 +22,11 @@ pub use error::{TlsError, TlsWarning};
 pub use pem::{MAX_CERTIFICATES, MAX_PEM_BYTES};
 pub use stamp::TlsStamp;
 
-/// What is spoken inside TLS.
-const ALPN: &[u8] = b"http/1.1";
+/// HTTP/1.1, as TLS names it.
+const HTTP1: &[u8] = b"http/1.1";
+/// HTTP/2, as TLS names it.
+#[cfg(feature = "grpc")]
+pub(crate) const HTTP2: &[u8] = b"h2";
 /// A certificate that ends within so many days is warned about.
 const SOON_DAYS: i64 = 14;
 const DAY_S: i64 = 86_400;
@@ -114,7 +117,11 @@ impl TlsFiles {
             }
             _ => TlsError::BadKey(self.private_key.clone()),
         })?;
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        // The first that a client speaks too is spoken. Browsers speak both and get HTTP/1.1, which can do
+        // everything but gRPC; clients of gRPC speak HTTP/2 alone.
+        config.alpn_protocols = vec![HTTP1.to_vec()];
+        #[cfg(feature = "grpc")]
+        config.alpn_protocols.push(HTTP2.to_vec());
         Ok(config)
     }
 }

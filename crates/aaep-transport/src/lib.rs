@@ -4,6 +4,8 @@
 
 pub mod chunk;
 pub mod framed;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod link;
 pub mod local;
 pub mod packet;

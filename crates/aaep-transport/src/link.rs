@@ -6,6 +6,8 @@
 
 mod caller;
 mod dial;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod place;
 mod sse;
 mod target;

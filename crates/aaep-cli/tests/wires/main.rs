@@ -6,6 +6,8 @@
 #![cfg(unix)]
 
 mod behaviours;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod sse;
 mod unix;
 mod websocket;
@@ -46,4 +48,6 @@ mod on {
     row!(server_sent_events: crate::sse::Sse);
     row!(websocket: crate::websocket::WebSocket);
     row!(unix_socket: crate::unix::Unix);
+    #[cfg(feature = "grpc")]
+    row!(grpc: crate::grpc::Grpc);
 }

@@ -36,8 +36,7 @@ pub(super) async fn serve(
     let _ = stream.set_nodelay(true);
     let Some(certificates) = certificates else {
         let connection = Connection::new(Peer::plain(address.ip()), permit);
-        requests(app, stream, connection, stop).await;
-        return;
+        return plain(app, stream, connection, stop).await;
     };
     let handshake_time = Duration::from_millis(app.guard.limits().handshake_ms);
     let handshake = TlsAcceptor::from(certificates.config()).accept(stream);
@@ -64,6 +63,31 @@ pub(super) async fn serve(
         }
     };
     let connection = Connection::new(Peer::tls(address.ip(), certificate), permit);
+    #[cfg(feature = "grpc")]
+    if stream.get_ref().1.alpn_protocol() == Some(crate::tls::HTTP2) {
+        return super::http2::serve(app, stream, connection, stop).await;
+    }
+    requests(app, stream, connection, stop).await;
+}
+
+/// Serves a connection without TLS, where the first bytes say which HTTP it is.
+async fn plain(app: Arc<App>, stream: TcpStream, connection: Connection, stop: Stop) {
+    #[cfg(feature = "grpc")]
+    {
+        let first_time = Duration::from_millis(app.guard.limits().handshake_ms);
+        let mut finishing = stop.not_waited_for();
+        let is_spoken = tokio::select! {
+            looked = tokio::time::timeout(first_time, super::http2::is_spoken(&stream)) => looked,
+            () = finishing.finishing() => return,
+        };
+        match is_spoken {
+            Ok(Ok(true)) => return super::http2::serve(app, stream, connection, stop).await,
+            Ok(Ok(false)) => {}
+            Ok(Err(_)) | Err(_) => {
+                return tracing::debug!("A connection on which nothing came was closed.");
+            }
+        }
+    }
     requests(app, stream, connection, stop).await;
 }
 

@@ -28,6 +28,9 @@ use aaep_trust::manifest::{Endpoint, ManifestDescription};
 /// How long requests that came may take when the hub stops.
 const FINISH: Duration = Duration::from_secs(5);
 
+/// How long listeners may take to hear the last word of a hub that has stopped.
+const LEAVE: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether the hub still lives.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -189,7 +192,8 @@ impl Daemon {
     pub async fn stop(mut self) -> bool {
         let all_finished = self.server.finish(FINISH).await;
         self.hub.stop().await;
-        all_finished
+        let all_left = self.server.leave(LEAVE).await;
+        all_finished && all_left
     }
 }
 
@@ -247,6 +251,8 @@ fn describe(
         endpoint("sse", format!("{origin}/aaep/v1/events"))?,
         endpoint("websocket", format!("{socket_origin}/aaep/v1/ws"))?,
     ];
+    #[cfg(feature = "grpc")]
+    description.endpoints.push(endpoint("grpc", origin.replacen("http", "grpc", 1))?);
     // Other machines need not know where files are here.
     let is_local = listeners.iter().all(|it| crate::access::is_loopback(it.address().ip()));
     for path in sockets.iter().filter(|_| is_local).filter_map(|path| path.to_str()) {

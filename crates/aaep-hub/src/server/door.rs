@@ -130,7 +130,7 @@ impl Doors {
     }
 
     /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
-    async fn authenticate(
+    pub(super) async fn authenticate(
         &self,
         connection: &Connection,
         headers: &HeaderMap,
@@ -148,7 +148,7 @@ impl Doors {
     }
 
     /// Logs a refusal, unless that would fill the log.
-    fn log(&self, connection: &Connection, now: Now, reason: &str) {
+    pub(super) fn log(&self, connection: &Connection, now: Now, reason: &str) {
         if !self.may_log(now) {
             return;
         }

@@ -153,6 +153,12 @@ impl ManifestService {
         })
     }
 
+    /// The manifest, in JSON.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn json(&self) -> Bytes {
+        self.published().json.clone()
+    }
+
     /// The answer to whoever asks for the manifest.
     pub(crate) fn answer(&self, headers: &HeaderMap) -> Answer {
         let published = self.published();

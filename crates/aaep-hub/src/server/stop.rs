@@ -20,18 +20,18 @@ pub(crate) struct Stopper {
     all_gone: mpsc::Receiver<()>,
 }
 
-/// Hears that it stops. Whoever holds one is waited for.
+/// Hears that it stops. Whoever holds one is waited for, unless it says otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
     stage: watch::Receiver<Stage>,
-    _here: mpsc::Sender<()>,
+    _here: Option<mpsc::Sender<()>>,
 }
 
 /// A pair.
 pub(crate) fn stop() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(Stage::Running);
     let (here, all_gone) = mpsc::channel(1);
-    (Stopper { stage: sender, all_gone }, Stop { stage: receiver, _here: here })
+    (Stopper { stage: sender, all_gone }, Stop { stage: receiver, _here: Some(here) })
 }
 
 impl Stopper {
@@ -52,6 +52,11 @@ impl Stopper {
 }
 
 impl Stop {
+    /// Hears the same, and is not waited for.
+    pub(crate) fn not_waited_for(&self) -> Stop {
+        Stop { stage: self.stage.clone(), _here: None }
+    }
+
     /// Waits until nothing new should be begun.
     pub(crate) async fn finishing(&mut self) {
         self.reached(Stage::Finishing).await;
@@ -84,6 +89,16 @@ mod tests {
         stopper.end();
         stopper.all_gone().await;
         worker.await.expect("ended");
+    }
+
+    #[tokio::test]
+    async fn who_only_listens_is_not_waited_for() {
+        let (mut stopper, stop) = stop();
+        let mut other = stop.not_waited_for();
+        drop(stop);
+        stopper.all_gone().await;
+        stopper.finish();
+        other.finishing().await;
     }
 
     #[tokio::test]

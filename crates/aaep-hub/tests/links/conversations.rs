@@ -11,7 +11,7 @@ use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wire_carries_a_handshake_events_and_a_confirmation() {
-    for wire in WIRES {
+    for &wire in WIRES {
         for (decision, outcome) in [("accept", Outcome::Accept), ("reject", Outcome::Reject)] {
             let hub = TestHub::new().await;
             let mut listener = hub.listener(wire).await;
@@ -31,7 +31,7 @@ async fn every_wire_carries_a_handshake_events_and_a_confirmation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
@@ -55,7 +55,7 @@ async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_message_is_answered_alike_on_every_wire() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         for wrong in ["{\"type\":\"confirmation.reply\"}", "[1]", "{}"] {
@@ -70,7 +70,7 @@ async fn what_is_no_message_is_answered_alike_on_every_wire() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn terms_change_on_every_wire() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         let change = json!({
@@ -85,7 +85,7 @@ async fn terms_change_on_every_wire() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_of_64_kibibytes_comes_whole_on_every_wire() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
@@ -102,7 +102,7 @@ async fn a_message_of_64_kibibytes_comes_whole_on_every_wire() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_the_link_is_dropped_arrives() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;

@@ -25,7 +25,7 @@ async fn guarded() -> TestHub {
 async fn who_shows_the_right_token_is_let_in() {
     let hub = guarded().await;
     let token = token(&hub.folder, "reader", &[Scope::Listen, Scope::Reply]);
-    for wire in [Wire::Sse, Wire::WebSocket] {
+    for &wire in NETWORK_WIRES {
         let mut listener = hub.dial(wire, with_token(&token)).await.expect("a link");
         listener.subscribe(subscription_request()).await;
         hub.publish(started(&format!("sess_{wire:?}"), "I begin.")).await;
@@ -38,7 +38,7 @@ async fn who_shows_none_or_a_wrong_one_is_refused_on_every_wire() {
     let hub = guarded().await;
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     for options in [DialOptions::default(), with_token("aaep_wrong"), with_token(&agent)] {
-        for wire in [Wire::Sse, Wire::WebSocket] {
+        for &wire in NETWORK_WIRES {
             let mut listener = hub.dial(wire, options.clone()).await.expect("a link");
             // The hub may have ended already.
             let _ = listener.link.sender.send(subscription_request().to_string()).await;
@@ -60,7 +60,7 @@ async fn who_shows_none_or_a_wrong_one_is_refused_on_every_wire() {
 async fn a_token_that_can_be_none_is_never_sent() {
     let hub = TestHub::new().await;
     for token in ["", "a b", "a\r\nx: y", "schlüssel"] {
-        for wire in [Wire::Sse, Wire::WebSocket] {
+        for &wire in NETWORK_WIRES {
             let error = hub.dial(wire, with_token(token)).await.err();
             assert_eq!(error, Some(DialError::Bearer), "{token:?}");
         }
@@ -118,7 +118,12 @@ async fn links_are_encrypted_and_only_with_whom_is_trusted() {
         options.config.tls = Some(authority.issue("localhost", folder.path()));
     })
     .await;
-    for scheme in ["https", "wss"] {
+    let wires = if cfg!(feature = "grpc") {
+        ["https", "wss", "grpcs"].as_slice()
+    } else {
+        &["https", "wss"]
+    };
+    for scheme in wires {
         let at = |host: &str| target(&format!("{scheme}://{host}:{}", hub.port()));
         let link = dial(&at("localhost"), &authority.trusted()).await.expect("a link");
         let mut listener = Listener { link, id: String::new() };
@@ -135,7 +140,7 @@ async fn links_are_encrypted_and_only_with_whom_is_trusted() {
             assert!(matches!(error, DialError::Tls(_)), "{error:?}");
         }
     }
-    for plain in [Wire::Sse, Wire::WebSocket] {
+    for &plain in NETWORK_WIRES {
         let refused = match hub.dial(plain, DialOptions::default()).await {
             Err(error) => LinkEnd::from(error),
             Ok(mut listener) => {

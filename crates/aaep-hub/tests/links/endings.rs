@@ -21,7 +21,7 @@ fn code_on(wire: Wire, code: u16) -> Option<u16> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_ends_its_subscription() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         let id = SubscriptionId::parse(&listener.id).expect("an id");
@@ -36,7 +36,7 @@ async fn a_listener_ends_its_subscription() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_rejected_is_told_and_then_ends() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.dial(wire, DialOptions::default()).await.expect("a link");
         let mut request = subscription_request();
@@ -54,7 +54,7 @@ async fn a_subscription_that_is_rejected_is_told_and_then_ends() {
 async fn a_hub_that_stops_says_so() {
     let mut hub = TestHub::new().await;
     let mut listeners = Vec::new();
-    for wire in WIRES {
+    for &wire in WIRES {
         listeners.push((wire, hub.target(wire), hub.listener(wire).await));
     }
     hub.publish(started("sess_1", "I begin.")).await;
@@ -71,7 +71,7 @@ async fn a_hub_that_stops_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_be_here_any_more_is_refused() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut listener = hub.listener(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
@@ -88,7 +88,7 @@ async fn who_may_not_be_here_any_more_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_is_gone_leaves_no_connection() {
-    for wire in WIRES {
+    for &wire in WIRES {
         let hub = TestHub::new().await;
         let listener = hub.listener(wire).await;
         assert!(hub.hub().guard().connections() > 0);

@@ -25,9 +25,26 @@ pub(crate) enum Wire {
     WebSocket,
     UnixLength,
     UnixLines,
+    #[cfg(feature = "grpc")]
+    Grpc,
 }
 
-pub(crate) const WIRES: [Wire; 4] = [Wire::Sse, Wire::WebSocket, Wire::UnixLength, Wire::UnixLines];
+pub(crate) const WIRES: &[Wire] = &[
+    Wire::Sse,
+    Wire::WebSocket,
+    Wire::UnixLength,
+    Wire::UnixLines,
+    #[cfg(feature = "grpc")]
+    Wire::Grpc,
+];
+
+/// Those that other machines can use.
+pub(crate) const NETWORK_WIRES: &[Wire] = &[
+    Wire::Sse,
+    Wire::WebSocket,
+    #[cfg(feature = "grpc")]
+    Wire::Grpc,
+];
 
 pub(crate) struct TestHub {
     daemon: Option<Daemon>,
@@ -70,6 +87,8 @@ impl TestHub {
         target(&match wire {
             Wire::Sse => format!("http://127.0.0.1:{port}"),
             Wire::WebSocket => format!("ws://127.0.0.1:{port}"),
+            #[cfg(feature = "grpc")]
+            Wire::Grpc => format!("grpc://127.0.0.1:{port}"),
             Wire::UnixLength | Wire::UnixLines => format!("unix:{}", self.socket().display()),
         })
     }

@@ -5,6 +5,8 @@ mod bodies;
 mod connections;
 mod doors;
 mod everyone;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod legacy;
 mod listeners;
 #[cfg(unix)]

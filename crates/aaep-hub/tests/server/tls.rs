@@ -18,12 +18,12 @@ use tempfile::TempDir;
 
 use crate::support::*;
 
-const NAME: &str = "hub.example.org";
+pub(crate) const NAME: &str = "hub.example.org";
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(pub(crate) CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -31,7 +31,7 @@ impl Authority {
     }
 
     /// A certificate and its key, in PEM.
-    fn issue(&self, name: &str) -> (String, String) {
+    pub(crate) fn issue(&self, name: &str) -> (String, String) {
         let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
@@ -39,7 +39,7 @@ impl Authority {
     }
 }
 
-fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     // As a renewal does it: a whole new file in the place of the old one.
     let new = path.with_extension("new");
     fs::write(&new, text).expect("writes");
@@ -47,7 +47,7 @@ fn write(path: &Path, text: &str) {
     fs::rename(&new, path).expect("renames");
 }
 
-fn files(folder: &TempDir, pair: &(String, String)) -> TlsFiles {
+pub(crate) fn files(folder: &TempDir, pair: &(String, String)) -> TlsFiles {
     let files = TlsFiles {
         certificate: folder.path().join("hub.pem"),
         private_key: folder.path().join("hub.key"),
@@ -59,13 +59,39 @@ fn files(folder: &TempDir, pair: &(String, String)) -> TlsFiles {
     files
 }
 
-fn hub(folder: TempDir, files: TlsFiles, change: impl FnOnce(&mut DaemonOptions)) -> TestHub {
+pub(crate) fn hub(
+    folder: TempDir,
+    files: TlsFiles,
+    change: impl FnOnce(&mut DaemonOptions),
+) -> TestHub {
     TestHub::in_folder(folder, |options| {
         options.bind = vec!["0.0.0.0:0".parse().expect("an address")];
         options.config.tls = Some(files);
         options.config.access.host_names = vec![NAME.to_owned()];
         change(options);
     })
+}
+
+/// How a client speaks TLS, perhaps with a certificate of its own.
+pub(crate) fn client_config(
+    authority: &Authority,
+    client: Option<&(String, String)>,
+) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.0.der().clone()).expect("an authority");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots);
+    match client {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("PEM");
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
+            builder.with_client_auth_cert(vec![certificate], key).expect("a certificate")
+        }
+    }
 }
 
 /// Sends a request over TLS. Its answer, or nothing if TLS was not agreed on.
@@ -75,21 +101,7 @@ fn ask(
     client: Option<&(String, String)>,
     headers: &str,
 ) -> Option<String> {
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.0.der().clone()).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots);
-    let config = match client {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("PEM");
-            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
-            builder.with_client_auth_cert(vec![certificate], key).expect("a certificate")
-        }
-    };
+    let config = client_config(authority, client);
     let name = ServerName::try_from(NAME).expect("a name");
     let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
     let socket = TcpStream::connect(("127.0.0.1", hub.address().port())).expect("connects");

@@ -83,7 +83,7 @@ impl Drop for Carrier {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Caller {
@@ -96,6 +96,24 @@ impl Caller {
         Ok(Caller { place: place.clone(), authorization, tls, options: options.clone() })
     }
 
+    /// One that agrees on HTTP/2 where it speaks TLS, and then speaks it itself.
+    #[cfg(feature = "grpc")]
+    pub(super) fn of_http2(place: &Place, options: &DialOptions) -> Result<Self, DialError> {
+        let mut caller = Caller::new(place, options)?;
+        if let Some(connector) = &caller.tls {
+            let mut config = ClientConfig::clone(connector.config());
+            config.alpn_protocols = vec![crate::grpc::ALPN.to_vec()];
+            caller.tls = Some(TlsConnector::from(Arc::new(config)));
+        }
+        Ok(caller)
+    }
+
+    /// The header that says who we are.
+    #[cfg(feature = "grpc")]
+    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -106,18 +124,19 @@ impl Caller {
         connected.unwrap_or(Err(DialError::TooSlow))
     }
 
-    async fn connect_slowly(&self) -> Result<Connected, DialError> {
+    /// A stream of bytes to the host, encrypted unless it is plain.
+    pub(super) async fn stream(&self) -> Result<Box<dyn Stream>, DialError> {
         let stream = self.reach().await?;
         let _ = stream.set_nodelay(true);
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(stream),
-            Some(connector) => {
-                let name = ServerName::try_from(self.place.host().to_owned())
-                    .map_err(|error| DialError::Tls(error.to_string()))?;
-                let secured = connector.connect(name, stream).await;
-                Box::new(secured.map_err(|error| DialError::Tls(error.to_string()))?)
-            }
-        };
+        let Some(connector) = &self.tls else { return Ok(Box::new(stream)) };
+        let name = ServerName::try_from(self.place.host().to_owned())
+            .map_err(|error| DialError::Tls(error.to_string()))?;
+        let secured = connector.connect(name, stream).await;
+        Ok(Box::new(secured.map_err(|error| DialError::Tls(error.to_string()))?))
+    }
+
+    async fn connect_slowly(&self) -> Result<Connected, DialError> {
+        let stream = self.stream().await?;
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(MAX_HEAD_BYTES)
             .handshake::<_, String>(TokioIo::new(stream))

@@ -123,6 +123,9 @@ pub async fn dial(target: &Target, options: &DialOptions) -> Result<Link, DialEr
         Target::Sse(place) => sse::dial(place, options).await,
         Target::WebSocket(place) => websocket::dial(place, options).await,
         Target::Unix(path) => unix::dial(path.as_deref(), options).await,
+        #[cfg(feature = "grpc")]
+        Target::Grpc(place) => super::grpc::dial(place, options).await,
+        #[cfg(not(feature = "grpc"))]
         Target::Grpc(_) => Err(DialError::NotBuilt("gRPC")),
         Target::Stdio(_) => Err(DialError::NotBuilt("stdio")),
     }

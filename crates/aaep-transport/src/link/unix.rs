@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::time::{sleep, timeout};
 
@@ -154,6 +155,8 @@ struct Closed {
     code: Option<u16>,
     #[serde(default)]
     reason: String,
+    /// What an agent says has one, and is never the last word.
+    event_id: Option<IgnoredAny>,
 }
 
 fn last_word(message: &str) -> Option<LinkEnd> {
@@ -161,12 +164,22 @@ fn last_word(message: &str) -> Option<LinkEnd> {
         return None;
     }
     let closed: Closed = serde_json::from_str(message).ok()?;
-    (closed.r#type == CLOSED).then(|| LinkEnd::closed(closed.code, closed.reason))
+    let is_last = closed.r#type == CLOSED && closed.event_id.is_none();
+    is_last.then(|| LinkEnd::closed(closed.code, closed.reason))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_agent_says_is_never_the_last_word() {
+        let closed = r#"{"type":"agentvoice:closed","code":4005,"reason":"So."}"#;
+        assert_eq!(last_word(closed), Some(LinkEnd::closed(Some(4005), "So.".to_owned())));
+        let event = r#"{"type":"agentvoice:closed","code":4005,"event_id":"evt_1"}"#;
+        assert_eq!(last_word(event), None);
+        assert_eq!(last_word(r#"{"type":"a","b":"agentvoice:closed"}"#), None);
+    }
 
     #[cfg(unix)]
     #[tokio::test]

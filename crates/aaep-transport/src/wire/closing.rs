@@ -81,8 +81,13 @@ impl EventLoop {
         if let Some(hearing) = &mut connection.hearing {
             hearing.is_heard_out = true;
         }
+        let key = connection.key;
         self.end(place, violation.close_code(), &violation.to_string(), false, why);
         self.tell(place);
+        // At once: whoever goes on sending is let go before the end of the turn.
+        if self.by_key.contains_key(&key) {
+            self.flush(place);
+        }
     }
 
     /// A WebSocket client sent its close frame: the answer to ours, or the first, which gets an answer.

@@ -6,7 +6,13 @@
 
 use std::io;
 
+use socket2::SockRef;
+
 use super::Socket;
+
+/// How many bytes may wait between the two ends on their way out of a loop, so that an urgent event never
+/// waits behind more. The kernel counts its own needs too and may make it twice that.
+const PAIR_BYTES: usize = 32 << 10;
 
 /// The end that is not in a loop.
 #[cfg(unix)]
@@ -21,6 +27,8 @@ pub type PairEnd = tokio::net::TcpStream;
 pub fn pair() -> io::Result<(Socket, PairEnd)> {
     let (one, other) = std::os::unix::net::UnixStream::pair()?;
     other.set_nonblocking(true)?;
+    // Without it more waits there; nothing worse.
+    let _ = SockRef::from(&one).set_send_buffer_size(PAIR_BYTES);
     Ok((Socket::Unix(one), PairEnd::from_std(other)?))
 }
 
@@ -39,6 +47,7 @@ pub fn pair() -> io::Result<(Socket, PairEnd)> {
         if from == other.local_addr()? {
             other.set_nonblocking(true)?;
             other.set_nodelay(true)?;
+            let _ = SockRef::from(&one).set_send_buffer_size(PAIR_BYTES);
             return Ok((Socket::Tcp(one), PairEnd::from_std(other)?));
         }
     }

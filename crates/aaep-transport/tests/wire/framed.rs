@@ -85,6 +85,30 @@ fn who_breaks_a_rule_is_told_and_let_go() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn who_breaks_a_rule_and_goes_on_sending_is_told_all_the_same() {
+    for framing in BOTH {
+        let rig = Rig::new();
+        // Over TCP the end may overtake the last word; a local socket keeps it.
+        let (mut client, server) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let connection = rig.add(Socket::Unix(server), Protocol::Framed(framing));
+        let mut bytes = b"\xff\xff\xff\xff".to_vec();
+        bytes.extend(vec![b'x'; 2 << 20]);
+        let mut writer = client.try_clone().expect("a copy");
+        let writing = std::thread::spawn(move || {
+            // It is let go before it has sent everything.
+            let _ = writer.write_all(&bytes);
+        });
+        assert_eq!(rig.why_gone(connection), Why::Violation(Violation::TooBig));
+        let mut said = vec![0; 256];
+        let count = std::io::Read::read(&mut client, &mut said).expect("the last word");
+        assert!(String::from_utf8_lossy(&said[..count]).contains(CLOSED), "{said:?}");
+        drop(client);
+        writing.join().expect("it ends");
+    }
+}
+
 #[test]
 fn half_a_close_is_a_whole_one_after_what_was_said() {
     for framing in BOTH {

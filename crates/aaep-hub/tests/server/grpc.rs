@@ -1,0 +1,7 @@
+//! Listeners over gRPC, and who else calls.
+
+mod calls;
+mod connections;
+mod endings;
+mod links;
+mod support;
