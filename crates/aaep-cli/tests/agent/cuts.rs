@@ -225,3 +225,12 @@ fn who_is_cut_off_two_hundred_times_on_a_unix_socket_hears_everything_once() {
     let path = cut_unix(&cutter, folder.path(), folder.path().join("aaep/aaep-hub.sock"));
     hears_everything_once(&hub.origin, &format!("unix:{}", path.display()), &cutter);
 }
+
+#[test]
+fn who_is_cut_off_two_hundred_times_on_grpc_hears_everything_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+    let cutter = cutter(0x5eed_0004);
+    let place = cut_tcp(&cutter, &hub.origin.replace("http://", ""));
+    hears_everything_once(&hub.origin, &format!("grpc://{place}"), &cutter);
+}

@@ -22,6 +22,7 @@ fn addresses(hub: &Hub, folder: &std::path::Path) -> Vec<String> {
         format!("{}/aaep/v1/events", hub.origin),
         format!("{}/aaep/v1/ws", hub.origin.replace("http://", "ws://")),
         format!("unix:{}", folder.join("aaep/aaep-hub.sock").display()),
+        hub.origin.replace("http://", "grpc://"),
     ]
 }
 

@@ -16,7 +16,11 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
         let mut number = 0;
         loop {
             number += 1;
-            let event = if number % 500 == 0 { confirmation(number, 60) } else { progress(number) };
+            let mut event =
+                if number % 500 == 0 { confirmation(number, 60) } else { progress(number) };
+            if number % 10 == 9 {
+                event["urgency"] = "critical".into();
+            }
             if !line.0.incoming(event.to_string()).await {
                 return (line, number);
             }
@@ -25,9 +29,10 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
             }
         }
     });
-    let (mut events, mut asks, mut left_out) = (0_u64, 0_u64, 0_u64);
+    let (mut events, mut critical, mut asks, mut left_out) = (0_u64, 0_u64, 0_u64, 0_u64);
     let ended = loop {
         match next(&mut listener).await {
+            News::Event(event) if event.is_critical() => critical += 1,
             News::Event(_) => events += 1,
             News::Ask(_) => asks += 1,
             News::LeftOut { count } => left_out += count,
@@ -40,7 +45,8 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
     assert!(events < 700, "{events} of {number}");
     assert!(left_out > 2000, "{left_out} of {number}");
     // What waits on the line when it is left is heard by nobody.
-    let told = events + asks + left_out;
+    assert!(10 * (critical + MAX_WAITING_MESSAGES as u64) >= number, "{critical} of {number}");
+    let told = events + critical + asks + left_out;
     assert!(
         told + 2 * MAX_WAITING_MESSAGES as u64 >= number,
         "{told} of {number} are accounted for"

@@ -151,22 +151,25 @@ pub(crate) async fn next_ask(listener: &mut Listener) -> Ask {
 
 /// The end of the next question that ends, whatever comes before.
 pub(crate) async fn next_ended(listener: &mut Listener) -> Ask {
-    loop {
-        if let News::AskEnded(ask) = next(listener).await {
-            return ask;
-        }
+    match until(listener, |news| matches!(news, News::AskEnded(_))).await.pop() {
+        Some(News::AskEnded(ask)) => ask,
+        other => panic!("no end of a question but {other:?}"),
     }
 }
 
 /// Everything up to and with the first news that is it.
 pub(crate) async fn until(listener: &mut Listener, is_it: impl Fn(&News) -> bool) -> Vec<News> {
     let mut all = Vec::new();
-    loop {
-        all.push(next(listener).await);
-        if all.last().is_some_and(&is_it) {
-            return all;
+    let waiting = async {
+        loop {
+            all.push(next(listener).await);
+            if all.last().is_some_and(&is_it) {
+                return;
+            }
         }
-    }
+    };
+    timeout(LONG, waiting).await.expect("it in time");
+    all
 }
 
 pub(crate) fn accepted(name: &str, request: &Json) -> Json {
