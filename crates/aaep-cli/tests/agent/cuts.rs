@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use aaep::Payload;
 use aaep::event::action::CoalesceBoundary;
-use aaep_subscriber::blocking::connect;
+use aaep_subscriber::blocking::{Listener, connect};
 use aaep_subscriber::{News, Wishes};
 use serde_json::json;
 
@@ -166,6 +166,27 @@ fn speak(origin: &str, cutter: &Cutter) -> String {
     said
 }
 
+/// Hears one session, up to its end: what it says, and how often the line came back.
+pub(crate) fn hear_everything(listener: &mut Listener, patience: Duration) -> (String, usize) {
+    let (mut heard, mut started, mut reconnected) = (String::new(), 0, 0);
+    loop {
+        match listener.next_within(patience).expect("news in time").expect("news") {
+            News::Event(event) => match &event.payload {
+                Payload::SessionStarted(_) => started += 1,
+                Payload::OutputStreaming(piece) => heard.push_str(&piece.chunk),
+                Payload::SessionCompleted(_) => break,
+                _ => {}
+            },
+            News::Reconnected => reconnected += 1,
+            News::Gap { .. } => panic!("something was lost"),
+            News::Ended(ended) => panic!("{ended}"),
+            _ => {}
+        }
+    }
+    assert_eq!(started, 1, "the session begins once");
+    (heard, reconnected)
+}
+
 fn hears_everything_once(origin: &str, address: &str, cutter: &Arc<Cutter>) {
     let mut wishes = Wishes::new("reader").longest_wait(Duration::from_millis(20));
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
@@ -178,24 +199,9 @@ fn hears_everything_once(origin: &str, address: &str, cutter: &Arc<Cutter>) {
     };
     let (speaker, origin) = (Arc::clone(cutter), origin.to_owned());
     let speaking = thread::spawn(move || speak(&origin, &speaker));
-    let (mut heard, mut started, mut reconnected) = (String::new(), 0, 0);
-    loop {
-        match listener.next_within(PATIENCE).expect("news in time").expect("news") {
-            News::Event(event) => match &event.payload {
-                Payload::SessionStarted(_) => started += 1,
-                Payload::OutputStreaming(piece) => heard.push_str(&piece.chunk),
-                Payload::SessionCompleted(_) => break,
-                _ => {}
-            },
-            News::Reconnected => reconnected += 1,
-            News::Gap { .. } => panic!("{address}: something was lost"),
-            News::Ended(ended) => panic!("{address}: {ended}"),
-            _ => {}
-        }
-    }
+    let (heard, reconnected) = hear_everything(&mut listener, PATIENCE);
     let said = speaking.join().expect("spoken");
     assert!(cutter.cuts.load(Ordering::SeqCst) >= CUTS && reconnected > CUTS / 4, "{reconnected}");
-    assert_eq!(started, 1, "{address}");
     assert!(heard == said, "{address}: heard {} of {} characters", heard.len(), said.len());
 }
 

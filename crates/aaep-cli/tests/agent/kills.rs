@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep::Payload;
 use aaep::event::action::CoalesceBoundary;
+use aaep_subscriber::Wishes;
 use aaep_subscriber::blocking::connect;
-use aaep_subscriber::{News, Wishes};
 use serde_json::{Value, json};
 
+use crate::cuts::hear_everything;
 use crate::support::try_post;
 
 const KILLS: usize = 200;
@@ -128,24 +128,9 @@ fn whose_hub_is_killed_two_hundred_times_on_standard_input_and_output_hears_ever
     let (speaker, killer) = (Arc::clone(&world), Arc::clone(&world));
     let speaking = thread::spawn(move || speaker.speak());
     let killing = thread::spawn(move || killer.kill());
-    let (mut heard, mut started, mut reconnected) = (String::new(), 0, 0);
-    loop {
-        match listener.next_within(PATIENCE).expect("news in time").expect("news") {
-            News::Event(event) => match &event.payload {
-                Payload::SessionStarted(_) => started += 1,
-                Payload::OutputStreaming(piece) => heard.push_str(&piece.chunk),
-                Payload::SessionCompleted(_) => break,
-                _ => {}
-            },
-            News::Reconnected => reconnected += 1,
-            News::Gap { .. } => panic!("something was lost"),
-            News::Ended(ended) => panic!("{ended}"),
-            _ => {}
-        }
-    }
+    let (heard, reconnected) = hear_everything(&mut listener, PATIENCE);
     killing.join().expect("killed");
     let said = speaking.join().expect("spoken");
     assert!(reconnected > KILLS / 8, "{reconnected}");
-    assert_eq!(started, 1);
     assert!(heard == said, "heard {} of {} characters", heard.len(), said.len());
 }

@@ -78,6 +78,34 @@ pub(crate) async fn each_rejection_is_told<W: Wire>() {
     assert!(rejected["retry_after_seconds"].is_u64(), "{rejected}");
 }
 
+pub(crate) async fn a_stranger_is_turned_away<W: Wire>() {
+    let world = World::new::<W>("[access]\nloopback_needs_credentials = true\n");
+    for bearer in [None, Some("aaep_0123456789abcdef0123456789abcdef")] {
+        if W::IS_VOUCHED_FOR {
+            let listener = world.come::<W>(None).await;
+            listener.expect("a link").subscribe(&request()).await;
+            return;
+        }
+        let refused = match world.come::<W>(bearer).await {
+            Ok(mut listener) => {
+                listener.say(&request()).await;
+                match listener.hear().await {
+                    Ok(rejected) => {
+                        assert_eq!(rejected["type"], "subscription.rejected", "{rejected}");
+                        let reason = rejected["reason_code"].as_str().unwrap_or_default();
+                        let known = ["authentication_required", "authorization_denied"];
+                        assert!(known.contains(&reason), "{rejected}");
+                        listener.end().await
+                    }
+                    Err(end) => end,
+                }
+            }
+            Err(end) => end,
+        };
+        assert!(matches!(refused, LinkEnd::Refused { .. }), "{refused:?}");
+    }
+}
+
 pub(crate) async fn a_full_session_is_heard<W: Wire>() {
     let world = World::new::<W>("");
     let mut listener = world.subscribed::<W>().await;

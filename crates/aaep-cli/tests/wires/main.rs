@@ -21,6 +21,7 @@ macro_rules! row {
             row!(@ $kind:
                 a_subscription_is_accepted,
                 each_rejection_is_told,
+                a_stranger_is_turned_away,
                 a_full_session_is_heard,
                 a_confirmation_is_answered,
                 a_clarification_is_answered,

@@ -12,6 +12,7 @@ pub(crate) struct StandardStreams;
 
 impl Wire for StandardStreams {
     const IS_CHILD: bool = true;
+    const IS_VOUCHED_FOR: bool = true;
 
     fn target(world: &World) -> String {
         // A hub that has just been left may still have the store; then it is tried again.

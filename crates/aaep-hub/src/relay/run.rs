@@ -73,7 +73,7 @@ pub(super) async fn run(
                 Err(end) => Err(end.to_string()),
             },
             Some(settled) = run.settling.join_next() => match settled {
-                Ok(Settled { token, settlement }) => run.settle(&token, settlement.as_ref()).await,
+                Ok(settled) => run.settle(&settled).await,
                 Err(_) => Ok(()),
             },
             () = async {
@@ -115,6 +115,8 @@ struct Ask {
 struct Settled {
     /// The child's token.
     token: ReplyToken,
+    /// The token that the question has in the hub.
+    ours: ReplyToken,
     /// How; none if that is not known.
     settlement: Option<Settlement>,
 }
@@ -236,15 +238,16 @@ impl Run<'_> {
     }
 
     /// A question of the child is settled in the hub: the child is told what may be told, once.
-    async fn settle(
-        &mut self,
-        token: &ReplyToken,
-        settlement: Option<&Settlement>,
-    ) -> Result<(), String> {
-        // One that the child withdrew is not there any more, and needs no word.
+    async fn settle(&mut self, settled: &Settled) -> Result<(), String> {
+        let Settled { token, ours, settlement } = settled;
+        // One that the child withdrew is not there any more, and needs no word. Its token may stand for
+        // another question by now, to which this is no answer.
+        if self.asks.get(token).is_none_or(|ask| ask.token != *ours) {
+            return Ok(());
+        }
         let Some(ask) = self.asks.remove(token) else { return Ok(()) };
         let now = self.hub.clock().now();
-        let reply = match back(settlement, ask.is_confirmation) {
+        let reply = match back(settlement.as_ref(), ask.is_confirmation) {
             Back::Confirm(decision) => {
                 let details = ConfirmationDetails::default();
                 let reply = self.listener.confirm(now, token, decision, details);
@@ -366,7 +369,7 @@ async fn settled(hub: Hub, principal: Principal, token: ReplyToken, ours: ReplyT
             Err(_) => break None,
         }
     };
-    Settled { token, settlement }
+    Settled { token, ours, settlement }
 }
 
 async fn withdraw(hub: &Hub, principal: &Principal, token: &ReplyToken) {

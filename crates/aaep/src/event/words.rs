@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(words("aaep:agent.progress.updated", &progress), "Row 5");
         let state = json!({ "from_state": "idle", "to_state": "thinking", "summary_terse": "Hm." });
         assert_eq!(words("aaep:agent.state.changed", &state), "Hm.");
-        let chunk = json!({ "chunk": "Once", "complete": false });
+        let chunk = json!({ "chunk": "Once", "position": 0, "complete": false });
         assert_eq!(words("aaep:agent.output.streaming", &chunk), "Once");
         let asked = json!({
             "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
