@@ -18,7 +18,7 @@ with socket.socket(socket.AF_UNIX) as hub:
          "capabilities": {"supports_confirmation_reply": True, "languages": ["en"]}})
     for line in lines:
         message = json.loads(line)
-        print(message.get("summary_normal") or message["type"], flush=True)
+        print(message.get("summary_normal") or message.get("action") or message["type"], flush=True)
         if message["type"] == "subscription.accepted":
             subscription = message["subscription_id"]
         elif message["type"] == "aaep:agent.awaiting.confirmation":
