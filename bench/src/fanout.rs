@@ -7,7 +7,6 @@
 //! before, so that both do the same work for each.
 
 mod hub;
-mod process;
 mod readers;
 mod yardstick;
 
@@ -17,10 +16,10 @@ use std::time::Instant;
 
 use clap::Args;
 
+use crate::process::Usage;
 use crate::table::{Amount, Block, Report, Target, Wanted};
 use crate::timing::float;
 use hub::Hub;
-use process::Usage;
 use readers::Readers;
 use yardstick::Yardstick;
 

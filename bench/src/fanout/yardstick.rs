@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::process::Usage;
 use super::readers::{Readers, lines};
 use super::{BURST, Server};
+use crate::process::Usage;
 
 /// The server as a child of this process.
 pub(super) struct Yardstick {

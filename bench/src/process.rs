@@ -7,14 +7,14 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(10);
 
 /// What a process has taken.
-pub(super) struct Usage {
-    pub(super) cpu: Duration,
+pub(crate) struct Usage {
+    pub(crate) cpu: Duration,
     /// Memory of its own.
-    pub(super) bytes: f64,
+    pub(crate) bytes: f64,
 }
 
 impl Usage {
-    pub(super) fn of(process: u32) -> Result<Self, String> {
+    pub(crate) fn of(process: u32) -> Result<Self, String> {
         let read = |file: &str| {
             let path = format!("/proc/{process}/{file}");
             fs::read_to_string(&path)
