@@ -11,8 +11,10 @@ mod capture;
 mod engine;
 mod fanout;
 mod process;
+mod random;
 mod sample;
 mod serve;
+mod soak;
 mod table;
 mod timing;
 mod validate;
@@ -32,6 +34,8 @@ enum Command {
     Engine(engine::Options),
     /// What it costs a running hub to tell many listeners something.
     Fanout(fanout::Options),
+    /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,5 +43,6 @@ fn main() -> ExitCode {
         Command::Validate(options) => validate::run(&options),
         Command::Engine(options) => engine::run(&options),
         Command::Fanout(options) => fanout::run(&options),
+        Command::Soak(options) => soak::run(&options),
     }
 }

@@ -19,19 +19,39 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Served {
     child: Child,
     address: SocketAddr,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Served {
     /// Starts it with room for so many listeners.
     pub(crate) fn start(listeners: usize) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
-        let (child, address) = serve(&folder, listeners)?;
-        Ok(Served { child, address, _folder: folder })
+        Served::start_in(folder, listeners, "")
+    }
+
+    /// Starts it with its files in this folder, which may have a store from before, and with these further
+    /// tables of configuration.
+    pub(crate) fn start_in(
+        folder: TempDir,
+        listeners: usize,
+        tables: &str,
+    ) -> Result<Self, String> {
+        let (child, address) = serve(&folder, listeners, tables)?;
+        Ok(Served { child, address, folder })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The path of its local socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("hub.sock")
+    }
+
+    /// The number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn usage(&self) -> Result<Usage, String> {
@@ -80,13 +100,13 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-fn serve(folder: &TempDir, listeners: usize) -> Result<(Child, SocketAddr), String> {
+fn serve(folder: &TempDir, listeners: usize, tables: &str) -> Result<(Child, SocketAddr), String> {
     let path = |name: &str| folder.path().join(name);
     let room = listeners + 100;
     let config = format!(
         "[hub]\nmax_subscriptions = {room}\n[limits]\nconnections = {room}\n\
          connections_per_principal = {room}\nsubscriptions_per_principal = {room}\n\
-         publishes_per_second = 1000000\npublish_burst = 1000000\n"
+         publishes_per_second = 1000000\npublish_burst = 1000000\n{tables}"
     );
     fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
     let mut child = Command::new(program()?)
@@ -140,6 +160,21 @@ impl Connection {
     }
 
     pub(crate) fn post(&mut self, path: &str, kind: &str, body: &str) -> Result<String, String> {
+        let (status, text) = self.request(path, kind, body)?;
+        if matches!(status, 200 | 201 | 204) {
+            Ok(text)
+        } else {
+            Err(format!("{path}: {status} {text}"))
+        }
+    }
+
+    /// Sends a body and gives the status and the text of the answer.
+    pub(crate) fn request(
+        &mut self,
+        path: &str,
+        kind: &str,
+        body: &str,
+    ) -> Result<(u16, String), String> {
         let address = self.address;
         let length = body.len();
         self.send(&format!(
@@ -149,8 +184,7 @@ impl Connection {
         let (status, length) = self.head()?;
         let mut text = vec![0; length];
         self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        if matches!(status, 200 | 201) { Ok(text) } else { Err(format!("{path}: {status} {text}")) }
+        Ok((status, String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// The status of an answer, and how long its body is.
