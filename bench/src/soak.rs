@@ -16,7 +16,6 @@ mod listener;
 mod plan;
 mod slope;
 mod totals;
-mod wire;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -34,10 +33,10 @@ use tempfile::TempDir;
 use crate::process::{self, Usage};
 use crate::serve::Served;
 use crate::timing::float;
+use crate::wire::Place;
 use agents::Agents;
 use crowd::Crowd;
 use totals::Totals;
-use wire::Place;
 
 /// How many sessions the hub is given first: more than it remembers.
 const FILLED: u64 = 1100;
@@ -112,7 +111,7 @@ fn soak(options: &Options) -> Result<bool, String> {
     let folder = TempDir::new_in(&options.folder)
         .map_err(|error| format!("{}: {error}", options.folder.display()))?;
     let room = listeners + usize::try_from(options.agents).unwrap_or(0);
-    let served = Served::start_in(folder, room, TABLES)?;
+    let served = Served::start_in(folder.path(), room, TABLES)?;
     let totals = Arc::new(Totals::default());
     let agents = Arc::new(Agents {
         address: served.address(),

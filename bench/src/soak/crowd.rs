@@ -6,17 +6,18 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token, Waker};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::hearing::Event;
 use super::jobs::{self, Done, Job};
 use super::listener::{Kind, Line, Listener, PEOPLE, Presence};
 use super::plan::decision;
 use super::totals::Totals;
-use super::wire::{Frame, Opened, Place, Wire};
+use crate::timing;
+use crate::wire::{Frame, Opened, Place, Wire};
 
 /// Not a listener.
 const WAKER: Token = Token(usize::MAX);
@@ -244,7 +245,7 @@ impl Crowd {
     /// Reads whatever there is for a listener.
     fn read(&mut self, at: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let is_there = loop {
+        let still_there = loop {
             let listener = &mut self.listeners[at];
             let Presence::Here(line) = &mut listener.presence else { break true };
             match line.read(&mut buffer) {
@@ -258,7 +259,7 @@ impl Crowd {
         self.buffer = buffer;
         let is_open = self.hear(at);
         let is_here = matches!(self.listeners[at].presence, Presence::Here(_));
-        if is_here && !(is_there && is_open) {
+        if is_here && !(still_there && is_open) {
             Totals::add(&self.totals.let_go);
             self.leave(at, Duration::from_millis(500));
         }
@@ -324,7 +325,7 @@ impl Crowd {
         if listener.hearing.gaps > gaps {
             Totals::add(&self.totals.gaps);
         }
-        if let Some(id) = &event.event_id {
+        if let Some(id) = &event.id {
             listener.last_event_id.clear();
             listener.last_event_id.push_str(id);
         }
@@ -342,7 +343,7 @@ impl Crowd {
         let message = json!({
             "type": "confirmation.reply", "reply_token": format!("rpl_soak{number}i{index}"),
             "decision": decision, "subscription_id": self.listeners[at].subscription_id,
-            "timestamp": now(),
+            "timestamp": timing::timestamp(),
         });
         match self.listeners[at].wire {
             Wire::Stream => self.do_soon(Job::Say { message, line: None }),
@@ -402,10 +403,4 @@ impl Crowd {
             }
         }
     }
-}
-
-fn now() -> Value {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let unix_ms = i64::try_from(since.as_millis()).unwrap_or(0);
-    aaep::Timestamp::from_unix_ms(unix_ms).map_or(Value::Null, |it| it.as_str().into())
 }

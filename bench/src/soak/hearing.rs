@@ -12,8 +12,8 @@ use super::plan::{Plan, session_number, step_index};
 pub(super) struct Event<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(super) event_id: Option<Cow<'a, str>>,
+    #[serde(rename = "event_id", borrow)]
+    pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     session_id: Option<Cow<'a, str>>,
     sequence_number: Option<u64>,
@@ -47,7 +47,7 @@ impl Event<'_> {
     /// The session and the step of a question.
     pub(super) fn question(&self) -> Option<(u64, usize)> {
         let number = session_number(self.session_id.as_deref()?)?;
-        let index = step_index(self.event_id.as_deref()?)?;
+        let index = step_index(self.id.as_deref()?)?;
         self.is("awaiting.confirmation").then_some((number, index))
     }
 }
@@ -134,7 +134,7 @@ impl Hearing {
     }
 
     fn fault(&mut self, event: &Event<'_>, what: &str) {
-        let id = event.event_id.as_deref().unwrap_or("without an id");
+        let id = event.id.as_deref().unwrap_or("without an id");
         let session = event.session_id.as_deref().unwrap_or("no session");
         self.faults.push(format!("the {} {id} of {session} {what}", event.kind));
     }
@@ -145,7 +145,7 @@ impl Hearing {
             return self.open.swap_remove(at);
         }
         // Who joins while a session runs is told by an event of the hub what goes on in it.
-        let is_of_hub = event.event_id.as_deref().and_then(step_index).is_none();
+        let is_of_hub = event.id.as_deref().and_then(step_index).is_none();
         let begin = (!is_of_hub).then_some(0);
         Open {
             number,
@@ -180,7 +180,7 @@ impl Hearing {
     }
 
     fn take_step(&mut self, open: &mut Open, event: &Event<'_>) {
-        let Some(index) = event.event_id.as_deref().and_then(step_index) else { return };
+        let Some(index) = event.id.as_deref().and_then(step_index) else { return };
         let is_question = event.question().is_some();
         let Some(next) = open.next else {
             // One that is asked anew says nothing about where the session is.

@@ -7,8 +7,8 @@ use std::thread;
 use serde_json::Value;
 
 use super::listener::Line;
-use super::wire::{Opened, Place, Resume, Wire};
 use crate::serve::Connection;
+use crate::wire::{Opened, Place, Resume, Wire};
 
 /// How many threads there are.
 const THREADS: usize = 4;

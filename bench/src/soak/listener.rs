@@ -7,8 +7,8 @@ use mio::event::Source;
 use serde_json::{Value, json};
 
 use super::hearing::{Hearing, Wants};
-use super::wire::{Resume, Socket, Wire};
 use crate::random::Random;
+use crate::wire::{Resume, Socket, Wire};
 
 /// How many of the listeners answer questions: one on each wire.
 pub(super) const PEOPLE: usize = 3;

@@ -21,7 +21,7 @@ const SMALL_BUFFER_BYTES: usize = 4096;
 const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(crate) enum Wire {
     Stream,
     WebSocket,
     Local,
@@ -29,34 +29,34 @@ pub(super) enum Wire {
 
 /// Where the hub is.
 #[derive(Clone)]
-pub(super) struct Place {
-    pub(super) address: SocketAddr,
-    pub(super) socket: PathBuf,
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) socket: PathBuf,
 }
 
 /// A connection on which events come.
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     Local(UnixStream),
 }
 
 /// A subscription with its connection, and what was read from it already.
-pub(super) struct Opened {
-    pub(super) socket: Socket,
-    pub(super) subscription_id: String,
-    pub(super) read: Vec<u8>,
+pub(crate) struct Opened {
+    pub(crate) socket: Socket,
+    pub(crate) subscription_id: String,
+    pub(crate) read: Vec<u8>,
 }
 
 /// Where a listener left off.
-pub(super) struct Resume {
-    pub(super) subscription_id: String,
+pub(crate) struct Resume {
+    pub(crate) subscription_id: String,
     /// Empty if it never heard anything.
-    pub(super) last_event_id: String,
+    pub(crate) last_event_id: String,
 }
 
 /// Something whole that came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
+pub(crate) enum Frame<'a> {
     Message(&'a [u8]),
     /// Lines of server-sent events.
     Lines(&'a [u8]),
@@ -69,7 +69,7 @@ pub(super) enum Frame<'a> {
 
 impl Wire {
     /// Subscribes, or goes on with a subscription.
-    pub(super) fn open(
+    pub(crate) fn open(
         self,
         place: &Place,
         capabilities: &Value,
@@ -125,7 +125,7 @@ impl Wire {
     }
 
     /// A message of a listener as bytes.
-    pub(super) fn message(self, message: &Value) -> Vec<u8> {
+    pub(crate) fn message(self, message: &Value) -> Vec<u8> {
         let json = message.to_string();
         match self {
             Wire::Stream => json.into_bytes(),
@@ -138,12 +138,12 @@ impl Wire {
     }
 
     /// The answer to a ping.
-    pub(super) fn pong(content: &[u8]) -> Vec<u8> {
+    pub(crate) fn pong(content: &[u8]) -> Vec<u8> {
         masked(0xa, content)
     }
 
     /// The first whole frame of these bytes and how long it is, if there is one.
-    pub(super) fn frame(self, bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
+    pub(crate) fn frame(self, bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
         match self {
             Wire::Stream => chunk(bytes),
             Wire::WebSocket => websocket(bytes),
@@ -177,7 +177,7 @@ impl Write for Socket {
 /// What a listener says when it comes.
 fn request(capabilities: &Value, resume: Option<&Resume>) -> Value {
     let mut request = json!({
-        "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "soak",
+        "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "bench",
         "capabilities": capabilities,
     });
     if let Some(resume) = resume {
@@ -314,7 +314,7 @@ fn masked(opcode: u8, content: &[u8]) -> Vec<u8> {
     match content.len() {
         length @ 0..=125 => bytes.push(0x80 | u8::try_from(length).unwrap_or(0)),
         length => {
-            bytes.push(0x80 | 126);
+            bytes.push(0x80 | 0x7e);
             bytes.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
         }
     }
