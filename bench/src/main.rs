@@ -7,15 +7,23 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod ask;
 mod capture;
 mod engine;
 mod fanout;
+mod group;
 mod process;
+mod publish;
+mod random;
+mod rounds;
 mod sample;
 mod serve;
+mod soak;
+mod startup;
 mod table;
 mod timing;
 mod validate;
+mod wire;
 
 #[derive(Parser)]
 #[command(about = "Measures, and compares with others in the same run.")]
@@ -32,6 +40,14 @@ enum Command {
     Engine(engine::Options),
     /// What it costs a running hub to tell many listeners something.
     Fanout(fanout::Options),
+    /// How many events agents can publish durably, next to what the disk allows.
+    Publish(publish::Options),
+    /// How fast questions are asked, answered and settled.
+    Ask(ask::Options),
+    /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
+    Startup(startup::Options),
+    /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,5 +55,9 @@ fn main() -> ExitCode {
         Command::Validate(options) => validate::run(&options),
         Command::Engine(options) => engine::run(&options),
         Command::Fanout(options) => fanout::run(&options),
+        Command::Publish(options) => publish::run(&options),
+        Command::Ask(options) => ask::run(&options),
+        Command::Startup(options) => startup::run(&options),
+        Command::Soak(options) => soak::run(&options),
     }
 }
