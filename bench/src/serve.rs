@@ -1,0 +1,176 @@
+//! `aaep serve` as a process of its own, and just enough of HTTP to talk to it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::process::Usage;
+
+/// How long a start or a stop may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A hub that runs, with its store in a folder that goes when this goes.
+pub(crate) struct Served {
+    child: Child,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Served {
+    /// Starts it with room for so many listeners.
+    pub(crate) fn start(listeners: usize) -> Result<Self, String> {
+        let folder = TempDir::new().map_err(|error| error.to_string())?;
+        let (child, address) = serve(&folder, listeners)?;
+        Ok(Served { child, address, _folder: folder })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage, String> {
+        Usage::of(self.child.id())
+    }
+
+    /// Lets it stop by itself.
+    pub(crate) fn stop(mut self) -> Result<(), String> {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        if !told.is_ok_and(|status| status.success()) {
+            return Err("the hub could not be stopped".to_owned());
+        }
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return if status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("the hub ended badly: {status}"))
+                };
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Err("the hub does not stop".to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // One that has stopped is as wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program next to this one.
+pub(crate) fn program() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let path = own.with_file_name("aaep");
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!(
+        "{} is not there. Build it first with: cargo build --release -p aaep-cli",
+        path.display()
+    ))
+}
+
+fn serve(folder: &TempDir, listeners: usize) -> Result<(Child, SocketAddr), String> {
+    let path = |name: &str| folder.path().join(name);
+    let room = listeners + 100;
+    let config = format!(
+        "[hub]\nmax_subscriptions = {room}\n[limits]\nconnections = {room}\n\
+         connections_per_principal = {room}\nsubscriptions_per_principal = {room}\n\
+         publishes_per_second = 1000000\npublish_burst = 1000000\n"
+    );
+    fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
+    let mut child = Command::new(program()?)
+        .args(["serve", "--bind", "127.0.0.1:0", "--config"])
+        .arg(path("hub.toml"))
+        .arg("--socket")
+        .arg(path("hub.sock"))
+        .arg("--store")
+        .arg(path("store"))
+        .arg("--tokens")
+        .arg(path("tokens.toml"))
+        .arg("--keys")
+        .arg(path("keys"))
+        .env_remove("AAEP_STORE")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("aaep serve: {error}"))?;
+    let mut line = String::new();
+    let out = child.stdout.take().ok_or("no pipe")?;
+    let mut out = BufReader::new(out);
+    out.read_line(&mut line).map_err(|error| error.to_string())?;
+    // What else it says is nobody's business, and must not keep it waiting.
+    thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+    let address = line.trim().strip_prefix("Listening on http://").and_then(|it| it.parse().ok());
+    if let Some(address) = address {
+        return Ok((child, address));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(format!("aaep serve did not say where it listens: {line}"))
+}
+
+/// A connection of HTTP.
+pub(crate) struct Connection {
+    address: SocketAddr,
+    pub(crate) stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> Result<Self, String> {
+        let stream = TcpStream::connect(address).map_err(|error| {
+            format!("{error}. If there are too many open files: ulimit -n 20000")
+        })?;
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        Ok(Connection { address, stream: BufReader::new(stream) })
+    }
+
+    pub(crate) fn send(&mut self, text: &str) -> Result<(), String> {
+        self.stream.get_mut().write_all(text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn post(&mut self, path: &str, kind: &str, body: &str) -> Result<String, String> {
+        let address = self.address;
+        let length = body.len();
+        self.send(&format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {kind}\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        ))?;
+        let (status, length) = self.head()?;
+        let mut text = vec![0; length];
+        self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if matches!(status, 200 | 201) { Ok(text) } else { Err(format!("{path}: {status} {text}")) }
+    }
+
+    /// The status of an answer, and how long its body is.
+    pub(crate) fn head(&mut self) -> Result<(u16, usize), String> {
+        let (mut status, mut length) = (None, 0);
+        loop {
+            let mut line = String::new();
+            match self.stream.read_line(&mut line) {
+                Ok(1..) => {}
+                _ => return Err("the hub ended the connection".to_owned()),
+            }
+            let line = line.trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                return status.map(|status| (status, length)).ok_or("no status".to_owned());
+            }
+            if status.is_none() {
+                status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
+            } else if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().map_err(|_| "no length".to_owned())?;
+            }
+        }
+    }
+}
