@@ -32,6 +32,9 @@ enum Command {
     Engine(engine::Options),
     /// What it costs a running hub to tell many listeners something.
     Fanout(fanout::Options),
+    /// What a process of this program does for another one.
+    #[command(hide = true, subcommand)]
+    Part(fanout::part::Part),
 }
 
 fn main() -> ExitCode {
@@ -39,5 +42,6 @@ fn main() -> ExitCode {
         Command::Validate(options) => validate::run(&options),
         Command::Engine(options) => engine::run(&options),
         Command::Fanout(options) => fanout::run(&options),
+        Command::Part(part) => fanout::part::run(&part),
     }
 }

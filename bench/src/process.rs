@@ -1,7 +1,9 @@
-//! What a process takes of the machine, from `/proc`.
+//! What a process takes of the machine, and what the machine is, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// How long one tick of processor time is on Linux, for programs.
 const TICK: Duration = Duration::from_millis(10);
@@ -37,9 +39,37 @@ fn ticks(stat: &str) -> Option<u32> {
     Some(user + system)
 }
 
+/// Memory of its own, and what it shares with its like, as nginx does between its processes.
 fn memory_kb(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
+    let field = |name: &str| -> Option<f64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    };
+    Some(field("RssAnon:")? + field("RssShmem:").unwrap_or(0.0))
+}
+
+/// Lets this process and those that it starts open as many files as the system allows them.
+pub(crate) fn raise_open_files() -> Result<(), String> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).map_err(|error| format!("open files: {error}"))
+}
+
+/// The machine in a sentence: processor, memory, system; never its name.
+pub(crate) fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let processors = read("/proc/cpuinfo");
+    let of = |name: &'static str| processors.lines().filter_map(move |line| line.strip_prefix(name));
+    let model = of("model name").next().and_then(|it| it.split_once(':'));
+    let model = model.map_or("unknown", |(_, model)| model.trim());
+    let count = of("processor").count();
+    let memory = read("/proc/meminfo");
+    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kilobytes = kilobytes.and_then(|it| it.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    let gigabytes = kilobytes.unwrap_or(0) >> 20;
+    let system = read("/proc/sys/kernel/osrelease");
+    let version = system.split(['-', '+']).next().unwrap_or_default().trim();
+    format!("Machine: {count} processors ({model}), {gigabytes} GiB of memory, Linux {version}.")
 }
 
 #[cfg(test)]
@@ -51,5 +81,7 @@ mod tests {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1";
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(memory_kb("Name:\ta\nRssAnon:\t    1234 kB\n"), Some(1234.0));
+        assert_eq!(memory_kb("RssAnon:\t 1 kB\nRssShmem:\t 2 kB\n"), Some(3.0));
+        assert_eq!(memory_kb("Name:\ta\n"), None);
     }
 }

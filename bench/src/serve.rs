@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Served {
     child: Child,
     address: SocketAddr,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Served {
@@ -27,11 +27,16 @@ impl Served {
     pub(crate) fn start(listeners: usize) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
         let (child, address) = serve(&folder, listeners)?;
-        Ok(Served { child, address, _folder: folder })
+        Ok(Served { child, address, folder })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its local socket is.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("hub.sock")
     }
 
     pub(crate) fn usage(&self) -> Result<Usage, String> {
@@ -155,22 +160,27 @@ impl Connection {
 
     /// The status of an answer, and how long its body is.
     pub(crate) fn head(&mut self) -> Result<(u16, usize), String> {
-        let (mut status, mut length) = (None, 0);
-        loop {
-            let mut line = String::new();
-            match self.stream.read_line(&mut line) {
-                Ok(1..) => {}
-                _ => return Err("the hub ended the connection".to_owned()),
-            }
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                return status.map(|status| (status, length)).ok_or("no status".to_owned());
-            }
-            if status.is_none() {
-                status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
-            } else if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().map_err(|_| "no length".to_owned())?;
-            }
+        read_head(&mut self.stream)
+    }
+}
+
+/// The status of an answer, and how long its body is.
+pub(crate) fn read_head(stream: &mut impl BufRead) -> Result<(u16, usize), String> {
+    let (mut status, mut length) = (None, 0);
+    loop {
+        let mut line = String::new();
+        match stream.read_line(&mut line) {
+            Ok(1..) => {}
+            _ => return Err("the server ended the connection".to_owned()),
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            return status.map(|status| (status, length)).ok_or("no status".to_owned());
+        }
+        if status.is_none() {
+            status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
+        } else if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(|_| "no length".to_owned())?;
         }
     }
 }

@@ -1,0 +1,31 @@
+//! Something that tells its listeners events.
+
+use super::wire::{Address, Kind};
+use crate::process::Usage;
+
+pub(super) trait Server {
+    fn kind(&self) -> Kind;
+
+    /// Where listeners come in.
+    fn address(&self) -> Address;
+
+    /// All listeners are there.
+    fn complete(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A round begins.
+    fn begin(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Tells everyone so many events, and comes back when it has them in hand.
+    fn tell(&mut self, events: usize) -> Result<(), String>;
+
+    fn usage(&self) -> Result<Usage, String>;
+
+    /// Ends in order.
+    fn stop(self: Box<Self>) -> Result<(), String> {
+        Ok(())
+    }
+}
