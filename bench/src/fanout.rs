@@ -11,13 +11,16 @@
 
 mod by_hand;
 mod cell;
+mod critical;
 mod crowd;
+mod growth;
 mod hub;
 mod listen;
 mod listeners;
 mod measure;
 mod nchan;
 pub(crate) mod part;
+mod plots;
 mod raw;
 mod rows;
 mod server;
@@ -30,9 +33,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::table::Report;
+use crate::table::{Report, Target, Wanted};
+use crate::timing::float;
 use cell::Cell;
+use critical::Critical;
 use crowd::Crowd;
+use growth::Growth;
 use rows::Row;
 use wire::{Kind, Wire};
 
@@ -69,6 +75,9 @@ pub(crate) struct Options {
     /// Write the table to this file as Markdown, too.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
+    /// Draw pictures into this folder, as SVG with descriptions.
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -80,6 +89,10 @@ enum Case {
     Eight,
     /// Half want three events a second in whole sentences, and a tenth does not read.
     Mixed,
+    /// Critical events among ordinary ones, with a tenth stalled and with nobody stalled.
+    Critical,
+    /// What more listeners, more audiences and idle listeners cost.
+    Growth,
 }
 
 /// Who else can be measured.
@@ -102,8 +115,8 @@ impl Sample {
         let text = String::from_utf8_lossy(&frame);
         let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
         let json = json.ok_or("the hub sent no event")?.to_owned();
-        let count = |mark: u8| frame.iter().filter(|byte| **byte == mark).count();
-        if (count(listen::ORDINARY), count(listen::CRITICAL), count(listen::ANY)) != (1, 0, 1) {
+        let marks = [listen::ORDINARY, listen::CRITICAL, listen::ANY];
+        if marks.map(|mark| tally::count(&frame, mark)) != [1, 0, 1] {
             return Err(format!("this is not one event: {text:?}"));
         }
         Ok(Sample { frame, json })
@@ -192,34 +205,69 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
         "Events of {EVENT_BYTES} bytes of JSON; each server is measured {} times, and its best counts.",
         effort.rounds
     ));
-    let peers = options.peers(&mut report);
+    let rows = cells(options, &effort, &mut report)?;
+    let most = options.listeners().into_iter().max().unwrap_or(0);
+    let critical = options.has(Case::Critical).then(|| critical::measure(most, &effort));
+    let critical = critical.transpose()?;
+    let growth = options.has(Case::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
+    let growth = growth.transpose()?;
+    let mut targets = rows::targets(&rows);
+    if let Some(critical) = &critical {
+        report.add(&critical.block());
+        targets.extend(critical.targets());
+    }
+    if let Some(growth) = &growth {
+        report.add(&growth.block());
+        targets.extend(growth.targets());
+    }
+    let losses = rows.iter().map(Row::losses).sum::<u64>()
+        + critical.as_ref().map_or(0, |it| it.losses)
+        + growth.as_ref().map_or(0, |it| it.losses);
+    targets.push(Target {
+        what: "Deliveries that did not arrive, or came to those who want few beyond what they want",
+        wanted: Wanted::AtMost(0.0),
+        unit: "deliveries",
+        found: Some(float(losses)),
+    });
+    report.judge(&targets);
+    keep(options, &report, &rows)?;
+    if options.smoke {
+        rows::check_sanity(&rows)?;
+        critical.iter().try_for_each(Critical::check_sanity)?;
+        growth.iter().try_for_each(Growth::check_sanity)?;
+    }
+    Ok(if losses == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// All wires, numbers of listeners and crowds.
+fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<Row>, String> {
+    let peers = options.peers(report);
+    let crowds =
+        [(Case::One, Crowd::One), (Case::Eight, Crowd::Eight), (Case::Mixed, Crowd::Mixed)];
     let mut rows = Vec::new();
     for wire in options.wires() {
         for listeners in options.listeners() {
-            for (case, crowd) in
-                [(Case::One, Crowd::One), (Case::Eight, Crowd::Eight), (Case::Mixed, Crowd::Mixed)]
-            {
-                if options.has(case) {
-                    let cell = Cell { wire, listeners, crowd };
-                    let found = cell.measure(&effort, &peers)?;
-                    report.add(&rows::block(&cell, &found));
-                    rows.extend(found);
-                }
+            for (_, crowd) in crowds.iter().filter(|(case, _)| options.has(*case)) {
+                let cell = Cell { wire, listeners, crowd: *crowd };
+                let found = cell.measure(effort, &peers)?;
+                report.add(&rows::block(&cell, &found));
+                rows.extend(found);
             }
         }
     }
-    let losses: u64 = rows.iter().map(Row::losses).sum();
-    report.judge(&rows::targets(&rows));
+    Ok(rows)
+}
+
+/// Writes what was found to where it is wanted.
+fn keep(options: &Options, report: &Report, rows: &[Row]) -> Result<(), String> {
     write(options.json.as_ref(), || {
         let mut json = report.to_json();
-        json["rows"] = rows.iter().map(|row| row.to_json(&rows)).collect();
+        json["rows"] = rows.iter().map(|row| row.to_json(rows)).collect();
         format!("{json:#}\n")
     })?;
-    write(options.table.as_ref(), || rows::markdown(&rows))?;
-    if options.smoke {
-        rows::check_sanity(&rows)?;
-    }
-    Ok(if losses == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    write(options.table.as_ref(), || rows::markdown(rows))?;
+    let drawn = options.plots.as_ref().map(|folder| plots::draw(rows, folder));
+    drawn.transpose().map(drop)
 }
 
 fn write(path: Option<&PathBuf>, text: impl FnOnce() -> String) -> Result<(), String> {

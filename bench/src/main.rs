@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 mod capture;
 mod engine;
 mod fanout;
+mod plot;
 mod process;
 mod sample;
 mod serve;

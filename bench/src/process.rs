@@ -59,7 +59,8 @@ pub(crate) fn raise_open_files() -> Result<(), String> {
 pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
-    let of = |name: &'static str| processors.lines().filter_map(move |line| line.strip_prefix(name));
+    let of =
+        |name: &'static str| processors.lines().filter_map(move |line| line.strip_prefix(name));
     let model = of("model name").next().and_then(|it| it.split_once(':'));
     let model = model.map_or("unknown", |(_, model)| model.trim());
     let count = of("processor").count();

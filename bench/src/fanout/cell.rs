@@ -67,7 +67,7 @@ impl Cell {
 }
 
 /// Starts a server that is not the hub.
-fn start(
+pub(super) fn start(
     kind: Kind,
     wire: Wire,
     listeners: usize,
@@ -82,7 +82,7 @@ fn start(
 }
 
 /// How many events make about as many deliveries as there should be.
-fn events(effort: &Effort, which: usize, subject: &Subject) -> usize {
+pub(super) fn events(effort: &Effort, which: usize, subject: &Subject) -> usize {
     let burst = [1, BURST][which];
     let events = effort.deliveries[which] / subject.listeners.full().max(1);
     events.clamp(burst * 2, MAX_EVENTS).next_multiple_of(burst)

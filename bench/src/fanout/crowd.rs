@@ -19,7 +19,9 @@ pub(crate) enum Crowd {
     Mixed,
     /// Every other one has terms under which nothing is heard.
     HalfIdle,
-    /// A tenth does not read.
+    /// All have the terms that most listeners have, under which what is critical need not wait.
+    Attentive,
+    /// The same, and a tenth does not read.
     TenthStalled,
 }
 
@@ -44,6 +46,7 @@ impl Crowd {
             Crowd::Sixteen => "sixteen audiences",
             Crowd::Mixed => "a mixed crowd",
             Crowd::HalfIdle => "half of them idle",
+            Crowd::Attentive => "nobody stalled",
             Crowd::TenthStalled => "a tenth stalled",
         }
     }
@@ -56,6 +59,7 @@ impl Crowd {
             Crowd::Sixteen => "sixteen",
             Crowd::Mixed => "mixed",
             Crowd::HalfIdle => "half-idle",
+            Crowd::Attentive => "attentive",
             Crowd::TenthStalled => "tenth-stalled",
         }
     }
@@ -85,6 +89,9 @@ impl Crowd {
             }),
             (Crowd::Eight, _) => audience(listener % 8),
             (Crowd::Sixteen, _) => audience(listener % 16),
+            (Crowd::Attentive | Crowd::TenthStalled, _) => {
+                json!({ "coalesce_boundaries": ["none"] })
+            }
             _ => json!({
                 "coalesce_boundaries": ["none"], "event_filters": { "include": ["*"] },
             }),

@@ -76,17 +76,6 @@ impl Hub {
         Sample::of(quiet(listener)?)
     }
 
-    /// Tells everyone something critical.
-    pub(super) fn tell_critical(&mut self) -> Result<(), String> {
-        let words = format!("| {}", "x".repeat(100));
-        let event = json!({
-            "type": "aaep:agent.tool.invoked", "session_id": self.session(),
-            "producer": { "agent_id": "bench" }, "tool": "bench.critical", "urgency": "critical",
-            "summary_normal": words,
-        });
-        self.publish(&event)
-    }
-
     fn publish(&mut self, event: &Value) -> Result<(), String> {
         let text = event.to_string();
         self.publisher.post("/aaep/v1/publish", "application/json", &text).map(drop)
@@ -149,6 +138,16 @@ impl Server for Hub {
             writeln!(body, "{event}").map_err(|error| error.to_string())?;
         }
         self.publisher.post("/aaep/v1/publish", "application/x-ndjson", &body).map(drop)
+    }
+
+    fn tell_critical(&mut self) -> Result<(), String> {
+        let words = format!("| {}", "x".repeat(100));
+        let event = json!({
+            "type": "aaep:agent.tool.invoked", "session_id": self.session(),
+            "producer": { "agent_id": "bench" }, "tool": "bench.critical", "urgency": "critical",
+            "summary_normal": words,
+        });
+        self.publish(&event)
     }
 
     fn usage(&self) -> Result<Usage, String> {

@@ -224,12 +224,6 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
             "bytes",
             memory,
         ),
-        target(
-            "Deliveries that did not arrive",
-            Wanted::AtMost(0.0),
-            "deliveries",
-            Some(float(rows.iter().map(Row::losses).sum())),
-        ),
     ]
 }
 

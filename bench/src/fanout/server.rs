@@ -22,6 +22,11 @@ pub(super) trait Server {
     /// Tells everyone so many events, and comes back when it has them in hand.
     fn tell(&mut self, events: usize) -> Result<(), String>;
 
+    /// Tells everyone something critical, where the server knows what that is.
+    fn tell_critical(&mut self) -> Result<(), String> {
+        Err("this server knows nothing critical".to_owned())
+    }
+
     fn usage(&self) -> Result<Usage, String>;
 
     /// Ends in order.

@@ -34,7 +34,7 @@ impl Tally {
 }
 
 /// Counts in pieces whose counts fit a byte, which the compiler makes many at a time of.
-fn count(bytes: &[u8], wanted: u8) -> u64 {
+pub(super) fn count(bytes: &[u8], wanted: u8) -> u64 {
     let piece = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>();
     bytes.chunks(255).map(|bytes| u64::from(piece(bytes))).sum()
 }

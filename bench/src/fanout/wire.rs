@@ -169,7 +169,7 @@ fn request(capabilities: &Value) -> String {
 /// A WebSocket message of less than 64 KiB; the mask of zeros changes nothing.
 fn masked(text: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes();
-    [&[0x81, 0x80 | 126, high, low, 0, 0, 0, 0], text].concat()
+    [&[0x81, 0x80 | 0x7e, high, low, 0, 0, 0, 0], text].concat()
 }
 
 fn after_length(text: &[u8]) -> Vec<u8> {
@@ -222,7 +222,8 @@ impl Line {
         let host = &self.host;
         let head = format!(
             "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
-             sec-websocket-version: 13\r\nsec-websocket-key: YSBsaXN0ZW5lciBoZXJlIQ==\r\n\r\n"
+             sec-websocket-version: 13\r\nsec-websocket-key: YSBsaXN0ZW5lciBoZXJlIQ==\r\n\
+             sec-websocket-protocol: aaep.v1\r\n\r\n"
         );
         self.send(head.as_bytes())?;
         match read_head(&mut self.stream)? {
