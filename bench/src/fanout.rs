@@ -156,7 +156,7 @@ impl Options {
     fn effort(&self) -> Effort {
         if self.smoke {
             let lateness = Duration::from_millis(200);
-            return Effort { rounds: 1, deliveries: [20_000, 300_000], lateness };
+            return Effort { rounds: 1, deliveries: [10_000, 64_000], lateness };
         }
         let lateness = Duration::from_secs(3);
         Effort { rounds: self.rounds, deliveries: [200_000, 640_000], lateness }

@@ -26,8 +26,19 @@ impl Usage {
         let status = read("status")?;
         let cpu = ticks(&stat).ok_or("no processor time in /proc")?;
         let bytes = memory_kb(&status).ok_or("no memory in /proc")? * 1024.0;
-        Ok(Usage { cpu: TICK * cpu, bytes })
+        // Ticks are coarse and count threads that are gone, too; the threads that run know it finely.
+        Ok(Usage { cpu: (TICK * cpu).max(of_threads(process)), bytes })
     }
+}
+
+/// The processor time of the threads that a process has, where the kernel keeps it; else nothing.
+fn of_threads(process: u32) -> Duration {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Duration::ZERO };
+    let time = |thread: fs::DirEntry| -> Option<u64> {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    Duration::from_nanos(threads.flatten().filter_map(time).sum())
 }
 
 /// The ticks in user and kernel mode: fields 14 and 15, counted behind the name, which may have spaces.

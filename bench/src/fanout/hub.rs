@@ -16,7 +16,7 @@ use crate::process::Usage;
 use crate::serve::{Connection, Served};
 
 /// How long nothing must come before what came counts as all.
-const QUIET: Duration = Duration::from_millis(300);
+const QUIET: Duration = Duration::from_millis(150);
 
 /// How long the hub may take to become quiet.
 const PATIENCE: Duration = Duration::from_secs(20);

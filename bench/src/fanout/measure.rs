@@ -16,7 +16,7 @@ const MODEST_RATE: u64 = 20_000;
 
 /// How long memory is looked at until it stays the same, and how often.
 const SETTLING: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(300);
 
 /// A server with its listeners.
 pub(super) struct Subject {

@@ -72,11 +72,12 @@ impl Nchan {
 
 fn configuration(folder: &Path, address: SocketAddr, listeners: usize) -> String {
     let folder = folder.display();
-    let files = listeners + 200;
+    // nginx lets idle connections go when only a sixteenth of its room is left.
+    let room = listeners * 5 / 4 + 1000;
     format!(
-        "load_module {MODULE};\nuser root;\nworker_processes 1;\nworker_rlimit_nofile {files};\n\
+        "load_module {MODULE};\nuser root;\nworker_processes 1;\n\
          daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log crit;\n\
-         events {{ worker_connections {files}; }}\n\
+         events {{ worker_connections {room}; }}\n\
          http {{\naccess_log off;\nkeepalive_requests 1000000000;\ntcp_nodelay on;\n\
          client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
          fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
