@@ -1,30 +1,46 @@
-//! `fanout`: what it costs a running hub to tell many listeners something, next to a server that does
-//! nothing but write the same bytes to each of them.
+//! `fanout`: what it costs a running hub to tell many listeners something, next to others that do the same.
 //!
-//! Both servers are processes of their own, and their processor time is read from `/proc`, so this is for
-//! Linux. Both have all their listeners from the beginning, and are measured in turn several times; the best
-//! of each counts, because a shared machine swings. The next event is published when everyone has the one
-//! before, so that both do the same work for each.
+//! The limit is a server that does nothing but write the same bytes to each socket. Beside it stand a server
+//! as one would write it by hand and, where it is installed, nginx with nchan. Every server is a process of
+//! its own, and so are the listeners of each. Processor time and memory are read from `/proc`, so this is for
+//! Linux.
+//!
+//! All have their listeners from the beginning and are measured in turns; the best turn of each counts,
+//! because a shared machine swings. The next event is published when everyone has the one before, so that all
+//! do the same work for each.
 
+mod by_hand;
+mod cell;
+mod critical;
+mod crowd;
+mod growth;
 mod hub;
-mod readers;
-mod yardstick;
+mod listen;
+mod listeners;
+mod measure;
+mod nchan;
+pub(crate) mod part;
+mod plots;
+mod raw;
+mod rows;
+mod server;
+mod tally;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::process::Usage;
-use crate::table::{Amount, Block, Report, Target, Wanted};
+use crate::table::{Report, Target, Wanted};
 use crate::timing::float;
-use hub::Hub;
-use readers::Readers;
-use yardstick::Yardstick;
-
-/// How often each is measured.
-const ROUNDS: usize = 3;
+use cell::Cell;
+use critical::Critical;
+use crowd::Crowd;
+use growth::Growth;
+use rows::Row;
+use wire::{Kind, Wire};
 
 /// How many events are published together, where they are.
 const BURST: usize = 32;
@@ -35,56 +51,95 @@ const EVENT_BYTES: usize = 500;
 #[derive(Args)]
 pub(crate) struct Options {
     /// How many listeners there are.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=8000))]
-    listeners: u64,
-    /// How many events are published in each round.
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(32..=4096))]
-    events: u64,
+    #[arg(long, value_delimiter = ',', default_values_t = [100, 1000, 5000, 10_000],
+        value_parser = clap::value_parser!(u64).range(10..=25_000))]
+    listeners: Vec<u64>,
+    /// What events travel on; all wires if it is not said.
+    #[arg(long, value_delimiter = ',')]
+    wires: Vec<Wire>,
+    /// Which crowds are measured; all if it is not said.
+    #[arg(long, value_delimiter = ',')]
+    crowds: Vec<Case>,
+    /// Who is measured beside the hub and the limit; all if it is not said.
+    #[arg(long, value_delimiter = ',')]
+    peers: Vec<Peer>,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    rounds: u64,
+    /// Small numbers: whether all of it works, within two minutes. Says nothing about speed.
+    #[arg(long)]
+    smoke: bool,
     /// Write the numbers to this file as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Be the server that only writes; for this program itself.
-    #[arg(long, hide = true)]
-    only_write: bool,
+    /// Write the table to this file as Markdown, too.
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// Draw pictures into this folder, as SVG with descriptions.
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
-/// Something that tells its listeners events.
-trait Server {
-    /// Tells everyone so many events, and comes back when it has them in hand.
-    fn tell(&mut self, events: usize) -> Result<(), String>;
-    fn usage(&self) -> Result<Usage, String>;
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Case {
+    /// Everyone has the same terms.
+    One,
+    /// Eight different terms.
+    Eight,
+    /// Half want three events a second in whole sentences, and a tenth does not read.
+    Mixed,
+    /// Critical events among ordinary ones, with a tenth stalled and with nobody stalled.
+    Critical,
+    /// What more listeners, more audiences and idle listeners cost.
+    Growth,
 }
 
-/// What was found for one server and one way of publishing.
-#[derive(Clone, Copy)]
-struct Figures {
-    deliveries_per_second: f64,
-    cpu_seconds_per_million: f64,
-    losses: u64,
+/// Who else can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    /// A server as one would write it by hand.
+    Axum,
+    /// nginx with nchan.
+    Nchan,
 }
 
-impl Figures {
-    const WORST: Self =
-        Figures { deliveries_per_second: 0.0, cpu_seconds_per_million: f64::INFINITY, losses: 0 };
+/// An event exactly as a listener of the hub gets it, and the JSON in it.
+struct Sample {
+    frame: Vec<u8>,
+    json: String,
+}
 
-    fn better(self, other: Self) -> Self {
-        Figures {
-            deliveries_per_second: self.deliveries_per_second.max(other.deliveries_per_second),
-            cpu_seconds_per_million: self
-                .cpu_seconds_per_million
-                .min(other.cpu_seconds_per_million),
-            losses: self.losses + other.losses,
+impl Sample {
+    fn of(frame: Vec<u8>) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(&frame);
+        let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
+        let json = json.ok_or("the hub sent no event")?.to_owned();
+        let marks = [listen::ORDINARY, listen::CRITICAL, listen::ANY];
+        if marks.map(|mark| tally::count(&frame, mark)) != [1, 0, 1] {
+            return Err(format!("this is not one event: {text:?}"));
         }
+        Ok(Sample { frame, json })
     }
+}
+
+/// Nanoseconds on a clock that all processes of the machine share.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
+}
+
+/// How much of it all is measured.
+struct Effort {
+    rounds: u64,
+    /// How many deliveries there are in a round, published one at a time and together.
+    deliveries: [usize; 2],
+    /// How long it is measured in a round how late events are.
+    lateness: Duration,
 }
 
 pub(crate) fn run(options: &Options) -> ExitCode {
-    if options.only_write {
-        return match yardstick::serve() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(why) => fail(&why),
-        };
-    }
     match compare(options) {
         Ok(code) => code,
         Err(why) => fail(&why),
@@ -97,109 +152,125 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn compare(options: &Options) -> Result<ExitCode, String> {
-    let listeners = usize::try_from(options.listeners).unwrap_or(usize::MAX);
-    let events = usize::try_from(options.events).unwrap_or(usize::MAX);
-    let mut report = Report::default();
-    report.say(format!(
-        "{listeners} listeners, {EVENT_BYTES} bytes an event, {events} events a round, best of {ROUNDS}."
-    ));
-    let (mut hub, hub_readers, hub_memory) = Hub::start(listeners)?;
-    let frame = hub.frame(&hub_readers)?;
-    let (mut yardstick, bare_readers, bare_memory) = Yardstick::start(listeners, &frame)?;
-    let mut ratios = Vec::new();
-    let mut losses = 0;
-    for burst in [1, BURST] {
-        let mut best = [Figures::WORST; 2];
-        for _ in 0..ROUNDS {
-            hub.begin_session()?;
-            best[0] = best[0].better(measure(&mut hub, &hub_readers, events, burst)?);
-            best[1] = best[1].better(measure(&mut yardstick, &bare_readers, events, burst)?);
+impl Options {
+    fn effort(&self) -> Effort {
+        if self.smoke {
+            let lateness = Duration::from_millis(200);
+            return Effort { rounds: 1, deliveries: [10_000, 64_000], lateness };
         }
-        losses += best[0].losses + best[1].losses;
-        let [one, other] = best;
-        let ratio = one.cpu_seconds_per_million / other.cpu_seconds_per_million;
-        ratios.push(ratio);
-        let mut block = Block::new(format!("Published {burst} at a time"));
-        for (name, figures) in [("the hub", one), ("only writing", other)] {
-            block.line(name, figures.amounts());
-        }
-        let rate = one.deliveries_per_second / other.deliveries_per_second;
-        block.line(
-            "the hub by only writing",
-            vec![Amount::new("processor time", ratio, "times"), Amount::new("rate", rate, "times")],
-        );
-        report.add(&block);
+        let lateness = Duration::from_secs(3);
+        Effort { rounds: self.rounds, deliveries: [200_000, 640_000], lateness }
     }
-    let mut block = Block::new("Memory of an idle listener");
-    block.line("the hub", vec![Amount::only(hub_memory / float(options.listeners), "bytes")]);
-    block.line("only writing", vec![Amount::only(bare_memory / float(options.listeners), "bytes")]);
-    report.add(&block);
-    // With too few events, there are no ticks of processor time to compare.
-    let is_measured = ratios.iter().all(|ratio| ratio.is_finite());
-    let worst = is_measured.then(|| ratios.iter().copied().fold(0.0, f64::max));
-    report.judge(&[
-        Target {
-            what: "Processor time of a delivery, by that of only writing",
-            wanted: Wanted::AtMost(2.0),
-            unit: "times",
-            found: worst,
-        },
-        Target {
-            what: "Deliveries that did not arrive",
-            wanted: Wanted::AtMost(0.0),
-            unit: "deliveries",
-            found: Some(float(losses)),
-        },
-    ]);
-    hub.stop()?;
-    if let Some(path) = &options.json {
-        let text = format!("{:#}\n", report.to_json());
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+
+    fn listeners(&self) -> Vec<usize> {
+        if self.smoke {
+            return vec![100];
+        }
+        self.listeners.iter().filter_map(|it| usize::try_from(*it).ok()).collect()
+    }
+
+    fn wires(&self) -> Vec<Wire> {
+        if self.wires.is_empty() { Wire::ALL.to_vec() } else { self.wires.clone() }
+    }
+
+    fn has(&self, case: Case) -> bool {
+        self.crowds.is_empty() || self.crowds.contains(&case)
+    }
+
+    /// Who is measured beside the hub and the limit.
+    fn peers(&self, report: &mut Report) -> Vec<Kind> {
+        let has = |peer| self.peers.is_empty() || self.peers.contains(&peer);
+        let mut peers = Vec::new();
+        if has(Peer::Axum) {
+            peers.push(Kind::Axum);
+        }
+        if has(Peer::Nchan) && nchan::is_there() {
+            peers.push(Kind::Nchan);
+        } else if has(Peer::Nchan) {
+            report.say(
+                "nginx with nchan is left out, because it is not installed. \
+                 To measure it too: apt-get install nginx libnginx-mod-nchan",
+            );
+        }
+        peers
+    }
+}
+
+fn compare(options: &Options) -> Result<ExitCode, String> {
+    crate::process::raise_open_files()?;
+    let mut report = Report::default();
+    let effort = options.effort();
+    report.say(crate::process::machine());
+    report.say(format!(
+        "Events of {EVENT_BYTES} bytes of JSON; each server is measured {} times, and its best counts.",
+        effort.rounds
+    ));
+    let rows = cells(options, &effort, &mut report)?;
+    let most = options.listeners().into_iter().max().unwrap_or(0);
+    let critical = options.has(Case::Critical).then(|| critical::measure(most, &effort));
+    let critical = critical.transpose()?;
+    let growth = options.has(Case::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
+    let growth = growth.transpose()?;
+    let mut targets = rows::targets(&rows);
+    if let Some(critical) = &critical {
+        report.add(&critical.block());
+        targets.extend(critical.targets());
+    }
+    if let Some(growth) = &growth {
+        report.add(&growth.block());
+        targets.extend(growth.targets());
+    }
+    let losses = rows.iter().map(Row::losses).sum::<u64>()
+        + critical.as_ref().map_or(0, |it| it.losses)
+        + growth.as_ref().map_or(0, |it| it.losses);
+    targets.push(Target {
+        what: "Deliveries that did not arrive, or came to those who want few beyond what they want",
+        wanted: Wanted::AtMost(0.0),
+        unit: "deliveries",
+        found: Some(float(losses)),
+    });
+    report.judge(&targets);
+    keep(options, &report, &rows)?;
+    if options.smoke {
+        rows::check_sanity(&rows)?;
+        critical.iter().try_for_each(Critical::check_sanity)?;
+        growth.iter().try_for_each(Growth::check_sanity)?;
     }
     Ok(if losses == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Figures {
-    fn amounts(self) -> Vec<Amount> {
-        vec![
-            Amount::new(
-                "",
-                self.cpu_seconds_per_million,
-                "processor seconds per million deliveries",
-            ),
-            Amount::new("", self.deliveries_per_second, "deliveries a second"),
-            Amount::new("lost", float(self.losses), "deliveries"),
-        ]
-    }
-}
-
-/// Tells everyone these events, so many at a time, each when everyone has those before.
-fn measure(
-    server: &mut dyn Server,
-    readers: &Readers,
-    events: usize,
-    burst: usize,
-) -> Result<Figures, String> {
-    readers.forget();
-    let before = server.usage()?;
-    let began = Instant::now();
-    let mut told = 0;
-    while told < events {
-        let now = burst.min(events - told);
-        server.tell(now)?;
-        told += now;
-        if !readers.wait(told) {
-            break;
+/// All wires, numbers of listeners and crowds.
+fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<Row>, String> {
+    let peers = options.peers(report);
+    let crowds =
+        [(Case::One, Crowd::One), (Case::Eight, Crowd::Eight), (Case::Mixed, Crowd::Mixed)];
+    let mut rows = Vec::new();
+    for wire in options.wires() {
+        for listeners in options.listeners() {
+            for (_, crowd) in crowds.iter().filter(|(case, _)| options.has(*case)) {
+                let cell = Cell { wire, listeners, crowd: *crowd };
+                let found = cell.measure(effort, &peers)?;
+                report.add(&rows::block(&cell, &found));
+                rows.extend(found);
+            }
         }
     }
-    let took = began.elapsed();
-    let cpu = server.usage()?.cpu.saturating_sub(before.cpu);
-    let wanted = float((told * readers.listeners()) as u64);
-    let losses = readers.losses(told);
-    Ok(Figures {
-        deliveries_per_second: wanted / took.as_secs_f64(),
-        cpu_seconds_per_million: cpu.as_secs_f64() / wanted * 1e6,
-        losses,
-    })
+    Ok(rows)
+}
+
+/// Writes what was found to where it is wanted.
+fn keep(options: &Options, report: &Report, rows: &[Row]) -> Result<(), String> {
+    write(options.json.as_ref(), || {
+        let mut json = report.to_json();
+        json["rows"] = rows.iter().map(|row| row.to_json(rows)).collect();
+        format!("{json:#}\n")
+    })?;
+    write(options.table.as_ref(), || rows::markdown(rows))?;
+    let drawn = options.plots.as_ref().map(|folder| plots::draw(rows, folder));
+    drawn.transpose().map(drop)
+}
+
+fn write(path: Option<&PathBuf>, text: impl FnOnce() -> String) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, text()).map_err(|error| format!("{}: {error}", path.display()))
 }

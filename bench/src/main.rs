@@ -12,6 +12,7 @@ mod capture;
 mod engine;
 mod fanout;
 mod group;
+mod plot;
 mod process;
 mod publish;
 mod random;
@@ -48,6 +49,9 @@ enum Command {
     Startup(startup::Options),
     /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
     Soak(soak::Options),
+    /// What a process of this program does for another one.
+    #[command(hide = true, subcommand)]
+    Part(fanout::part::Part),
 }
 
 fn main() -> ExitCode {
@@ -59,5 +63,6 @@ fn main() -> ExitCode {
         Command::Ask(options) => ask::run(&options),
         Command::Startup(options) => startup::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Part(part) => fanout::part::run(&part),
     }
 }

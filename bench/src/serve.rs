@@ -214,22 +214,27 @@ impl Connection {
 
     /// The status of an answer, and how long its body is.
     pub(crate) fn head(&mut self) -> Result<(u16, usize), String> {
-        let (mut status, mut length) = (None, 0);
-        loop {
-            let mut line = String::new();
-            match self.stream.read_line(&mut line) {
-                Ok(1..) => {}
-                _ => return Err("the hub ended the connection".to_owned()),
-            }
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                return status.map(|status| (status, length)).ok_or("no status".to_owned());
-            }
-            if status.is_none() {
-                status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
-            } else if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().map_err(|_| "no length".to_owned())?;
-            }
+        read_head(&mut self.stream)
+    }
+}
+
+/// The status of an answer, and how long its body is.
+pub(crate) fn read_head(stream: &mut impl BufRead) -> Result<(u16, usize), String> {
+    let (mut status, mut length) = (None, 0);
+    loop {
+        let mut line = String::new();
+        match stream.read_line(&mut line) {
+            Ok(1..) => {}
+            _ => return Err("the server ended the connection".to_owned()),
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            return status.map(|status| (status, length)).ok_or("no status".to_owned());
+        }
+        if status.is_none() {
+            status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
+        } else if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(|_| "no length".to_owned())?;
         }
     }
 }

@@ -1,161 +1,178 @@
 //! The hub: `aaep serve` as a process of its own, with its store on the disk and its limits raised.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpStream};
+use std::fs::File;
+use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::readers::{Readers, lines};
-use super::{EVENT_BYTES, Server};
+use super::crowd::Crowd;
+use super::server::Server;
+use super::wire::{Address, Kind, Place, Wire};
+use super::{EVENT_BYTES, Sample};
 use crate::process::Usage;
 use crate::serve::{Connection, Served};
 
-/// How long the first events may take.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// How long nothing must come before what came counts as all.
-const QUIET: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_millis(150);
+
+/// How long the hub may take to become quiet.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the events are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saying {
+    /// How far something is.
+    Progress,
+    /// Text, a sentence in each event.
+    Sentences,
+}
 
 /// A hub that runs.
 pub(super) struct Hub {
     served: Served,
     /// Where agents publish.
     publisher: Connection,
+    wire: Wire,
+    saying: Saying,
     /// How much is added to an event so that it has the right length.
     padding: usize,
     sessions: u64,
+    /// How many characters of text the session has.
+    position: usize,
 }
 
 impl Hub {
-    /// Starts it with so many listeners. The third is how much memory the listeners take.
-    pub(super) fn start(listeners: usize) -> Result<(Self, Readers, f64), String> {
+    /// Starts it with room for so many listeners, and shows an event exactly as one of them gets it.
+    pub(super) fn start(
+        wire: Wire,
+        listeners: usize,
+        saying: Saying,
+    ) -> Result<(Self, Sample), String> {
         let served = Served::start(listeners)?;
-        let address = served.address();
-        let publisher = Connection::open(address)?;
-        let mut hub = Hub { served, publisher, padding: 1, sessions: 0 };
-        let before = hub.usage()?.bytes;
-        let sockets = (0..listeners).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
-        thread::sleep(QUIET);
-        let memory = hub.usage()?.bytes - before;
-        let readers = Readers::start(sockets)?;
-        hub.begin_session()?;
-        Ok((hub, readers, memory))
-    }
-
-    /// An event exactly as a listener gets it, with the right length of JSON.
-    pub(super) fn frame(&mut self, readers: &Readers) -> Result<Vec<u8>, String> {
-        let short = self.one(readers)?;
-        let length = data_of(&short).ok_or("the hub sent no event")?.len();
-        self.padding += EVENT_BYTES.checked_sub(length).ok_or("an event is too long already")?;
-        let frame = self.one(readers)?;
-        let length = data_of(&frame).ok_or("the hub sent no event")?.len();
-        if length.abs_diff(EVENT_BYTES) > 2 {
-            return Err(format!("an event has {length} bytes"));
+        let publisher = Connection::open(served.address())?;
+        let mut hub = Hub { served, publisher, wire, saying, padding: 1, sessions: 0, position: 0 };
+        let address = hub.address();
+        let place = Place { kind: Kind::Hub, wire, address: &address };
+        let mut listener = place.listen(&Crowd::One.capabilities(0), true)?;
+        rustix::io::ioctl_fionbio(&listener, true).map_err(|error| error.to_string())?;
+        hub.begin()?;
+        let short = hub.one(&mut listener)?;
+        let missing = EVENT_BYTES.checked_sub(short.json.len());
+        hub.padding += missing.ok_or("an event is too long already")?;
+        let sample = hub.one(&mut listener)?;
+        if sample.json.len().abs_diff(EVENT_BYTES) > 4 {
+            return Err(format!("an event has {} bytes", sample.json.len()));
         }
-        readers.end_sample();
-        readers.count_by(lines(&frame));
-        Ok(frame)
+        Ok((hub, sample))
     }
 
-    /// Publishes one event and gives what the first listener got of it.
-    fn one(&mut self, readers: &Readers) -> Result<Vec<u8>, String> {
-        Hub::quiet(readers)?;
+    /// Publishes one event and shows what a listener got of it.
+    fn one(&mut self, listener: &mut File) -> Result<Sample, String> {
+        quiet(listener)?;
         self.tell(1)?;
-        Hub::quiet(readers)
+        Sample::of(quiet(listener)?)
     }
 
-    /// Waits until nothing comes any more, and gives what came to the first listener meanwhile.
-    fn quiet(readers: &Readers) -> Result<Vec<u8>, String> {
-        let began = Instant::now();
-        let mut came = Vec::new();
-        loop {
-            thread::sleep(QUIET);
-            let now = readers.sample();
-            if now.is_empty() {
-                return Ok(came);
-            }
-            came.extend(now);
-            if began.elapsed() > PATIENCE {
-                return Err("the hub does not become quiet".to_owned());
-            }
-        }
-    }
-
-    /// The events from now on are of another session, which has room for them.
-    pub(super) fn begin_session(&mut self) -> Result<(), String> {
-        self.sessions += 1;
-        let started = json!({
-            "type": "aaep:agent.session.started", "session_id": self.session(),
-            "producer": { "agent_id": "bench" }, "summary_normal": "A round begins.",
-        });
-        let before =
-            self.publisher.post("/aaep/v1/publish", "application/json", &started.to_string());
-        before?;
-        // It is heard before anything is counted.
-        thread::sleep(QUIET);
-        Ok(())
-    }
-
-    /// Lets it stop by itself.
-    pub(super) fn stop(self) -> Result<(), String> {
-        self.served.stop()
+    fn publish(&mut self, event: &Value) -> Result<(), String> {
+        let text = event.to_string();
+        self.publisher.post("/aaep/v1/publish", "application/json", &text).map(drop)
     }
 
     fn session(&self) -> String {
         format!("sess_bench{}", self.sessions)
     }
 
-    fn event(&self) -> Value {
-        json!({
-            "type": "aaep:agent.progress.updated", "session_id": self.session(),
-            "producer": { "agent_id": "bench" }, "progress": { "percent": 50 },
-            "summary_normal": "x".repeat(self.padding),
-        })
+    fn event(&mut self) -> Value {
+        let mut event =
+            json!({ "session_id": self.session(), "producer": { "agent_id": "bench" } });
+        let words = format!("Some ^ {}. ", "x".repeat(self.padding));
+        match self.saying {
+            Saying::Progress => {
+                event["type"] = "aaep:agent.progress.updated".into();
+                event["progress"] = json!({ "percent": 50 });
+                event["summary_normal"] = words.into();
+            }
+            Saying::Sentences => {
+                event["type"] = "aaep:agent.output.streaming".into();
+                event["output_id"] = "out_bench".into();
+                event["complete"] = false.into();
+                event["position"] = self.position.into();
+                self.position += words.len();
+                event["chunk"] = words.into();
+            }
+        }
+        event
     }
 }
 
 impl Server for Hub {
+    fn kind(&self) -> Kind {
+        Kind::Hub
+    }
+
+    fn address(&self) -> Address {
+        match self.wire {
+            Wire::Unix => Address::Unix(self.served.socket()),
+            Wire::Sse | Wire::WebSocket => Address::Tcp(self.served.address()),
+        }
+    }
+
+    /// The events from now on are of another session, which has room for them.
+    fn begin(&mut self) -> Result<(), String> {
+        self.sessions += 1;
+        self.position = 0;
+        let started = json!({
+            "type": "aaep:agent.session.started", "session_id": self.session(),
+            "producer": { "agent_id": "bench" }, "summary_normal": "A round begins.",
+        });
+        self.publish(&started)
+    }
+
     fn tell(&mut self, events: usize) -> Result<(), String> {
-        let event = self.event().to_string();
         let mut body = String::new();
         for _ in 0..events {
+            let event = self.event();
             writeln!(body, "{event}").map_err(|error| error.to_string())?;
         }
         self.publisher.post("/aaep/v1/publish", "application/x-ndjson", &body).map(drop)
     }
 
+    fn tell_critical(&mut self) -> Result<(), String> {
+        let words = format!("| {}", "x".repeat(100));
+        let event = json!({
+            "type": "aaep:agent.tool.invoked", "session_id": self.session(),
+            "producer": { "agent_id": "bench" }, "tool": "bench.critical", "urgency": "critical",
+            "summary_normal": words,
+        });
+        self.publish(&event)
+    }
+
     fn usage(&self) -> Result<Usage, String> {
         self.served.usage()
     }
+
+    fn stop(self: Box<Self>) -> Result<(), String> {
+        self.served.stop()
+    }
 }
 
-/// The JSON in an event as it came.
-fn data_of(frame: &[u8]) -> Option<&[u8]> {
-    let lines = frame.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| line.strip_prefix(b"data: ")).next_back()
-}
-
-/// A listener that hears everything as it comes.
-fn listen(address: SocketAddr) -> Result<TcpStream, String> {
-    let request = json!({
-        "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "bench",
-        "capabilities": {
-            "coalesce_boundaries": ["none"], "event_filters": { "include": ["*"] },
-        },
-    });
-    let mut connection = Connection::open(address)?;
-    let accepted =
-        connection.post("/aaep/v1/subscriptions", "application/json", &request.to_string())?;
-    let accepted: Value = serde_json::from_str(&accepted).map_err(|error| error.to_string())?;
-    let id = accepted["subscription_id"].as_str().ok_or("no subscription")?;
-    connection.send(&format!(
-        "GET /aaep/v1/events?subscription_id={id} HTTP/1.1\r\nhost: {address}\r\n\
-         accept: text/event-stream\r\n\r\n"
-    ))?;
-    match connection.head()? {
-        (200, _) => Ok(connection.stream.into_inner()),
-        (status, _) => Err(format!("a stream was refused with {status}")),
+/// Waits until nothing comes any more, and gives what came meanwhile.
+fn quiet(listener: &mut File) -> Result<Vec<u8>, String> {
+    let began = Instant::now();
+    let mut came = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        thread::sleep(QUIET);
+        match listener.read(&mut buffer) {
+            Ok(0) => return Err("the hub ended a connection".to_owned()),
+            Ok(count) => came.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            Err(_) => return Ok(came),
+        }
+        if began.elapsed() > PATIENCE {
+            return Err("the hub does not become quiet".to_owned());
+        }
     }
 }

@@ -1,0 +1,297 @@
+//! Many listeners in one thread of a process of their own, so that they have its open files for themselves.
+//!
+//! What comes is never parsed: every ordinary event has one [`ORDINARY`] in it, every critical one one
+//! [`CRITICAL`], and every event whatsoever one [`ANY`]. None of them stands anywhere else in what is sent.
+
+use std::fs::File;
+use std::io::{BufRead, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use super::crowd::{Crowd, FEW, Role};
+use super::now_ns;
+use super::tally::{Tally, Times};
+use super::wire::{Address, Kind, Place, Wire};
+
+/// What stands in every ordinary event once.
+pub(super) const ORDINARY: u8 = b'^';
+
+/// What stands in every critical event once.
+pub(super) const CRITICAL: u8 = b'|';
+
+/// What stands in every event once: in the name of `@context`.
+pub(super) const ANY: u8 = b'@';
+
+/// How many listeners come at the same time.
+const DOORS: usize = 16;
+
+const COMMAND: Token = Token(usize::MAX);
+
+/// A ping without words, and the answer to it with a mask of zeros.
+const PING: [u8; 2] = [0x89, 0];
+const PONG: [u8; 6] = [0x8a, 0x80, 0, 0, 0, 0];
+
+#[derive(Args)]
+pub(crate) struct Options {
+    #[arg(long)]
+    kind: Kind,
+    #[arg(long)]
+    wire: Wire,
+    #[arg(long, value_parser = Address::parse)]
+    address: Address,
+    #[arg(long)]
+    crowd: Crowd,
+    #[arg(long)]
+    listeners: usize,
+}
+
+/// Listens until standard input ends.
+pub(super) fn run(options: &Options) -> Result<(), String> {
+    let files = connect(options)?;
+    let mut room = Room::new(files, options)?;
+    let waker = Waker::new(room.poll.registry(), COMMAND).map_err(|error| error.to_string())?;
+    let commands = commands(Arc::new(waker));
+    say("connected")?;
+    room.serve(&commands)
+}
+
+/// Lets all listeners in, several at a time.
+fn connect(options: &Options) -> Result<Vec<File>, String> {
+    let place = Place { kind: options.kind, wire: options.wire, address: &options.address };
+    let one = |listener: usize| {
+        let reads = options.crowd.role(listener) != Role::Stalled;
+        place.listen(&options.crowd.capabilities(listener), reads)
+    };
+    let part = |door: usize| -> Result<Vec<(usize, File)>, String> {
+        (door..options.listeners).step_by(DOORS).map(|at| Ok((at, one(at)?))).collect()
+    };
+    let mut files = thread::scope(|scope| {
+        let part = &part;
+        let doors: Vec<_> = (0..DOORS).map(|door| scope.spawn(move || part(door))).collect();
+        let mut files = Vec::with_capacity(options.listeners);
+        for door in doors {
+            files.extend(door.join().map_err(|_| "a door broke".to_owned())??);
+        }
+        Ok::<_, String>(files)
+    })?;
+    files.sort_unstable_by_key(|(at, _)| *at);
+    Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+/// The lines of standard input, each of which wakes the room.
+fn commands(waker: Arc<Waker>) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() || waker.wake().is_err() {
+                return;
+            }
+        }
+        drop(sender);
+        // Whoever hears no more of us has ended.
+        let _ = waker.wake();
+    });
+    receiver
+}
+
+fn say(line: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    let said = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
+    said.map_err(|error| error.to_string())
+}
+
+struct Listener {
+    file: File,
+    role: Role,
+    tally: Tally,
+}
+
+/// Everyone who listens.
+struct Room {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    answers_pings: bool,
+    /// How many hear everything.
+    full: u64,
+    /// The ordinary events that came to those.
+    came: u64,
+    /// How many ordinary events are waited for, and until when.
+    waiting: Option<(u64, Instant)>,
+    /// When events came, while that is wanted.
+    times: Option<Times>,
+}
+
+impl Room {
+    fn new(files: Vec<File>, options: &Options) -> Result<Self, String> {
+        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let listener =
+            |(at, file)| Listener { file, role: options.crowd.role(at), tally: Tally::default() };
+        let listeners: Vec<Listener> = files.into_iter().enumerate().map(listener).collect();
+        let full = listeners.iter().filter(|it| it.role == Role::Full).count() as u64;
+        let answers_pings = options.wire == Wire::WebSocket;
+        let room =
+            Room { poll, listeners, answers_pings, full, came: 0, waiting: None, times: None };
+        for (at, listener) in room.listeners.iter().enumerate() {
+            rustix::io::ioctl_fionbio(&listener.file, true).map_err(|error| error.to_string())?;
+            if listener.role != Role::Stalled {
+                room.watch(at)?;
+            }
+        }
+        Ok(room)
+    }
+
+    fn watch(&self, at: usize) -> Result<(), String> {
+        let Some(listener) = self.listeners.get(at) else { return Ok(()) };
+        let number = listener.file.as_raw_fd();
+        let mut source = SourceFd(&number);
+        let watched = self.poll.registry().register(&mut source, Token(at), Interest::READABLE);
+        watched.map_err(|error| error.to_string())
+    }
+
+    fn serve(&mut self, commands: &Receiver<String>) -> Result<(), String> {
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let patience =
+                self.waiting.map(|(_, until)| until.saturating_duration_since(Instant::now()));
+            match self.poll.poll(&mut events, patience) {
+                Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                    return Err(error.to_string());
+                }
+                _ => {}
+            }
+            for event in &events {
+                if event.token() != COMMAND {
+                    self.read(event.token().0, &mut buffer);
+                }
+            }
+            self.end_waiting()?;
+            loop {
+                match commands.try_recv() {
+                    Ok(line) => {
+                        if let Some(answer) = self.obey(&line)? {
+                            say(&answer)?;
+                        }
+                    }
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return Ok(()),
+                }
+            }
+            self.end_waiting()?;
+        }
+    }
+
+    /// Takes what came to one listener. A read that does not fill the buffer took all there is.
+    fn read(&mut self, at: usize, buffer: &mut [u8]) {
+        let Some(listener) = self.listeners.get_mut(at) else { return };
+        loop {
+            let count = listener.file.read(buffer).unwrap_or(0);
+            let bytes = buffer.get(..count).unwrap_or_default();
+            if bytes.is_empty() {
+                // It is not yet there, or it is over; then what is missing is noticed.
+                return;
+            }
+            if self.answers_pings && bytes == PING {
+                // Whom this does not reach is gone, and missing.
+                let _ = listener.file.write_all(&PONG);
+                continue;
+            }
+            let (from, ordinary) = (listener.tally, listener.tally.take(bytes));
+            if listener.role == Role::Full {
+                self.came += ordinary;
+                if let Some(times) = &mut self.times {
+                    times.note(from, listener.tally, now_ns());
+                }
+            }
+            if count < buffer.len() {
+                return;
+            }
+        }
+    }
+
+    /// Says that everything came that is waited for, or that the time is over.
+    fn end_waiting(&mut self) -> Result<(), String> {
+        let Some((target, until)) = self.waiting else { return Ok(()) };
+        if self.came >= target {
+            self.waiting = None;
+            return say("reached");
+        }
+        if Instant::now() >= until {
+            self.waiting = None;
+            return say("missing");
+        }
+        Ok(())
+    }
+
+    /// Does what a line says, and gives the answer where there is one at once.
+    fn obey(&mut self, line: &str) -> Result<Option<String>, String> {
+        let mut words = line.split_whitespace();
+        let command = words.next().unwrap_or_default();
+        let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let answer = match (command, numbers.as_slice()) {
+            ("forget", []) => {
+                self.listeners.iter_mut().for_each(|it| it.tally = Tally::default());
+                self.came = 0;
+                self.times = None;
+                "done".to_owned()
+            }
+            ("wait", [events, seconds]) => {
+                let until = Instant::now() + Duration::from_secs(*seconds);
+                self.waiting = Some((events * self.full, until));
+                return Ok(None);
+            }
+            ("time", []) => {
+                self.times = Some(Times::default());
+                "done".to_owned()
+            }
+            ("ordinary", published) => self.spread(published, false),
+            ("critical", published) => self.spread(published, true),
+            ("losses", [ordinary, critical]) => {
+                let full = self.listeners.iter().filter(|it| it.role == Role::Full);
+                let lost = full.map(|it| it.tally.differs_from(*ordinary, *critical));
+                lost.sum::<u64>().to_string()
+            }
+            ("most", []) => {
+                let few = self.listeners.iter().filter(|it| it.role == Role::Few);
+                few.map(|it| it.tally.any).max().unwrap_or(0).to_string()
+            }
+            ("resume", []) => {
+                let stalled = |at: &usize| self.listeners[*at].role == Role::Stalled;
+                let stalled: Vec<usize> = (0..self.listeners.len()).filter(stalled).collect();
+                stalled.into_iter().try_for_each(|at| self.watch(at))?;
+                "done".to_owned()
+            }
+            ("overtaken", []) => self.overtaken(),
+            _ => return Err(format!("not understood: {line}")),
+        };
+        Ok(Some(answer))
+    }
+
+    fn spread(&self, published: &[u64], critical: bool) -> String {
+        let times = self.times.as_ref().map(|times| times.latencies(published, critical));
+        let latencies = times.unwrap_or_default();
+        let at = |part: f64| super::tally::quantile(&latencies, part);
+        format!("{} {} {} {}", latencies.len(), at(0.5), at(0.99), at(0.999))
+    }
+
+    /// For each who was stalled and got something critical: how many ordinary events came before it, and
+    /// how many in all.
+    fn overtaken(&self) -> String {
+        let stalled = self.listeners.iter().filter(|it| it.role == Role::Stalled);
+        let heard =
+            stalled.filter_map(|it| it.tally.before_critical.map(|n| (n, it.tally.ordinary)));
+        heard.map(|(before, all)| format!("{before}/{all}")).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The most events that those who want few may have got in this time: in no second more than [`FEW`].
+pub(super) fn most_allowed(took: Duration) -> u64 {
+    FEW * (took.as_secs() + 2)
+}

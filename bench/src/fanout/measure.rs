@@ -1,0 +1,173 @@
+//! Measuring one server with its listeners: how fast, at what cost, how late.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::crowd::Crowd;
+use super::listen::most_allowed;
+use super::listeners::{Latencies, Listeners};
+use super::now_ns;
+use super::server::Server;
+use super::wire::{Kind, Wire};
+use crate::timing::float;
+
+/// How many deliveries a second there are while it is measured how late they are.
+const MODEST_RATE: u64 = 20_000;
+
+/// How long memory is looked at until it stays the same, and how often.
+const SETTLING: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(300);
+
+/// A server with its listeners.
+pub(super) struct Subject {
+    pub(super) server: Box<dyn Server>,
+    pub(super) listeners: Listeners,
+    crowd: Crowd,
+    /// What a listener takes of the server's memory while nothing happens, in bytes.
+    pub(super) memory: f64,
+}
+
+/// What was found by telling as much as possible.
+#[derive(Clone, Copy)]
+pub(super) struct Rate {
+    pub(super) deliveries_per_second: f64,
+    /// Processor seconds of the server.
+    pub(super) cpu_per_million: f64,
+    pub(super) losses: u64,
+}
+
+impl Rate {
+    pub(super) const WORST: Self =
+        Rate { deliveries_per_second: 0.0, cpu_per_million: f64::INFINITY, losses: 0 };
+
+    pub(super) fn better(self, other: Self) -> Self {
+        Rate {
+            deliveries_per_second: self.deliveries_per_second.max(other.deliveries_per_second),
+            cpu_per_million: self.cpu_per_million.min(other.cpu_per_million),
+            losses: self.losses + other.losses,
+        }
+    }
+}
+
+impl Latencies {
+    pub(super) const WORST: Self =
+        Latencies { count: 0, p50: f64::INFINITY, p99: f64::INFINITY, p999: f64::INFINITY };
+
+    pub(super) fn better(self, other: Self) -> Self {
+        Latencies {
+            count: self.count + other.count,
+            p50: self.p50.min(other.p50),
+            p99: self.p99.min(other.p99),
+            p999: self.p999.min(other.p999),
+        }
+    }
+}
+
+impl Subject {
+    /// Lets so many listeners in.
+    pub(super) fn start(
+        mut server: Box<dyn Server>,
+        wire: Wire,
+        crowd: Crowd,
+        listeners: usize,
+    ) -> Result<Self, String> {
+        let name = server.kind().name();
+        let failed = |why: String| format!("{name} with {listeners} listeners: {why}");
+        let before = server.usage()?.bytes;
+        let crowded = Listeners::start(&*server, wire, crowd, listeners).map_err(failed)?;
+        server.complete().map_err(failed)?;
+        let memory = (settled(&*server)? - before).max(0.0) / float(listeners as u64);
+        Ok(Subject { server, listeners: crowded, crowd, memory })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.server.kind()
+    }
+
+    /// A round begins, and everyone is there.
+    pub(super) fn begin(&mut self) -> Result<(), String> {
+        self.server.begin()?;
+        self.listeners.forget()?;
+        self.server.tell(1)?;
+        if !self.listeners.wait(1)? {
+            return Err(format!("{} does not reach everyone", self.kind().name()));
+        }
+        self.listeners.forget()
+    }
+
+    /// Tells everyone these events, so many at a time, each when everyone has those before.
+    pub(super) fn rate(&mut self, events: usize, burst: usize) -> Result<Rate, String> {
+        self.begin()?;
+        let before = self.server.usage()?;
+        let began = Instant::now();
+        let mut told = 0;
+        while told < events {
+            let now = burst.min(events - told);
+            self.server.tell(now)?;
+            told += now;
+            if !self.listeners.wait(told)? {
+                break;
+            }
+        }
+        let took = began.elapsed();
+        let cpu = self.server.usage()?.cpu.saturating_sub(before.cpu);
+        let deliveries = float((told * self.listeners.full()) as u64);
+        Ok(Rate {
+            deliveries_per_second: deliveries / took.as_secs_f64(),
+            cpu_per_million: cpu.as_secs_f64() / deliveries * 1e6,
+            losses: self.losses(told, took)?,
+        })
+    }
+
+    /// What is missing, and what came to those who want few beyond what they want.
+    fn losses(&mut self, told: usize, took: Duration) -> Result<u64, String> {
+        let losses = self.listeners.losses(told, 0)?;
+        if self.crowd != Crowd::Mixed {
+            return Ok(losses);
+        }
+        let most = self.listeners.most()?;
+        if most == 0 && took > Duration::from_secs(2) {
+            return Err("those who want few events got none at all".to_owned());
+        }
+        Ok(losses + most.saturating_sub(most_allowed(took)))
+    }
+
+    /// How late events are at a modest rate, each published at its time; and how many did not come.
+    pub(super) fn latencies(&mut self, for_about: Duration) -> Result<(Latencies, u64), String> {
+        self.begin()?;
+        self.listeners.time()?;
+        let every =
+            Duration::from_secs_f64(float(self.listeners.full() as u64) / float(MODEST_RATE));
+        let began = Instant::now();
+        let mut published = Vec::new();
+        while began.elapsed() < for_about || published.len() < 2 {
+            let due = every * u32::try_from(published.len()).unwrap_or(u32::MAX);
+            thread::sleep(due.saturating_sub(began.elapsed()));
+            published.push(now_ns());
+            self.server.tell(1)?;
+        }
+        self.listeners.wait(published.len())?;
+        let losses = self.losses(published.len(), began.elapsed())?;
+        Ok((self.listeners.latencies(&published, false)?, losses))
+    }
+
+    /// Ends in order.
+    pub(super) fn stop(self) -> Result<(), String> {
+        drop(self.listeners);
+        self.server.stop()
+    }
+}
+
+/// The memory of a server when it does not change any more, or has long enough.
+fn settled(server: &dyn Server) -> Result<f64, String> {
+    let began = Instant::now();
+    let mut last = f64::NAN;
+    loop {
+        thread::sleep(LOOK);
+        let now = server.usage()?.bytes;
+        if (now - last).abs() < 4096.0 || began.elapsed() > SETTLING {
+            return Ok(now);
+        }
+        last = now;
+    }
+}

@@ -1,0 +1,155 @@
+//! nginx with nchan, where both are installed as Debian packages: `nginx` and `libnginx-mod-nchan`.
+
+use std::fs;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::Sample;
+use super::server::Server;
+use super::wire::{Address, Kind};
+use crate::process::Usage;
+use crate::serve::Connection;
+
+const PROGRAM: &str = "/usr/sbin/nginx";
+const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// nginx that runs.
+pub(super) struct Nchan {
+    child: Child,
+    /// The one process that does the work.
+    worker: u32,
+    address: SocketAddr,
+    publisher: Connection,
+    event: String,
+    _folder: TempDir,
+}
+
+/// Whether it is installed.
+pub(super) fn is_there() -> bool {
+    [PROGRAM, MODULE].iter().all(|path| Path::new(path).is_file())
+}
+
+impl Nchan {
+    pub(super) fn start(listeners: usize, sample: &Sample) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("nginx: {error}");
+        let folder = TempDir::new().map_err(failed)?;
+        // Others could take the port before nginx does; then it does not start, and says so.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let address = free.map_err(failed)?;
+        let config = folder.path().join("nginx.conf");
+        fs::write(&config, configuration(folder.path(), address, listeners)).map_err(failed)?;
+        let mut child = Command::new(PROGRAM)
+            .arg("-p")
+            .arg(folder.path())
+            .arg("-c")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        match wait_for(&child, address) {
+            Ok((worker, publisher)) => {
+                let event = sample.json.clone();
+                Ok(Nchan { child, worker, address, publisher, event, _folder: folder })
+            }
+            Err(why) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(why)
+            }
+        }
+    }
+}
+
+fn configuration(folder: &Path, address: SocketAddr, listeners: usize) -> String {
+    let folder = folder.display();
+    // nginx lets idle connections go when only a sixteenth of its room is left.
+    let room = listeners * 5 / 4 + 1000;
+    format!(
+        "load_module {MODULE};\nuser root;\nworker_processes 1;\n\
+         daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log crit;\n\
+         events {{ worker_connections {room}; }}\n\
+         http {{\naccess_log off;\nkeepalive_requests 1000000000;\ntcp_nodelay on;\n\
+         client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
+         fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
+         scgi_temp_path {folder}/scgi;\n\
+         server {{\nlisten {address} backlog=4096;\n\
+         location = /publish {{ nchan_publisher http; nchan_channel_id bench;\n\
+         nchan_message_buffer_length 256; nchan_message_timeout 20s; }}\n\
+         location = /events {{ nchan_subscriber eventsource; nchan_channel_id bench;\n\
+         nchan_subscriber_first_message newest; }}\n}}\n}}\n"
+    )
+}
+
+/// Waits until it takes connections and its worker is there.
+fn wait_for(child: &Child, address: SocketAddr) -> Result<(u32, Connection), String> {
+    let began = Instant::now();
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    while began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(50));
+        let workers = fs::read_to_string(&children).unwrap_or_default();
+        let worker = workers.split_whitespace().next().and_then(|it| it.parse().ok());
+        if let (Some(worker), Ok(publisher)) = (worker, Connection::open(address)) {
+            return Ok((worker, publisher));
+        }
+    }
+    Err("nginx with nchan does not start".to_owned())
+}
+
+impl Server for Nchan {
+    fn kind(&self) -> Kind {
+        Kind::Nchan
+    }
+
+    fn address(&self) -> Address {
+        Address::Tcp(self.address)
+    }
+
+    /// All requests at once, then all answers.
+    fn tell(&mut self, events: usize) -> Result<(), String> {
+        let (host, length, event) = (self.address, self.event.len(), &self.event);
+        let request = format!(
+            "POST /publish HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{event}"
+        );
+        self.publisher.send(&request.repeat(events))?;
+        for _ in 0..events {
+            let (status, length) = self.publisher.head()?;
+            let mut body = vec![0; length];
+            self.publisher.stream.read_exact(&mut body).map_err(|error| error.to_string())?;
+            if !matches!(status, 200..=202) {
+                return Err(format!("nginx with nchan answered {status}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn usage(&self) -> Result<Usage, String> {
+        Usage::of(self.worker)
+    }
+}
+
+impl Drop for Nchan {
+    fn drop(&mut self) {
+        // The first process takes its worker along when it is asked, and is killed when it does not go.
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,270 @@
+//! The wires, and how a listener gets onto each of them at each server.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::serve::read_head;
+
+/// How much a listener that does not read lets the kernel hold for it.
+const SMALL_BUFFER: usize = 4096;
+
+/// What events travel on.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wire {
+    Sse,
+    #[value(name = "websocket")]
+    WebSocket,
+    Unix,
+}
+
+impl Wire {
+    pub(super) const ALL: [Wire; 3] = [Wire::Sse, Wire::WebSocket, Wire::Unix];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Wire::Sse => "SSE",
+            Wire::WebSocket => "WebSocket",
+            Wire::Unix => "Unix socket",
+        }
+    }
+
+    /// As it stands on the command line.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Wire::Sse => "sse",
+            Wire::WebSocket => "websocket",
+            Wire::Unix => "unix",
+        }
+    }
+}
+
+/// Which server a listener is at.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Hub,
+    Raw,
+    Axum,
+    Nchan,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Hub => "the hub",
+            Kind::Raw => "only writing",
+            Kind::Axum => "axum by hand",
+            Kind::Nchan => "nginx with nchan",
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Kind::Hub => "hub",
+            Kind::Raw => "raw",
+            Kind::Axum => "axum",
+            Kind::Nchan => "nchan",
+        }
+    }
+
+    /// Whether it speaks this wire.
+    pub(super) fn speaks(self, wire: Wire) -> bool {
+        match self {
+            Kind::Hub | Kind::Raw => true,
+            Kind::Axum => wire != Wire::Unix,
+            Kind::Nchan => wire == Wire::Sse,
+        }
+    }
+}
+
+/// Where a server is.
+#[derive(Clone)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// A path begins with a slash; everything else is a network address.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.starts_with('/') {
+            return Ok(Address::Unix(text.into()));
+        }
+        text.parse().map(Address::Tcp).map_err(|_| format!("{text} is no address"))
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self {
+            Address::Tcp(address) => address.to_string(),
+            Address::Unix(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// A place to listen at.
+pub(super) struct Place<'a> {
+    pub(super) kind: Kind,
+    pub(super) wire: Wire,
+    pub(super) address: &'a Address,
+}
+
+impl Place<'_> {
+    /// A listener who has these capabilities, as far as the server cares, and is past the greetings.
+    pub(super) fn listen(&self, capabilities: &Value, reads: bool) -> Result<File, String> {
+        let file = self.open(reads).map_err(|error| error.to_string())?;
+        let mut line = Line { stream: BufReader::new(file), host: self.address.text() };
+        match (self.kind, self.wire) {
+            (Kind::Raw, _) => {}
+            (Kind::Hub, Wire::Sse) => {
+                let id = line.subscribe(capabilities)?;
+                line.stream(&format!("/aaep/v1/events?subscription_id={id}"))?;
+            }
+            (Kind::Hub, Wire::WebSocket) => {
+                line.upgrade("/aaep/v1/ws")?;
+                line.send(&masked(request(capabilities).as_bytes()))?;
+                line.await_acceptance()?;
+            }
+            (Kind::Hub, Wire::Unix) => {
+                line.send(&after_length(request(capabilities).as_bytes()))?;
+                line.await_acceptance()?;
+            }
+            (_, Wire::Sse) => line.stream("/events")?,
+            (_, Wire::WebSocket) => line.upgrade("/ws")?,
+            (_, Wire::Unix) => return Err("this server has no local socket".to_owned()),
+        }
+        Ok(line.stream.into_inner())
+    }
+
+    fn open(&self, reads: bool) -> std::io::Result<File> {
+        let (domain, address) = match self.address {
+            Address::Tcp(address) => (Domain::for_address(*address), (*address).into()),
+            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+        };
+        let socket = Socket::new(domain, Type::STREAM, None)?;
+        if !reads {
+            socket.set_recv_buffer_size(SMALL_BUFFER)?;
+        }
+        socket.connect(&address)?;
+        if matches!(self.address, Address::Tcp(_)) {
+            socket.set_tcp_nodelay(true)?;
+        }
+        Ok(File::from(OwnedFd::from(socket)))
+    }
+}
+
+fn request(capabilities: &Value) -> String {
+    let request = json!({
+        "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "bench",
+        "capabilities": capabilities,
+    });
+    request.to_string()
+}
+
+/// A WebSocket message of less than 64 KiB; the mask of zeros changes nothing.
+fn masked(text: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes();
+    [&[0x81, 0x80 | 0x7e, high, low, 0, 0, 0, 0], text].concat()
+}
+
+fn after_length(text: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&length, text].concat()
+}
+
+/// A connection while it is being greeted.
+struct Line {
+    stream: BufReader<File>,
+    host: String,
+}
+
+impl Line {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.get_mut().write_all(bytes).map_err(|error| error.to_string())
+    }
+
+    /// Subscribes and gives the id of the subscription.
+    fn subscribe(&mut self, capabilities: &Value) -> Result<String, String> {
+        let body = request(capabilities);
+        let (host, length) = (&self.host, body.len());
+        let head = format!(
+            "POST /aaep/v1/subscriptions HTTP/1.1\r\nhost: {host}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        self.send(head.as_bytes())?;
+        let (status, length) = read_head(&mut self.stream)?;
+        let mut text = vec![0; length];
+        self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
+        let accepted: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let id = accepted["subscription_id"].as_str();
+        id.map(str::to_owned).ok_or_else(|| format!("{status}, and no subscription"))
+    }
+
+    /// Asks for a stream of events.
+    fn stream(&mut self, path: &str) -> Result<(), String> {
+        let host = &self.host;
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\n\r\n");
+        self.send(head.as_bytes())?;
+        match read_head(&mut self.stream)? {
+            (200, _) => Ok(()),
+            (status, _) => Err(format!("a stream was refused with {status}")),
+        }
+    }
+
+    /// Asks for a WebSocket.
+    fn upgrade(&mut self, path: &str) -> Result<(), String> {
+        let host = &self.host;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: YSBsaXN0ZW5lciBoZXJlIQ==\r\n\
+             sec-websocket-protocol: aaep.v1\r\n\r\n"
+        );
+        self.send(head.as_bytes())?;
+        match read_head(&mut self.stream)? {
+            (101, _) => Ok(()),
+            (status, _) => Err(format!("a WebSocket was refused with {status}")),
+        }
+    }
+
+    /// Reads up to the answer to a request that went as a message.
+    fn await_acceptance(&mut self) -> Result<(), String> {
+        let mut came = Vec::new();
+        loop {
+            let bytes = self.stream.fill_buf().map_err(|error| error.to_string())?;
+            let count = bytes.len();
+            came.extend_from_slice(bytes);
+            self.stream.consume(count);
+            let text = String::from_utf8_lossy(&came);
+            if text.contains("subscription.accepted") {
+                return Ok(());
+            }
+            if count == 0 || text.contains("subscription.rejected") {
+                return Err(format!("the hub did not accept a listener: {text:?}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_framed_with_their_lengths() {
+        assert_eq!(masked(b"{}"), [0x81, 0xfe, 0, 2, 0, 0, 0, 0, b'{', b'}']);
+        assert_eq!(after_length(b"{}"), [0, 0, 0, 2, b'{', b'}']);
+    }
+
+    #[test]
+    fn a_path_and_a_network_address_are_told_apart() {
+        assert!(matches!(Address::parse("/tmp/hub.sock"), Ok(Address::Unix(_))));
+        assert!(matches!(Address::parse("127.0.0.1:7"), Ok(Address::Tcp(_))));
+        assert!(Address::parse("hub").is_err());
+    }
+}
