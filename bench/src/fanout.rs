@@ -48,6 +48,9 @@ const BURST: usize = 32;
 /// How long the JSON of an event is.
 const EVENT_BYTES: usize = 500;
 
+/// How many files a server has open beside its listeners, at most.
+const OTHER_FILES: usize = 200;
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// How many listeners there are.
@@ -197,7 +200,14 @@ impl Options {
 }
 
 fn compare(options: &Options) -> Result<ExitCode, String> {
-    crate::process::raise_open_files()?;
+    let most = options.listeners().into_iter().max().unwrap_or(0);
+    let files = crate::process::raise_open_files()?;
+    if files < (most + OTHER_FILES) as u64 {
+        return Err(format!(
+            "a process may open {files} files here, which is too few for {most} listeners. \
+             Allow more, or choose fewer with --listeners"
+        ));
+    }
     let mut report = Report::default();
     let effort = options.effort();
     report.say(crate::process::machine());
@@ -206,7 +216,6 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
         effort.rounds
     ));
     let rows = cells(options, &effort, &mut report)?;
-    let most = options.listeners().into_iter().max().unwrap_or(0);
     let critical = options.has(Case::Critical).then(|| critical::measure(most, &effort));
     let critical = critical.transpose()?;
     let growth = options.has(Case::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
@@ -273,4 +282,19 @@ fn keep(options: &Options, report: &Report, rows: &[Row]) -> Result<(), String> 
 fn write(path: Option<&PathBuf>, text: impl FnOnce() -> String) -> Result<(), String> {
     let Some(path) = path else { return Ok(()) };
     std::fs::write(path, text()).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_exactly_one_ordinary_event() {
+        let event = br#"data: {"@context":"c","summary_normal":"Some ^ x. "}"#;
+        let sample = Sample::of(event.to_vec()).expect("an event");
+        assert_eq!(sample.json, r#"{"@context":"c","summary_normal":"Some ^ x. "}"#);
+        for wrong in [&b""[..], b": alive", b"{\"@context\":\"c\"}", &event.repeat(2)] {
+            assert!(Sample::of(wrong.to_vec()).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -217,7 +217,7 @@ mod tests {
             upright: "deliveries a second",
             lines: vec![
                 line("the hub", &[(100.0, 5.0), (1000.0, 4.0)]),
-                line("the limit", &[(100.0, 6.0), (1000.0, 4.0)]),
+                line("the limit", &[(100.0, 6.5), (1000.0, 4.0)]),
             ],
         }
     }
@@ -226,8 +226,8 @@ mod tests {
     fn everything_that_is_seen_is_also_said() {
         let svg = plot().to_svg();
         assert!(svg.contains("<title id=\"title\">Rate &lt;SSE&gt;</title>"));
-        assert!(svg.contains("the hub: 5.00 at 100, 4.00 at 1000."));
-        assert!(svg.contains("the limit: 6.00 at 100, 4.00 at 1000."));
+        assert!(svg.contains("the hub: 5 at 100, 4 at 1000."));
+        assert!(svg.contains("the limit: 6.50 at 100, 4 at 1000."));
         assert!(svg.contains("role=\"img\" aria-labelledby=\"title description\""));
     }
 

@@ -68,11 +68,14 @@ fn memory_kb(status: &str, name: &str) -> Option<f64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Lets this process and those that it starts open as many files as the system allows them.
-pub(crate) fn raise_open_files() -> Result<(), String> {
+/// Lets this process and those that it starts open as many files as the system allows them, and says how many
+/// that are.
+pub(crate) fn raise_open_files() -> Result<u64, String> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).map_err(|error| format!("open files: {error}"))
+    let raised = setrlimit(Resource::Nofile, limit);
+    raised.map_err(|error| format!("more open files are not allowed: {error}"))?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
 /// The machine in a sentence: processor, memory, system; never its name.

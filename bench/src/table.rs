@@ -40,7 +40,8 @@ impl Amount {
 
 /// A number with as many digits as are worth hearing.
 pub(crate) fn number_text(number: f64) -> String {
-    if number >= 100.0 { format!("{number:.0}") } else { format!("{number:.2}") }
+    let is_whole = number.fract() == 0.0;
+    if number >= 100.0 || is_whole { format!("{number:.0}") } else { format!("{number:.2}") }
 }
 
 /// Lines that belong together under one title.
@@ -121,7 +122,7 @@ impl Target {
         }
     }
 
-    fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let wanted = self.wanted.to_text();
         let found = self
             .found

@@ -11,7 +11,7 @@ use super::hub::{Hub, Saying};
 use super::listeners::Latencies;
 use super::measure::Subject;
 use super::wire::{Address, Wire};
-use super::{BURST, Effort, now_ns};
+use super::{BURST, Effort, Sample, now_ns};
 use crate::table::{Amount, Block, Target, Wanted};
 use crate::timing::float;
 
@@ -25,8 +25,15 @@ const ORDINARY_PER_CRITICAL: usize = 2;
 /// told the ordinary one, sometimes when all is calm.
 const AFTER_MS: [u64; 5] = [0, 40, 80, 120, 160];
 
-/// How many bursts are told first, so that whoever does not read has more waiting than the kernel holds.
-const FILLING: usize = 4;
+/// How many events are told first, so that whoever does not read has more waiting than the kernel holds.
+const FILLING: usize = 128;
+
+/// How many of those are told together. The hub stores what it remembers of listeners with the events, and
+/// stops when that is too much for one commit: 32 together are, with ten thousand listeners.
+const TOGETHER: usize = 4;
+
+/// How many listeners there are where it is looked at what a critical event goes past.
+const FEW_LISTENERS: usize = 100;
 
 /// Whoever takes nothing for a minute is let go, so the rounds must be over before.
 const MAX_ROUNDS: u64 = 3;
@@ -39,8 +46,14 @@ pub(super) struct Critical {
     listeners: usize,
     calm: Latencies,
     stalled: Latencies,
+    overtaking: Overtaking,
+    pub(super) losses: u64,
+}
+
+/// What a critical event went past on its way to those who had not read for a while.
+struct Overtaking {
     /// How many were stalled, and how many of them heard the critical event when they read again.
-    stalled_listeners: usize,
+    stalled: usize,
     heard: usize,
     /// The most ordinary events that one of those had before the critical one.
     before: u64,
@@ -48,20 +61,14 @@ pub(super) struct Critical {
     in_kernel: u64,
     /// The fewest ordinary events that waited in the hub for one of them and came behind the critical one.
     behind: u64,
-    pub(super) losses: u64,
 }
 
 pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Critical, String> {
-    let start = |crowd| {
-        let (hub, sample) = Hub::start(Wire::Sse, listeners, Saying::Sentences)?;
-        Ok::<_, String>((Subject::start(Box::new(hub), Wire::Sse, crowd, listeners)?, sample))
-    };
-    let (mut calm, _) = start(Crowd::Attentive)?;
-    let (mut stalled, sample) = start(Crowd::TenthStalled)?;
+    let (mut calm, _) = start(Crowd::Attentive, listeners)?;
+    let (mut stalled, _) = start(Crowd::TenthStalled, listeners)?;
     for subject in [&mut calm, &mut stalled] {
-        fill(subject)?;
+        fill(subject, TOGETHER)?;
     }
-    let in_kernel = bytes_in_kernel(&stalled)?.div_ceil(sample.frame.len() as u64) + 1;
     let mut best = [Latencies::WORST; 2];
     let mut losses = 0;
     for _ in 0..effort.rounds.min(MAX_ROUNDS) {
@@ -71,30 +78,45 @@ pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Critical, Str
             losses += lost;
         }
     }
-    stalled.listeners.resume()?;
-    let heard = catch_up(&mut stalled)?;
     calm.stop()?;
     stalled.stop()?;
+    let [calm, stalled] = best;
+    Ok(Critical { listeners, calm, stalled, overtaking: overtaking()?, losses })
+}
+
+/// A hub that speaks text to so many, and an event as it comes.
+fn start(crowd: Crowd, listeners: usize) -> Result<(Subject, Sample), String> {
+    let (hub, sample) = Hub::start(Wire::Sse, listeners, Saying::Sentences)?;
+    Ok((Subject::start(Box::new(hub), Wire::Sse, crowd, listeners)?, sample))
+}
+
+/// Lets a tenth of a few listeners fall behind by more than the kernel holds, publishes something critical,
+/// lets them read again, and looks at the order in which they hear it all.
+fn overtaking() -> Result<Overtaking, String> {
+    let (mut subject, sample) = start(Crowd::TenthStalled, FEW_LISTENERS)?;
+    fill(&mut subject, BURST)?;
+    let in_kernel = bytes_in_kernel(&subject)?.div_ceil(sample.frame.len() as u64) + 1;
+    subject.server.tell_critical()?;
+    thread::sleep(EVERY);
+    subject.listeners.resume()?;
+    let heard = catch_up(&mut subject)?;
+    subject.stop()?;
     let is_stalled = |at: &usize| Crowd::TenthStalled.role(*at) == Role::Stalled;
-    Ok(Critical {
-        listeners,
-        calm: best[0],
-        stalled: best[1],
-        stalled_listeners: (0..listeners).filter(is_stalled).count(),
+    Ok(Overtaking {
+        stalled: (0..FEW_LISTENERS).filter(is_stalled).count(),
         heard: heard.len(),
         before: heard.iter().map(|(before, _)| *before).max().unwrap_or(0),
         in_kernel,
         behind: heard.iter().map(|(before, all)| all - before).min().unwrap_or(0),
-        losses,
     })
 }
 
 /// Tells everyone so much that whoever does not read is behind.
-fn fill(subject: &mut Subject) -> Result<(), String> {
+fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
     subject.begin()?;
-    for burst in 1..=FILLING {
-        subject.server.tell(BURST)?;
-        if !subject.listeners.wait(burst * BURST)? {
+    for told in (together..=FILLING).step_by(together) {
+        subject.server.tell(together)?;
+        if !subject.listeners.wait(told)? {
             return Err("the hub does not reach everyone who reads".to_owned());
         }
     }
@@ -191,27 +213,13 @@ impl Critical {
             "a tenth stalled by nobody stalled",
             vec![Amount::new("p99", self.ratio(), "times")],
         );
-        let number = |count: usize| float(count as u64);
-        block.line(
-            "those who were stalled and read again",
-            vec![
-                Amount::only(number(self.stalled_listeners), "listeners"),
-                Amount::new("of which", number(self.heard), "heard what was critical"),
-                Amount::new("after at most", float(self.before), "ordinary events"),
-                Amount::new(
-                    "of which",
-                    float(self.in_kernel),
-                    "can have been in the kernel already",
-                ),
-                Amount::new("before at least", float(self.behind), "that had waited"),
-            ],
-        );
+        self.overtaking.tell(&mut block);
         block.line("lost", vec![Amount::only(float(self.losses), "deliveries")]);
         block
     }
 
     pub(super) fn targets(&self) -> Vec<Target> {
-        let before = float(self.before.saturating_sub(self.in_kernel));
+        let Overtaking { before, in_kernel, heard, .. } = self.overtaking;
         vec![
             Target {
                 what: "p99 of a critical event with a tenth stalled, by that with nobody stalled",
@@ -224,7 +232,7 @@ impl Critical {
                 wanted: Wanted::AtMost(0.0),
                 unit: "events",
                 // If nobody heard it, nothing is known.
-                found: (self.heard > 0).then_some(before),
+                found: (heard > 0).then(|| float(before.saturating_sub(in_kernel))),
             },
         ]
     }
@@ -232,10 +240,26 @@ impl Critical {
     /// Whether it was measured at all.
     pub(super) fn check_sanity(&self) -> Result<(), String> {
         let is_number = self.ratio().is_finite() && self.ratio() > 0.0;
-        if !is_number || self.heard == 0 || self.behind == 0 {
+        let Overtaking { stalled, heard, behind, .. } = self.overtaking;
+        if !is_number || heard != stalled || behind == 0 {
             return Err("the critical events were not measured".to_owned());
         }
         Ok(())
+    }
+}
+
+impl Overtaking {
+    fn tell(&self, block: &mut Block) {
+        let number = |count: usize| float(count as u64);
+        block.line(
+            format!("{} of {FEW_LISTENERS} who did not read, and read again", self.stalled),
+            vec![
+                Amount::only(number(self.heard), "heard what was critical"),
+                Amount::new("after at most", float(self.before), "ordinary events"),
+                Amount::new("of which the kernel can have held", float(self.in_kernel), "already"),
+                Amount::new("before at least", float(self.behind), "that had waited"),
+            ],
+        );
     }
 }
 

@@ -245,3 +245,77 @@ pub(super) fn check_sanity(rows: &[Row]) -> Result<(), String> {
     }
     if rows.is_empty() { Err("nothing was measured".to_owned()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CELL: Cell = Cell { wire: Wire::Sse, listeners: 1000, crowd: Crowd::One };
+
+    fn row(kind: Kind, deliveries_per_second: f64, cpu_per_million: f64) -> Row {
+        let rate = Rate { deliveries_per_second, cpu_per_million, losses: 0 };
+        let latencies = Latencies { count: 10, p50: 1.0, p99: 2.0, p999: 3.0 };
+        Row { cell: CELL, kind, rates: [rate; 2], latencies, late_losses: 0, memory: 2048.0 }
+    }
+
+    fn rows() -> Vec<Row> {
+        vec![row(Kind::Hub, 80_000.0, 6.0), row(Kind::Raw, 100_000.0, 5.0)]
+    }
+
+    fn verdicts(rows: &[Row]) -> Vec<String> {
+        targets(rows).iter().map(Target::to_text).collect()
+    }
+
+    #[test]
+    fn the_hub_is_compared_with_the_limit_of_its_own_cell() {
+        let table = markdown(&rows());
+        assert!(table.contains("| 6 (1.20 ×) | 80000 (0.80 ×) |"), "{table}");
+        assert!(table.contains("| only writing | 5 | 100000 |"), "{table}");
+        let json = rows()[0].to_json(&rows());
+        assert_eq!(json["by_the_limit"]["deliveries"], 0.8);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_never_called_met() {
+        assert!(!verdicts(&[]).is_empty());
+        assert!(verdicts(&[]).iter().all(|text| text.ends_with("not measured")));
+    }
+
+    #[test]
+    fn a_target_is_met_or_missed_by_what_was_found() {
+        let met = "Processor time of a delivery by the limit, SSE, 1000 listeners, \
+                   wanted at most 1.3 times: met, found 1.20 times";
+        assert!(verdicts(&rows()).iter().any(|text| text == met), "{:?}", verdicts(&rows()));
+        let mut slow = rows();
+        slow[0].rates[0].cpu_per_million = 7.0;
+        let missed = met.replace("met, found 1.20", "missed, found 1.40");
+        assert!(verdicts(&slow).contains(&missed), "{:?}", verdicts(&slow));
+    }
+
+    #[test]
+    fn losses_of_every_kind_count() {
+        let mut row = row(Kind::Hub, 1.0, 1.0);
+        row.rates[0].losses = 1;
+        row.rates[1].losses = 2;
+        row.late_losses = 4;
+        assert_eq!(row.losses(), 7);
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_is_not_sane() {
+        assert_eq!(check_sanity(&rows()), Ok(()));
+        assert!(check_sanity(&[]).is_err());
+        assert!(check_sanity(&rows()[..1]).is_err(), "there is no limit to compare with");
+        let broken: [fn(&mut Row); 4] = [
+            |row| row.rates[0] = Rate::WORST,
+            |row| row.rates[1].cpu_per_million = 0.0,
+            |row| row.latencies = Latencies::WORST,
+            |row| row.latencies.count = 0,
+        ];
+        for break_it in broken {
+            let mut rows = rows();
+            break_it(&mut rows[0]);
+            assert!(check_sanity(&rows).is_err());
+        }
+    }
+}
