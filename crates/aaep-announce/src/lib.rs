@@ -7,5 +7,6 @@
 
 pub mod device;
 mod utterance;
+pub mod words;
 
 pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
