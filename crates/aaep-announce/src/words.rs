@@ -24,6 +24,7 @@ pub use stream::{End, MAX_SAID, Stream};
 
 /// How text becomes words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Style {
     /// Whether emoji are kept, for the voice to name.
     pub keeps_emoji: bool,

@@ -189,7 +189,7 @@ impl Diff {
         }
         let unread = (self.added + self.removed).saturating_sub(self.lines.len());
         if style.is_exact && unread > 0 {
-            said.push_str(&format!(" {unread} more lines are not read."));
+            said.extend([" ", &unread.to_string(), " more lines are not read."]);
         }
         said
     }

@@ -76,14 +76,12 @@ impl Cleaner {
                 _ if c.is_control() || self.length >= MAX_SEQUENCE => self.not_a_sequence(c, take),
                 _ => self.swallow(c),
             },
-            State::PayloadEscape => match c {
-                '\\' => self.end(),
-                _ => {
-                    self.give_back(take);
-                    self.state = State::Escape;
-                    self.one(c, take);
-                }
-            },
+            State::PayloadEscape if c == '\\' => self.end(),
+            State::PayloadEscape => {
+                self.give_back(take);
+                self.state = State::Escape;
+                self.one(c, take);
+            }
         }
     }
 

@@ -316,12 +316,11 @@ fn without_written_escapes(text: &str) -> String {
         let sequence = prefix
             .map(|length| (length, sequence_length(tail, length, false)))
             .or_else(|| tail.starts_with('[').then(|| (1, sequence_length(tail, 1, true))));
-        let skipped = match sequence {
-            Some((length, Some(more))) => length + more,
-            _ => {
-                out.extend(tail.chars().next());
-                1
-            }
+        let skipped = if let Some((length, Some(more))) = sequence {
+            length + more
+        } else {
+            out.extend(tail.chars().next());
+            1
         };
         rest = tail.get(skipped..).unwrap_or_default();
     }

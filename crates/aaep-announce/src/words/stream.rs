@@ -95,9 +95,9 @@ impl Stream {
         }
         self.cleaner = cleaner;
         if end == End::Completion {
-            self.finish()
+            self.finish();
         } else {
-            self.pause(end)
+            self.pause(end);
         }
         self.said()
     }
@@ -391,7 +391,7 @@ impl Stream {
         if left_out > 0 {
             end_sentence(&mut said);
             let count = grouped(&left_out.to_string());
-            said.push_str(&format!("{count} more characters are left out."));
+            said.extend([&*count, " more characters are left out."]);
         }
         said
     }
