@@ -162,7 +162,7 @@ fn the_table_of_words_is_true() {
     for (text, expected) in TABLE {
         let said = said(text);
         if said != *expected {
-            wrong.push_str(&format!("{text:?}\n   said {said:?}\n wanted {expected:?}\n"));
+            wrong.extend([format!("{text:?}\n   said {said:?}\n wanted {expected:?}\n")]);
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
@@ -178,8 +178,8 @@ fn for_a_decision_nothing_is_shortened_that_could_matter() {
         "Run: shell code, 2 lines: rm -rf /; echo done."
     );
     assert_eq!(exact("Costs (5 tokens)"), "Costs (5 tokens)");
-    let rows: String = (0..30).map(|at| format!("| file{at} |\n")).collect();
-    let table = exact(&format!("| Name |\n|---|\n{rows}"));
+    let rows: Vec<String> = (0..30).map(|at| format!("| file{at} |")).collect();
+    let table = exact(&format!("| Name |\n|---|\n{}", rows.join("\n")));
     assert!(table.contains("file29"), "{table}");
 }
 
@@ -198,8 +198,8 @@ fn other_languages_keep_their_digits_together() {
 
 #[test]
 fn a_long_table_is_counted_and_not_read_to_its_end() {
-    let rows: String = (0..100).map(|at| format!("| {at} |\n")).collect();
-    let said = said(&format!("| N |\n|---|\n{rows}"));
+    let rows: Vec<String> = (0..100).map(|at| format!("| {at} |")).collect();
+    let said = said(&format!("| N |\n|---|\n{}", rows.join("\n")));
     assert!(said.ends_with("N 19. 80 more rows."), "{said}");
 }
 

@@ -110,7 +110,7 @@ pub enum By {
 /// What a person can wish for while listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
-    /// Be quiet now. What waits is dropped, questions aside that were not told yet.
+    /// Be quiet now. What waits is dropped, but not what is critical or tells how a question was settled.
     Hush,
     /// Say the last thing again.
     Repeat,

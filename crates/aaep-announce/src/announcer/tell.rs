@@ -283,6 +283,8 @@ impl Announcer {
     pub(super) fn notice_stall(&mut self) {
         let Some(current) = self.current.as_ref().filter(|_| self.is_working) else { return };
         if self.now >= current.since.saturating_add(current.patience) {
+            // Should it come back to life in the midst of it, it does not go on.
+            self.decided.orders.push(Order::Stop);
             self.trouble("It does not answer.".to_owned());
         }
     }

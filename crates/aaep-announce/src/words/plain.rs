@@ -164,7 +164,9 @@ mod tests {
 
     fn cleaned(pieces: &[&str]) -> String {
         let (mut cleaner, mut out) = (Cleaner::default(), String::new());
-        pieces.iter().for_each(|piece| cleaner.push(piece, |c| out.push(c)));
+        for piece in pieces {
+            cleaner.push(piece, |c| out.push(c));
+        }
         cleaner.finish(|c| out.push(c));
         out
     }
