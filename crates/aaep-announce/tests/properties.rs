@@ -196,7 +196,7 @@ impl World {
                 }
                 self.asks.insert(number, false);
                 self.asked_words.insert(number, words);
-                let remaining = Duration::from_secs(300);
+                let remaining = Duration::from_mins(5);
                 self.handle(Input::Asked(Asked {
                     number,
                     event: &event,

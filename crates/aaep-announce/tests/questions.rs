@@ -98,10 +98,10 @@ fn clarifications_offer_what_they_take() {
 #[test]
 fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
     let mut room = Room::quiet();
-    let event = confirmation("rpl_1");
+    let asked = confirmation("rpl_1");
     room.handle(Input::Asked(Asked {
         number: 1,
-        event: &event,
+        event: &asked,
         remaining: seconds(9),
         can_answer: false,
     }));

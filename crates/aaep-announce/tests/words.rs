@@ -275,31 +275,42 @@ const NASTY: &[&str] = &[
     "[x]: ",
 ];
 
-fn read_all(part: &str, length: usize) {
-    let text = part.repeat(length / part.len());
-    for style in [Style::PLAIN, Style::PLAIN.exactly()] {
-        let said = words(&text, style);
-        assert!(said.len() < MAX_SAID + 200, "{part:?} became {} bytes", said.len());
-    }
-    let mut stream = Stream::new(Style::PLAIN);
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let end = rest.char_indices().map(|(at, _)| at).nth(4096).unwrap_or(rest.len());
-        stream.push(&rest[..end], End::Anywhere);
-        rest = &rest[end..];
-    }
-    stream.push("", End::Completion);
-}
-
 /// Would take hours if anything took time with the square of the length.
 #[test]
 fn a_megabyte_of_marks_is_read_in_one_go() {
-    ["`", "[", "]", "|", " ", "\n"].iter().for_each(|part| read_all(part, 1 << 20));
+    for part in ["`", "[", "]", "|", " ", "\n", "| a ", "[a](b) "] {
+        let said = said(&part.repeat((1 << 20) / part.len()));
+        assert!(said.len() < MAX_SAID + 200, "{part:?} became {} bytes", said.len());
+    }
 }
 
 #[test]
-fn much_of_anything_nasty_is_read_in_one_go() {
-    NASTY.iter().for_each(|part| read_all(part, 1 << 16));
+fn much_of_anything_nasty_is_read_in_one_go_and_in_pieces() {
+    for part in NASTY {
+        let text = part.repeat((1 << 16) / part.len());
+        for style in [Style::PLAIN, Style::PLAIN.exactly()] {
+            let said = words(&text, style);
+            assert!(said.len() < MAX_SAID + 200, "{part:?} became {} bytes", said.len());
+        }
+        let mut stream = Stream::new(Style::PLAIN);
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let end = rest.char_indices().map(|(at, _)| at).nth(4096).unwrap_or(rest.len());
+            stream.push(&rest[..end], End::Anywhere);
+            rest = &rest[end..];
+        }
+        stream.push("", End::Completion);
+    }
+}
+
+#[test]
+fn a_sentence_that_never_ends_is_told_as_it_comes_and_not_hoarded() {
+    let mut stream = Stream::new(Style::PLAIN);
+    let mut told = 0;
+    for at in 1..=100 {
+        told += stream.push(&"on and ".repeat(500), End::Anywhere).len();
+        assert!(told + 32 * 1024 > at * 3500, "{told} of {}", at * 3500);
+    }
 }
 
 /// The words of a text that comes in these pieces.

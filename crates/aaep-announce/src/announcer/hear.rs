@@ -21,7 +21,11 @@ impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &event.envelope.session_id;
-        self.sessions.enter(self.now, &event.envelope);
+        let session = self.sessions.enter(self.now, &event.envelope);
+        if matches!(event.payload, Payload::StateChanged(_)) {
+            session.state_since = self.now;
+            self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
+        }
         match &event.payload {
             Payload::OutputStreaming(piece) => self.text(event, piece),
             Payload::StateChanged(_) if self.is_told_otherwise(event) => {}

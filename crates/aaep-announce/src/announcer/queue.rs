@@ -116,15 +116,8 @@ impl Queue {
         if item.weight == Weight::Critical {
             return self.push_critical(item);
         }
-        match &item.about {
-            _ if item.kind == Kind::Progress => {
-                self.rest
-                    .retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
-            }
-            About::State => {
-                self.rest.retain(|it| it.about != About::State || it.session_id != item.session_id);
-            }
-            _ => {}
+        if item.kind == Kind::Progress {
+            self.rest.retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
         }
         // How a question was settled comes before what was waiting.
         if item.kind == Kind::Settled {

@@ -37,6 +37,8 @@ pub(super) struct Session {
     pub(super) truth: Truth,
     /// The last words that were to be said of it, and when.
     pub(super) last_words: Option<(String, Duration)>,
+    /// When its state changed last.
+    pub(super) state_since: Duration,
     /// When its progress was told last.
     pub(super) progress_told: Option<Duration>,
 }
@@ -155,6 +157,7 @@ impl Session {
             texts: VecDeque::new(),
             truth: Truth::default(),
             last_words: None,
+            state_since: Duration::ZERO,
             progress_told: None,
         }
     }

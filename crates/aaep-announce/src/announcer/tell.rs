@@ -215,19 +215,12 @@ impl Announcer {
                 !self.questions.contains_key(number)
             }
             (_, Kind::Progress) => true,
-            (About::State | About::Tools(_), _) => has_ended || self.has_newer(item),
+            (About::State, _) => {
+                has_ended || session.is_some_and(|it| it.state_since > item.arrived)
+            }
+            (About::Tools(_), _) => has_ended,
             _ => false,
         }
-    }
-
-    /// Whether something newer of the same kind waits.
-    fn has_newer(&self, item: &Item) -> bool {
-        let is_state = item.about == About::State;
-        is_state
-            && self
-                .queue
-                .waiting()
-                .any(|it| it.about == About::State && it.session_id == item.session_id)
     }
 
     fn take(&mut self, id: UtteranceId) -> Option<Current> {

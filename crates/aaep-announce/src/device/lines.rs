@@ -208,7 +208,7 @@ fn json_line(utterance: &Utterance) -> String {
     let choices: Vec<_> = utterance
         .choices
         .iter()
-        .map(|it| json!({ "words": it.words, "is_consent": it.is_consent }))
+        .map(|it| json!({ "words": printable(&it.words), "is_consent": it.is_consent }))
         .collect();
     let kind = match utterance.kind {
         Kind::Question => "question",

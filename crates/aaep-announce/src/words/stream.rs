@@ -151,8 +151,14 @@ impl Stream {
             }
             None => self.whole_line(line),
         }
+        self.bound_prose();
+    }
+
+    /// A sentence that does not end is told as far as it came.
+    fn bound_prose(&mut self) {
         if self.prose.len() > MAX_PROSE {
-            self.say_prose(self.prose.len());
+            let length = self.prose.rfind(' ').map_or(self.prose.len(), |at| at + 1);
+            self.say_prose(length);
         }
     }
 
@@ -288,7 +294,7 @@ impl Stream {
         let line = std::mem::take(&mut self.line);
         if self.open.is_some() {
             self.prose.push_str(&line);
-            return;
+            return self.bound_prose();
         }
         if let Some(held) = self.held.take() {
             self.plain_line(&held);
