@@ -1,5 +1,7 @@
 //! The devices: each one thin, each on a thread of its own, each able to fail alone.
 
+pub mod lines;
+
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
 
 use crate::utterance::{Order, Report};

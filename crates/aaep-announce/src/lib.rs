@@ -5,7 +5,19 @@
 //! [`Utterance`] at a time and says how it went ([`Report`]); what waits meanwhile stays where it is decided, so
 //! that it can still be merged, dropped or overtaken.
 
+mod announcer;
 pub mod device;
+mod profile;
+mod rehearsal;
+mod report;
 mod utterance;
+pub mod words;
 
+pub use announcer::{
+    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, Input, MAX_CRITICAL, MAX_QUESTIONS,
+    MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
+};
+pub use profile::{Length, PACES, Preferences, Profile, Replies};
+pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
+pub use report::ListeningReport;
 pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};

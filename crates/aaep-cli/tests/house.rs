@@ -186,6 +186,38 @@ fn pure_crates_reach_no_clock_network_or_randomness() {
     }
 }
 
+/// What deciding files must not even name.
+const IMPURE_NAMES: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::process",
+    "std::env",
+    "Instant",
+    "SystemTime",
+    "RandomState",
+    "HashMap",
+    "HashSet",
+];
+
+#[test]
+fn what_is_announced_is_decided_without_touching_anything() {
+    let crate_folder = Path::new("crates/aaep-announce/src");
+    let is_device = |path: &Path| {
+        path.starts_with(crate_folder.join("device")) || path == crate_folder.join("device.rs")
+    };
+    let files: Vec<PathBuf> =
+        project_files().into_iter().filter(|path| path.starts_with(crate_folder)).collect();
+    let deciding: Vec<&PathBuf> = files.iter().filter(|path| !is_device(path)).collect();
+    assert!(deciding.len() > 10 && deciding.len() < files.len(), "the folders are where they were");
+    for file in deciding {
+        let text = read(file);
+        for name in IMPURE_NAMES {
+            assert!(!text.contains(name), "{} decides and names {name}", file.display());
+        }
+    }
+}
+
 #[test]
 fn the_lints_against_impurity_really_bite() {
     // The list names paths that exist and covers time, files, network, processes and randomness.

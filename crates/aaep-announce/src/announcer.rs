@@ -1,0 +1,245 @@
+//! What to say now: one announcer per device decides it, from events, from what the device reports, and from
+//! what the person wishes.
+//!
+//! [`Announcer::handle`] takes one input at a moment and gives orders for the device and outcomes for its caller;
+//! [`Announcer::deadline`] says when to call again. The device has one utterance at a time. What waits stays here,
+//! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
+//! what was cut off is said again whole.
+
+mod hear;
+mod io;
+mod phrase;
+mod question;
+mod queue;
+mod sessions;
+mod tell;
+mod tools;
+mod truth;
+mod wish;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use aaep::{ReplyToken, SessionId};
+
+use crate::profile::Preferences;
+use crate::utterance::{Kind, UtteranceId, Weight};
+use crate::words::split;
+use phrase::Phrase;
+use question::Question;
+use queue::{About, Item, Queue};
+use sessions::{Session, Sessions};
+
+pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, Input, Outcome, Wish};
+pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
+pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
+
+/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that little has to be
+/// said again when it is cut off.
+pub const MAX_UTTERANCE: usize = 600;
+/// The same words of one session are not told twice within this time.
+const SAME_WORDS_WITHIN: Duration = Duration::from_mins(1);
+
+/// Decides what one device says.
+#[derive(Debug, Clone)]
+pub struct Announcer {
+    preferences: Preferences,
+    now: Duration,
+    sessions: Sessions,
+    questions: BTreeMap<AskNumber, Question>,
+    queue: Queue,
+    /// What the device is saying.
+    current: Option<Current>,
+    /// What the device was told to stop and has not reported on.
+    stopping: Vec<Current>,
+    next_id: UtteranceId,
+    is_working: bool,
+    is_line_broken: bool,
+    /// How many events a producer sent in vain since that was told.
+    events_left_out: u64,
+    /// The tokens of the questions that were over last.
+    closed: VecDeque<ReplyToken>,
+    /// The name of the agent of which was spoken last.
+    speaker: Option<String>,
+    /// What was said last, to be repeated.
+    last_said: Option<Item>,
+    decided: Decided,
+}
+
+/// An utterance at the device.
+#[derive(Debug, Clone)]
+struct Current {
+    id: UtteranceId,
+    item: Item,
+    since: Duration,
+    has_begun: bool,
+    /// How long it may take.
+    patience: Duration,
+    /// Whether it was stopped because nobody wants it any more.
+    is_unwanted: bool,
+}
+
+impl Announcer {
+    /// One for a person with these preferences.
+    pub fn new(preferences: Preferences) -> Self {
+        Announcer {
+            preferences,
+            now: Duration::ZERO,
+            sessions: Sessions::default(),
+            questions: BTreeMap::new(),
+            queue: Queue::default(),
+            current: None,
+            stopping: Vec::new(),
+            next_id: 1,
+            is_working: true,
+            is_line_broken: false,
+            events_left_out: 0,
+            closed: VecDeque::new(),
+            speaker: None,
+            last_said: None,
+            decided: Decided::default(),
+        }
+    }
+
+    /// Takes something in at this moment, which never goes back, and decides.
+    pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Decided {
+        self.now = self.now.max(now);
+        match input {
+            Input::Event(event) => self.event(event),
+            Input::Asked(asked) => self.asked(&asked),
+            Input::Over { number, ending } => self.over(number, ending),
+            Input::AnswerFailed { number, why } => self.answer_failed(number, why),
+            Input::TimeChanged { number, remaining, is_paused } => {
+                self.time_changed(number, remaining, is_paused);
+            }
+            Input::Gap { session_id, missed } => self.gap(session_id, missed),
+            Input::LineBroken => self.line(true),
+            Input::LineBack => self.line(false),
+            Input::LeftOut(count) => self.left_out(count),
+            Input::Notice(text) => self.notice(text),
+            Input::Device(report) => self.report(report),
+            Input::Wish(wish) => self.wish(wish),
+            Input::Tick => {}
+        }
+        self.warn();
+        self.notice_stall();
+        self.go_on();
+        std::mem::take(&mut self.decided)
+    }
+
+    /// When [`Announcer::handle`] is to be called next, with [`Input::Tick`] if nothing else happened.
+    pub fn deadline(&self) -> Option<Duration> {
+        let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
+        let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
+        let is_free = self.current.is_none() && self.is_working;
+        let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
+        let stall = stall.filter(|_| self.is_working);
+        stall.into_iter().chain(warnings).chain(progress).min()
+    }
+
+    /// What the person wants to hear.
+    pub fn preferences(&self) -> &Preferences {
+        &self.preferences
+    }
+
+    /// Other preferences from now on. What waits was chosen by the old ones.
+    pub fn prefer(&mut self, preferences: Preferences) {
+        self.preferences = preferences;
+    }
+
+    /// What an agent said last, exactly and unescaped: of this session, or of the one that spoke last. And whether its
+    /// end is missing.
+    pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
+        self.sessions.last_text(session_id).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+    }
+
+    /// How many utterances wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many sessions are known.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// What stays the same of what is being said when it is said again, and since when it has been known.
+    pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration)> {
+        let current = self.current.as_ref().filter(|it| it.id == id)?;
+        Some((current.item.serial, current.item.arrived))
+    }
+
+    /// Lets something wait, in parts if it is long, unless the same was just told.
+    fn say(&mut self, session_id: Option<&SessionId>, phrase: &Phrase, about: &About) {
+        if phrase.words.is_empty() || !self.is_wanted(phrase.kind, phrase.weight) {
+            return;
+        }
+        if let About::Tools(tools) = about
+            && self.queue.merge(session_id, tools)
+        {
+            return;
+        }
+        if phrase.weight != Weight::Critical && self.was_just_told(session_id, &phrase.words) {
+            return;
+        }
+        let is_whole = phrase.kind == Kind::Question || *about != About::Nothing;
+        let parts = if is_whole {
+            vec![phrase.words.as_str()]
+        } else {
+            split(&phrase.words, MAX_UTTERANCE)
+        };
+        for (at, words) in parts.into_iter().enumerate() {
+            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            item.session_id = session_id.cloned();
+            item.tongue = phrase.tongue.clone();
+            item.about = about.clone();
+            item.is_first = at == 0;
+            self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
+        }
+    }
+
+    /// Something of our own about listening.
+    fn say_ourselves(&mut self, kind: Kind, words: String, about: &About) {
+        let tongue = phrase::Tongue::default();
+        self.say(None, &Phrase { kind, weight: Weight::Normal, words, tongue }, about);
+    }
+
+    fn is_wanted(&self, kind: Kind, weight: Weight) -> bool {
+        if weight == Weight::Critical {
+            return true;
+        }
+        let only = self.preferences.only_decisions;
+        match kind {
+            Kind::Question | Kind::Settled | Kind::Error | Kind::Notice => true,
+            Kind::Done => self.preferences.done && !only,
+            Kind::Progress => self.preferences.progress && !only,
+            Kind::Reply | Kind::Doing => !only,
+        }
+    }
+
+    fn was_just_told(&mut self, session_id: Option<&SessionId>, words: &str) -> bool {
+        let now = self.now;
+        let Some(session) = session_id.and_then(|it| self.sessions.get_mut(it)) else {
+            return false;
+        };
+        let is_same = session
+            .last_words
+            .as_ref()
+            .is_some_and(|(last, at)| last == words && now.saturating_sub(*at) < SAME_WORDS_WITHIN);
+        if !is_same {
+            session.last_words = Some((words.to_owned(), now));
+        }
+        is_same
+    }
+
+    fn label(&self, session_id: Option<&SessionId>) -> String {
+        let session = session_id.and_then(|it| self.sessions.get(it));
+        session.map(Session::label).unwrap_or_default()
+    }
+
+    fn new_id(&mut self) -> UtteranceId {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+}

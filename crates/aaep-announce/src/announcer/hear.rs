@@ -1,0 +1,394 @@
+//! What comes in from agents and from the line.
+
+use std::time::Duration;
+
+use aaep::event::action::{OutputStreaming, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep::extension::{DecidedBy, Delivery, Resolution};
+use aaep::{Event, Payload, SessionId};
+
+use super::io::{AskNumber, Asked, By, Ending};
+use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
+use super::question::{Question, Telling};
+use super::queue::{About, Item, MAX_QUESTIONS};
+use super::tools::Tools;
+use super::truth::claims_success;
+use super::{Announcer, Outcome};
+use crate::profile::Replies;
+use crate::utterance::{Kind, Order, Weight};
+use crate::words::{grouped, guarded, words};
+
+impl Announcer {
+    /// An event that is not a question.
+    pub(super) fn event(&mut self, event: &Event) {
+        let session_id = &event.envelope.session_id;
+        let session = self.sessions.enter(self.now, &event.envelope);
+        if matches!(event.payload, Payload::StateChanged(_)) {
+            session.state_since = self.now;
+            self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
+        }
+        match &event.payload {
+            Payload::OutputStreaming(piece) => self.text(event, piece),
+            Payload::StateChanged(_) if self.is_told_otherwise(event) => {}
+            Payload::StateChanged(_) => self.plain(event, About::State),
+            Payload::ToolInvoked(tool) => self.tool_invoked(event, tool),
+            Payload::ToolCompleted(tool) => self.tool_completed(event, tool),
+            Payload::SessionCompleted(_) => self.completed(event),
+            Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
+                self.last_words_of(session_id);
+                self.plain(event, About::Nothing);
+                self.end(session_id);
+            }
+            Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
+                self.asked_elsewhere(event);
+            }
+            _ => self.plain(event, About::Nothing),
+        }
+    }
+
+    /// An event that is told by its own words.
+    fn plain(&mut self, event: &Event, about: About) {
+        let Some(phrase) = phrase(event, &self.preferences) else { return };
+        let is_state =
+            matches!(event.payload, Payload::StateChanged(_) | Payload::SessionStarted(_));
+        if is_state && !self.preferences.states && phrase.weight < Weight::Normal {
+            return;
+        }
+        let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
+        self.say(Some(&event.envelope.session_id), &phrase, &about);
+    }
+
+    /// Whether a change of state only says what is told in another way: how a question was settled, or until
+    /// when it can be answered.
+    fn is_told_otherwise(&mut self, event: &Event) -> bool {
+        let Some(delivery) = Delivery::of(event) else { return false };
+        if let Some(resolution) = &delivery.resolution {
+            let token = &resolution.reply_token;
+            let is_known =
+                self.closed.contains(token) || self.questions.values().any(|it| it.token == *token);
+            if !is_known {
+                self.settled_elsewhere(event, resolution);
+            }
+            return true;
+        }
+        delivery.deadline.is_some()
+    }
+
+    /// A question was settled that could not be answered here.
+    fn settled_elsewhere(&mut self, event: &Event, resolution: &Resolution) {
+        let how = match resolution.decided_by {
+            DecidedBy::Timeout => "Nobody answered in time.",
+            DecidedBy::NoListener => "Nobody was there to answer.",
+            DecidedBy::Withdrawn => "It is no longer asked.",
+            DecidedBy::Reply | DecidedBy::Other(_) => "It was answered.",
+        };
+        let summary = phrase(event, &self.preferences);
+        let tongue = summary.as_ref().map(|it| it.tongue.clone()).unwrap_or_default();
+        let summary = summary.map(|it| it.words).unwrap_or_default();
+        let words = if summary.is_empty() { how.to_owned() } else { summary };
+        let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
+        self.say(Some(&event.envelope.session_id), &phrase, &About::Nothing);
+    }
+
+    fn text(&mut self, event: &Event, piece: &OutputStreaming) {
+        let session_id = &event.envelope.session_id;
+        let tongue = Tongue::of(event, &piece.chunk);
+        self.sessions.spoke(session_id);
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
+        let words = session.hear(piece, &tongue, &self.preferences);
+        let is_claim = piece.complete
+            && session.last_text().is_some_and(|it| claims_success(&it.exact, tongue.is_english()));
+        let fact = if is_claim { session.truth.against() } else { None };
+        if self.preferences.replies != Replies::Never {
+            let weight = Weight::Normal;
+            self.say(
+                Some(session_id),
+                &Phrase { kind: Kind::Reply, weight, words, tongue },
+                &About::Nothing,
+            );
+        }
+        self.tell_fact(session_id, fact);
+    }
+
+    /// Says what speaks against what was claimed.
+    fn tell_fact(&mut self, session_id: &SessionId, fact: Option<String>) {
+        let Some(fact) = fact else { return };
+        let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
+        let words = guarded(&fact);
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+    }
+
+    fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
+        let session_id = &event.envelope.session_id;
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.truth.invoked(tool);
+        }
+        let Some(phrase) = phrase(event, &self.preferences) else { return };
+        if !self.preferences.tools && phrase.weight < Weight::Normal {
+            return;
+        }
+        let about = match phrase.weight {
+            Weight::Background => {
+                About::Tools(Tools::one(tool.tool.as_str(), phrase.words.clone()))
+            }
+            _ => About::Nothing,
+        };
+        self.say(Some(session_id), &phrase, &about);
+    }
+
+    fn tool_completed(&mut self, event: &Event, tool: &ToolCompleted) {
+        let session_id = &event.envelope.session_id;
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.truth.completed(tool);
+        }
+        self.queue.remove(|it| it.kind == Kind::Progress && it.is_of(session_id));
+        if tool.status != ToolStatus::Success {
+            return self.plain(event, About::Nothing);
+        }
+        if let Some(phrase) = phrase(event, &self.preferences).filter(|_| self.preferences.tools) {
+            let about = About::Tools(Tools::result(tool.tool.as_str(), phrase.words.clone()));
+            self.say(Some(session_id), &phrase, &about);
+        }
+    }
+
+    fn completed(&mut self, event: &Event) {
+        let session_id = &event.envelope.session_id;
+        self.last_words_of(session_id);
+        let fact = self.sessions.get(session_id).and_then(|it| it.truth.against());
+        // The claim and the fact belong together, whatever the person wants to hear of ends.
+        self.plain(event, About::Nothing);
+        self.tell_fact(session_id, fact);
+        self.end(session_id);
+    }
+
+    /// Tells the text that still waited for the end of its sentence.
+    fn last_words_of(&mut self, session_id: &SessionId) {
+        self.queue.remove(|it| {
+            (it.kind == Kind::Progress || it.about == About::State) && it.is_of(session_id)
+        });
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
+        let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
+        let words = session.close_outputs();
+        if self.preferences.replies != Replies::Never {
+            let (kind, weight) = (Kind::Reply, Weight::Normal);
+            self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+        }
+    }
+
+    fn end(&mut self, session_id: &SessionId) {
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.end();
+        }
+    }
+
+    /// A question that cannot be answered by its number: it is told, and that is all.
+    fn asked_elsewhere(&mut self, event: &Event) {
+        let asked = Asked { number: 0, event, remaining: Duration::ZERO, can_answer: false };
+        let Some(question) = Question::of(&asked, self.now, &self.preferences) else { return };
+        let words = question.without_time();
+        let (kind, weight, tongue) = (Kind::Question, Weight::Critical, question.tongue);
+        self.say(
+            Some(&event.envelope.session_id),
+            &Phrase { kind, weight, words, tongue },
+            &About::Nothing,
+        );
+    }
+
+    /// A question waits for the person.
+    pub(super) fn asked(&mut self, asked: &Asked<'_>) {
+        self.sessions.enter(self.now, &asked.event.envelope);
+        let Some(question) = Question::of(asked, self.now, &self.preferences) else {
+            return self.event(asked.event);
+        };
+        // The same number twice is the same question, told again by a producer that lost its place.
+        if self.questions.contains_key(&asked.number) {
+            return;
+        }
+        if !self.has_room() {
+            let words = "Too many questions are open; one more cannot be told here.".to_owned();
+            return self.say_ourselves(Kind::Notice, words, &About::Nothing);
+        }
+        let session_id = question.session_id.clone();
+        self.queue.remove(|it| it.about == About::State && it.is_of(&session_id));
+        self.ask(&question, About::Question(asked.number));
+        self.questions.insert(asked.number, question);
+    }
+
+    /// Whether another question can be held. Those go first of which nobody knows what became.
+    fn has_room(&mut self) -> bool {
+        if self.questions.len() >= MAX_QUESTIONS {
+            let doubtful = self.questions.values().find(|it| it.is_answered).map(|it| it.number);
+            doubtful.and_then(|number| self.questions.remove(&number));
+        }
+        self.questions.len() < MAX_QUESTIONS
+    }
+
+    /// Lets a question wait to be told. Its words are made when it is told: they say how much time is left.
+    pub(super) fn ask(&mut self, question: &Question, about: About) {
+        let mut item = Item::new(Kind::Question, Weight::Critical, String::new(), self.now);
+        item.session_id = Some(question.session_id.clone());
+        item.tongue = question.tongue.clone();
+        item.about = about;
+        // What is said after a question is not said twice in a row, even if the words are the same.
+        if let Some(session) = self.sessions.get_mut(&question.session_id) {
+            session.last_words = None;
+        }
+        self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
+    }
+
+    /// A question is over.
+    pub(super) fn over(&mut self, number: AskNumber, ending: Ending) {
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        question.is_answered = true;
+        let ids = std::mem::take(&mut question.ids);
+        let question = question.clone();
+        let is_it = |item: &Item| {
+            item.about == About::Question(number) || item.about == About::Warning(number)
+        };
+        self.queue.remove(is_it);
+        if self.current.as_ref().is_some_and(|it| is_it(&it.item)) {
+            self.stop(true);
+        }
+        self.decided.orders.extend(ids.into_iter().map(Order::Withdraw));
+        if ending != Ending::Unknown {
+            self.forget(&question);
+        }
+        if let (Some((tool, action)), Some(session)) =
+            (&question.action, self.sessions.get_mut(&question.session_id))
+        {
+            match ending {
+                Ending::Rejected(_) => session.truth.not_allowed(tool.as_deref(), action),
+                Ending::Accepted(_) => session.truth.allowed(tool.as_deref(), action),
+                _ => {}
+            }
+        }
+        // Who never heard the question is told what it was.
+        let about = if question.has_begun() {
+            String::new()
+        } else {
+            format!("{}:", question.name.trim_end_matches(['.', '?']))
+        };
+        let words = guarded(&format!("{about} {}", ended(ending)));
+        let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
+        let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
+        self.say(Some(&question.session_id), &phrase, &About::Nothing);
+    }
+
+    /// Forgets a question whose end is known, and remembers that it was told.
+    fn forget(&mut self, question: &Question) {
+        self.questions.remove(&question.number);
+        self.closed.push_back(question.token.clone());
+        if self.closed.len() > MAX_QUESTIONS {
+            self.closed.pop_front();
+        }
+    }
+
+    /// An answer did not reach the producer: the person is told why, and asked again.
+    pub(super) fn answer_failed(&mut self, number: AskNumber, why: &str) {
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        question.is_answered = false;
+        let question = question.clone();
+        let why = words(why, self.preferences.style());
+        let words = guarded(&sentences(&["Your answer did not arrive.", &why]));
+        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+        self.ask(&question, About::Question(number));
+    }
+
+    pub(super) fn time_changed(&mut self, number: AskNumber, remaining: Duration, is_paused: bool) {
+        let now = self.now;
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        question.ends_at = if is_paused { None } else { now.checked_add(remaining) };
+        question.is_warned = false;
+        if !question.has_begun() {
+            return;
+        }
+        let words = if is_paused {
+            "The time to answer stands still.".to_owned()
+        } else {
+            format!("You have {} to answer.", duration(remaining))
+        };
+        let session_id = question.session_id.clone();
+        let (kind, weight, tongue) = (Kind::Settled, Weight::Normal, Tongue::default());
+        self.say(Some(&session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+    }
+
+    pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.close_outputs();
+        }
+        let words = match missed {
+            Some(1) => "1 event was missed.".to_owned(),
+            Some(count) => format!("{} events were missed.", grouped(&count.to_string())),
+            None => "Something was missed.".to_owned(),
+        };
+        let (kind, weight, tongue) = (Kind::Notice, Weight::Normal, Tongue::default());
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+    }
+
+    /// The line broke or is back. Attempts in between are not told.
+    pub(super) fn line(&mut self, is_broken: bool) {
+        if self.is_line_broken == is_broken {
+            return;
+        }
+        self.is_line_broken = is_broken;
+        // Who was not told that it broke does not need to know that it is back.
+        if self.queue.remove(|it| it.about == About::Line) > 0 {
+            return;
+        }
+        let words = if is_broken {
+            "The line to the agents broke. Trying again."
+        } else {
+            "The line to the agents is back."
+        };
+        self.say_ourselves(Kind::Notice, words.to_owned(), &About::Line);
+    }
+
+    pub(super) fn left_out(&mut self, count: u64) {
+        if count > 0 {
+            self.events_left_out = self.events_left_out.saturating_add(count);
+            self.queue.remove(|it| it.about == About::LeftOut);
+            let count = grouped(&self.events_left_out.to_string());
+            let words = format!("The agents sent too much. Events left out: {count}.");
+            self.say_ourselves(Kind::Notice, words, &About::LeftOut);
+        }
+    }
+
+    pub(super) fn notice(&mut self, text: &str) {
+        let words = words(text, self.preferences.style());
+        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+    }
+
+    /// Says that a question was told, once.
+    pub(super) fn presented(&mut self, number: AskNumber) {
+        if let Some(question) = self.questions.get_mut(&number)
+            && question.told < Telling::Done
+        {
+            question.told = Telling::Done;
+            self.decided.outcomes.push(Outcome::Presented(number));
+        }
+    }
+}
+
+/// How a question ended, in words.
+fn ended(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Accepted(By::You) => "Accepted.",
+        Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",
+        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it goes ahead.",
+        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it goes ahead.",
+        Ending::Rejected(By::You) => "Refused.",
+        Ending::Rejected(By::Elsewhere) => "Refused elsewhere.",
+        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
+        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
+        Ending::Answered(By::You) => "Answered.",
+        Ending::Answered(By::Elsewhere) => "Answered elsewhere.",
+        Ending::Answered(By::Timeout) => {
+            "Nobody answered in time, so it goes on with what it assumed."
+        }
+        Ending::Answered(By::Nobody) => {
+            "Nobody was there to answer, so it goes on with what it assumed."
+        }
+        Ending::Unanswered => "Nobody answered, and it goes on without.",
+        Ending::Withdrawn => "It is no longer asked.",
+        Ending::Unknown => "It is not known what became of the question.",
+    }
+}

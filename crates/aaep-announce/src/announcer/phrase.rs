@@ -1,0 +1,327 @@
+//! What is said of an event.
+
+use std::time::Duration;
+
+use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep::event::human::{HandoffRequested, TargetKind};
+use aaep::event::lifecycle::{CancelledBy, SessionCancelled, SessionCompleted, SessionErrored};
+use aaep::event::reasoning::{ProgressUpdated, StateChanged, state};
+use aaep::{Event, ExtensionPayload, LanguageTag, Payload, TextDirection, Urgency};
+
+use crate::profile::{Length, Preferences};
+use crate::utterance::{Kind, Weight};
+use crate::words::{Style, guarded, words};
+
+/// The language and the direction of words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tongue {
+    pub(super) language: Option<LanguageTag>,
+    pub(super) is_right_to_left: bool,
+}
+
+/// Something to be said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Phrase {
+    pub(super) kind: Kind,
+    pub(super) weight: Weight,
+    pub(super) words: String,
+    pub(super) tongue: Tongue,
+}
+
+impl Tongue {
+    /// That of an event's own words.
+    pub(super) fn of(event: &Event, text: &str) -> Self {
+        let hints = event.envelope.localization_hints.as_ref();
+        let language = match &event.payload {
+            Payload::OutputStreaming(it) => it.language.clone(),
+            _ => None,
+        };
+        let language = language.or_else(|| hints.and_then(|it| it.primary_language.clone()));
+        let is_right_to_left = match hints.and_then(|it| it.text_direction.as_ref()) {
+            Some(TextDirection::Rtl) => true,
+            Some(TextDirection::Ltr) => false,
+            _ => runs_right_to_left(text),
+        };
+        Tongue { language, is_right_to_left }
+    }
+
+    /// Whether the words are English as far as anyone knows.
+    pub(super) fn is_english(&self) -> bool {
+        self.language.as_ref().is_none_or(|it| it.primary().eq_ignore_ascii_case("en"))
+    }
+}
+
+/// Whether the first letter that has a direction runs from right to left.
+fn runs_right_to_left(text: &str) -> bool {
+    let is_right = |c: char| {
+        matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
+            | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+    };
+    text.chars().find(|c| c.is_alphabetic()).is_some_and(is_right)
+}
+
+/// The words of fields, in the length and the style that the person wants.
+pub(super) struct Wording<'a> {
+    pub(super) preferences: &'a Preferences,
+    pub(super) style: Style,
+}
+
+impl<'a> Wording<'a> {
+    pub(super) fn of(preferences: &'a Preferences, tongue: &Tongue) -> Self {
+        Wording { preferences, style: preferences.style().in_language(tongue.language.as_ref()) }
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        words(text, self.style)
+    }
+
+    /// The summary of the right length, or the next best.
+    pub(super) fn summary(
+        &self,
+        terse: Option<&String>,
+        normal: Option<&String>,
+        detailed: Option<&String>,
+    ) -> String {
+        let order = match self.preferences.length {
+            Length::Terse => [terse, normal, detailed],
+            Length::Normal => [normal, terse, detailed],
+            Length::Detailed => [detailed, normal, terse],
+        };
+        order.into_iter().flatten().next().map_or_else(String::new, |it| self.text(it))
+    }
+}
+
+/// What is said of an event that is neither a question nor text; nothing where there is nothing to say.
+pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase> {
+    let tongue = Tongue::of(event, event.words());
+    let wording = Wording::of(preferences, &tongue);
+    let (kind, weight, words) = match &event.payload {
+        Payload::SessionStarted(it) => {
+            let summary = wording.summary(
+                it.summary_terse.as_ref(),
+                Some(&it.summary_normal),
+                it.summary_detailed.as_ref(),
+            );
+            (Kind::Doing, Weight::Normal, after("Started.", &summary, &["start"]))
+        }
+        Payload::SessionCompleted(it) => (Kind::Done, Weight::Normal, completed(it, &wording)),
+        Payload::SessionErrored(it) => (Kind::Error, Weight::Critical, errored(it, &wording)),
+        Payload::SessionCancelled(it) => (Kind::Done, Weight::Normal, cancelled(it, &wording)),
+        Payload::StateChanged(it) => (Kind::Doing, Weight::Background, changed(it, &wording)),
+        Payload::ProgressUpdated(it) => {
+            (Kind::Progress, Weight::Progress, got_further(it, &wording))
+        }
+        Payload::ToolInvoked(it) => invoked(it, &wording),
+        Payload::ToolCompleted(it) => returned(it, &wording),
+        Payload::HandoffRequested(it) => (Kind::Question, Weight::Critical, handoff(it, &wording)),
+        Payload::Extension(it) => (Kind::Notice, Weight::Normal, unknown(it, event, &wording)),
+        Payload::OutputStreaming(_)
+        | Payload::AwaitingConfirmation(_)
+        | Payload::AwaitingClarification(_) => return None,
+    };
+    let (kind, weight) = with_urgency(event, kind, weight);
+    let words = guarded(&words);
+    (!words.is_empty()).then_some(Phrase { kind, weight, words, tongue })
+}
+
+/// What the producer says of urgency counts: more always, less unless the kind itself demands more.
+fn with_urgency(event: &Event, kind: Kind, weight: Weight) -> (Kind, Weight) {
+    let is_waiting =
+        matches!(&event.payload, Payload::StateChanged(it) if it.to_state == state::AWAITING_INPUT);
+    match event.envelope.urgency {
+        // Whoever cannot answer is told in this way that something is asked (ruling 1).
+        Some(Urgency::Critical) if is_waiting => (Kind::Question, Weight::Critical),
+        Some(Urgency::Critical) => (kind, Weight::Critical),
+        Some(Urgency::Background) if weight == Weight::Normal && kind == Kind::Doing => {
+            (kind, Weight::Background)
+        }
+        _ => (kind, weight),
+    }
+}
+
+/// Words of ours and then the summary, unless the summary begins by saying the same.
+fn after(ours: &str, summary: &str, same: &[&str]) -> String {
+    let beginning: String = summary.chars().take(16).collect::<String>().to_lowercase();
+    if same.iter().any(|it| beginning.starts_with(it)) {
+        summary.to_owned()
+    } else {
+        format!("{ours} {summary}")
+    }
+}
+
+fn completed(it: &SessionCompleted, wording: &Wording<'_>) -> String {
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        Some(&it.summary_normal),
+        it.summary_detailed.as_ref(),
+    );
+    after("Finished.", &summary, &["done", "finished", "complete"])
+}
+
+fn errored(it: &SessionErrored, wording: &Wording<'_>) -> String {
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        Some(&it.summary_normal),
+        it.summary_detailed.as_ref(),
+    );
+    let hint = it.remediation_hint.as_deref().map(|it| wording.text(it)).unwrap_or_default();
+    sentences(&[&after("Failed.", &summary, &["failed"]), &hint])
+}
+
+fn cancelled(it: &SessionCancelled, wording: &Wording<'_>) -> String {
+    let by = match &it.cancelled_by {
+        CancelledBy::User => "Stopped by a person.",
+        CancelledBy::Producer => "Stopped by the agent itself.",
+        CancelledBy::Timeout => "Stopped because it took too long.",
+        CancelledBy::System => "Stopped by the system.",
+        CancelledBy::Other(_) => "Stopped.",
+    };
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        Some(&it.summary_normal),
+        it.summary_detailed.as_ref(),
+    );
+    let partly = it.partial_result.as_deref().map(|it| wording.text(it)).unwrap_or_default();
+    let is_terse = wording.preferences.length == Length::Terse;
+    sentences(&[by, &summary, if is_terse { "" } else { &partly }])
+}
+
+fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        it.summary_normal.as_ref(),
+        it.summary_detailed.as_ref(),
+    );
+    if !summary.is_empty() {
+        return summary;
+    }
+    // The other states are told by what follows: a tool, a text, a question.
+    match it.to_state.as_str() {
+        state::THINKING => "Thinking.".to_owned(),
+        state::DECIDING => "Deciding.".to_owned(),
+        state::HANDING_OFF => "Handing over.".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn got_further(it: &ProgressUpdated, wording: &Wording<'_>) -> String {
+    let progress = &it.progress;
+    let amount = match (&progress.percent, progress.step, progress.total_steps) {
+        (Some(percent), _, _) => {
+            let percent = percent.as_f64().unwrap_or_default().clamp(0.0, 100.0).round();
+            format!("{percent} percent")
+        }
+        (None, Some(step), Some(total)) => format!("Step {step} of {total}"),
+        (None, Some(step), None) => format!("Step {step}"),
+        (None, None, _) => String::new(),
+    };
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        it.summary_normal.as_ref(),
+        it.summary_detailed.as_ref(),
+    );
+    let description =
+        progress.description.as_deref().map(|it| wording.text(it)).unwrap_or_default();
+    sentences(&[&amount, if summary.is_empty() { &description } else { &summary }])
+}
+
+fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        Some(&it.summary_normal),
+        it.summary_detailed.as_ref(),
+    );
+    let is_final = it.irreversible == Some(true);
+    let risk = match it.risk_level {
+        Some(RiskLevel::High) => "High risk.",
+        Some(RiskLevel::Medium) => "Some risk.",
+        _ => "",
+    };
+    let undo = if is_final { "It cannot be undone." } else { "" };
+    let weight = if is_final || !risk.is_empty() { Weight::Normal } else { Weight::Background };
+    (Kind::Doing, weight, sentences(&[&summary, risk, undo]))
+}
+
+fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String) {
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        it.summary_normal.as_ref(),
+        it.summary_detailed.as_ref(),
+    );
+    let tool = it.tool.as_str();
+    let what = match &it.status {
+        ToolStatus::Success => return (Kind::Doing, Weight::Background, summary),
+        ToolStatus::Error => format!("{tool} failed."),
+        ToolStatus::Timeout => format!("{tool} did not finish in time."),
+        ToolStatus::Other(_) => format!("{tool} ended, and it is not known how."),
+    };
+    let why = it.error_message.as_deref().map(|it| wording.text(it)).unwrap_or_default();
+    (Kind::Error, Weight::Normal, sentences(&[&what, if why.is_empty() { &summary } else { &why }]))
+}
+
+fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
+    let to = match it.target_kind {
+        TargetKind::Human => "A person should take over.",
+        TargetKind::SpecialistAgent => "Another agent should take over.",
+        TargetKind::EscalationQueue | TargetKind::Other(_) => "Someone should take over.",
+    };
+    let summary = wording.summary(
+        it.summary_terse.as_ref(),
+        it.summary_normal.as_ref(),
+        it.summary_detailed.as_ref(),
+    );
+    let reason = wording.text(&it.reason);
+    sentences(&[to, if summary.is_empty() { &reason } else { &summary }])
+}
+
+fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> String {
+    let field = |name: &str| it.fields.get(name).and_then(|it| it.as_str()).map(str::to_owned);
+    let summary = wording.summary(
+        field("summary_terse").as_ref(),
+        field("summary_normal").as_ref(),
+        field("summary_detailed").as_ref(),
+    );
+    if !summary.is_empty() {
+        return summary;
+    }
+    if event.is_critical() || wording.preferences.unknown_events {
+        return format!("Something of a kind that is not known here: {}.", it.type_name.as_str());
+    }
+    String::new()
+}
+
+/// The parts that are there, each as a sentence of its own.
+pub(super) fn sentences(parts: &[&str]) -> String {
+    let mut out = String::new();
+    for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
+        if !out.is_empty() {
+            if out.ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == '%') {
+                out.push('.');
+            }
+            out.push(' ');
+        }
+        out.push_str(part);
+    }
+    if out.ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == '%') {
+        out.push('.');
+    }
+    out
+}
+
+/// How long something is, as people say it.
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let count = |count: u64, unit: &str| match count {
+        1 => format!("1 {unit}"),
+        _ => format!("{count} {unit}s"),
+    };
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => count(rest, "second"),
+        // Beyond two minutes nobody counts seconds.
+        (0, 1) if rest > 0 => format!("1 minute {}", count(rest, "second")),
+        (0, _) => count(minutes, "minute"),
+        (_, 0) => count(hours, "hour"),
+        _ => format!("{} {}", count(hours, "hour"), count(minutes, "minute")),
+    }
+}

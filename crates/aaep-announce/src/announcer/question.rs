@@ -1,0 +1,272 @@
+//! A question in words, and the answers that it takes.
+
+use std::time::Duration;
+
+use aaep::event::action::RiskLevel;
+use aaep::event::human::{
+    AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind, Reversibility,
+};
+use aaep::extension::Delivery;
+use aaep::reply::Response;
+use aaep::{Event, Payload, ReplyToken, SessionId};
+
+use super::io::{Answer, AskNumber, Asked};
+use super::phrase::{Tongue, Wording, duration, sentences};
+use crate::profile::Preferences;
+use crate::utterance::{Choice, UtteranceId};
+use crate::words::{cut, guarded};
+
+/// The longest action, consequence or question that is told whole, in bytes.
+const MAX_PART: usize = 3 * 1024;
+/// The longest label of an answer, in bytes.
+const MAX_LABEL: usize = 200;
+/// How much of a question is told again when it is over, in bytes.
+const MAX_NAME: usize = 160;
+
+/// A question that waits for the person.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) number: AskNumber,
+    pub(super) session_id: SessionId,
+    pub(super) token: ReplyToken,
+    pub(super) tongue: Tongue,
+    /// Under which ids it went to the device.
+    pub(super) ids: Vec<UtteranceId>,
+    pub(super) told: Telling,
+    pub(super) is_answered: bool,
+    pub(super) is_warned: bool,
+    /// Until when it can be answered; nothing while the time stands still.
+    pub(super) ends_at: Option<Duration>,
+    /// What is asked, and what follows from it.
+    asked: String,
+    /// The same in a few words.
+    pub(super) name: String,
+    /// The tool and the action, of a confirmation.
+    pub(super) action: Option<(Option<String>, String)>,
+    /// What silence means.
+    silence: String,
+    /// How to answer.
+    how: String,
+    answers: Vec<(Choice, Answer)>,
+}
+
+/// How far a question was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Telling {
+    NotYet,
+    Begun,
+    /// Whole, or as much of it as the person wanted to hear.
+    Done,
+}
+
+impl Question {
+    pub(super) fn has_begun(&self) -> bool {
+        self.told >= Telling::Begun
+    }
+
+    /// The question of an event, if it is one.
+    pub(super) fn of(asked: &Asked<'_>, now: Duration, preferences: &Preferences) -> Option<Self> {
+        let event = asked.event;
+        let tongue = Tongue::of(event, event.words());
+        let mut wording = Wording::of(preferences, &tongue);
+        wording.style = wording.style.exactly();
+        let parts = match &event.payload {
+            Payload::AwaitingConfirmation(it) => confirmation(it, event, &wording),
+            Payload::AwaitingClarification(it) => clarification(it, &wording),
+            _ => return None,
+        };
+        let (answers, how) = if asked.can_answer {
+            (parts.answers, parts.how)
+        } else {
+            (Vec::new(), "It cannot be answered here.".to_owned())
+        };
+        Some(Question {
+            number: asked.number,
+            session_id: event.envelope.session_id.clone(),
+            token: parts.token,
+            tongue,
+            ids: Vec::new(),
+            told: Telling::NotYet,
+            is_answered: false,
+            is_warned: false,
+            ends_at: now.checked_add(asked.remaining),
+            name: shortened(&parts.name, MAX_NAME),
+            asked: parts.asked,
+            action: parts.action,
+            silence: parts.silence,
+            how,
+            answers,
+        })
+    }
+
+    /// The question as it is told now: what is asked first, then what it means, then the time, then how to
+    /// answer.
+    pub(super) fn words(&self, now: Duration, is_one_of_many: bool) -> String {
+        let number =
+            if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
+        guarded(&sentences(&[&number, &self.asked, &self.time(now), &self.how]))
+    }
+
+    /// The question for someone who cannot answer it and does not know until when it is asked.
+    pub(super) fn without_time(&self) -> String {
+        guarded(&sentences(&[&self.asked, &self.silence, &self.how]))
+    }
+
+    /// The question once more, before its time is over.
+    pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
+        let number =
+            if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
+        let left = match self.remaining(now) {
+            Some(left) => format!("Only {} left to answer.", duration(left)),
+            None => String::new(),
+        };
+        guarded(&sentences(&[&left, &number, &self.name, &self.silence, &self.how]))
+    }
+
+    pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {
+        self.ends_at.map(|end| end.saturating_sub(now))
+    }
+
+    fn time(&self, now: Duration) -> String {
+        match self.remaining(now) {
+            Some(left) => format!("You have {}. {}", duration(left), self.silence),
+            None => format!("The time to answer stands still. {}", self.silence),
+        }
+    }
+
+    /// The answers to choose from.
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        self.answers.iter().map(|(choice, _)| choice.clone()).collect()
+    }
+
+    /// The answer at this place.
+    pub(super) fn answer(&self, at: usize) -> Option<Answer> {
+        self.answers.get(at).map(|(_, answer)| answer.clone())
+    }
+}
+
+/// What is told of a question.
+struct Parts {
+    token: ReplyToken,
+    asked: String,
+    name: String,
+    action: Option<(Option<String>, String)>,
+    silence: String,
+    how: String,
+    answers: Vec<(Choice, Answer)>,
+}
+
+fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>) -> Parts {
+    let tool = Delivery::of(event).and_then(|it| it.tool).map(|it| it.as_str().to_owned());
+    // Each part is bounded alone, so that the risk is never what is cut off.
+    let action = shortened(&wording.text(&it.action), MAX_PART);
+    let consequence = shortened(&wording.text(&it.consequence), MAX_PART);
+    let is_final =
+        it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
+    let undo = match &it.reversibility {
+        _ if is_final => "It cannot be undone.",
+        Some(Reversibility::ReversibleWithEffort) => "It is hard to undo.",
+        Some(Reversibility::Reversible) => "It can be undone.",
+        _ => "",
+    };
+    let risk = match &it.risk_level {
+        Some(RiskLevel::High) => "High risk.",
+        Some(RiskLevel::Medium) => "Medium risk.",
+        Some(RiskLevel::Low) => "Low risk.",
+        Some(RiskLevel::Other(_)) => "The risk is of a kind that is not known here.",
+        None => "",
+    };
+    let with = tool.as_ref().map(|it| format!("The tool is {it}.")).unwrap_or_default();
+    let silence = match it.default_decision {
+        Decision::Accept => "Without an answer it goes ahead.",
+        Decision::Reject => "Without an answer it is refused.",
+    };
+    let answers = decisions(it.allowed_replies.as_deref());
+    let how = match answers.as_slice() {
+        [] => "Only answers that are not known here are taken.".to_owned(),
+        [(choice, _)] => format!("The only answer is {}.", choice.words.to_lowercase()),
+        _ => "Yes or no?".to_owned(),
+    };
+    Parts {
+        token: it.reply_token.clone(),
+        asked: sentences(&[&action, &consequence, risk, undo, &with]),
+        name: action,
+        action: Some((tool, it.action.clone())),
+        silence: silence.to_owned(),
+        how,
+        answers,
+    }
+}
+
+/// No first: what is chosen by a slip does nothing.
+fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
+    let all = [("No", Decision::Reject), ("Yes", Decision::Accept)];
+    let is_allowed =
+        |decision: Decision| allowed.is_none_or(|it| it.iter().any(|it| it == decision.as_str()));
+    let choice = |words: &str, decision| {
+        let is_consent = decision == Decision::Accept;
+        (Choice { words: words.to_owned(), is_consent }, Answer::Decision(decision))
+    };
+    let allowed = all.into_iter().filter(|(_, decision)| is_allowed(*decision));
+    allowed.map(|(words, decision)| choice(words, decision)).collect()
+}
+
+fn clarification(it: &AwaitingClarification, wording: &Wording<'_>) -> Parts {
+    let kinds = it.accepted_response_kinds.as_deref().unwrap_or_default();
+    let listed = it.choices.as_deref().unwrap_or_default();
+    let question = shortened(&wording.text(&it.question), MAX_PART);
+    let mut answers = Vec::new();
+    let mut options = String::new();
+    for (at, choice) in listed.iter().enumerate() {
+        let label = shortened(&wording.text(&choice.label), MAX_LABEL);
+        let label = if label.is_empty() { format!("Answer {}", at + 1) } else { label };
+        options = sentences(&[&options, &format!("{}: {label}", at + 1)]);
+        let choice_words = Choice { words: label, is_consent: false };
+        answers.push((choice_words, Answer::Response(Response::Text(choice.value.clone()))));
+    }
+    if answers.is_empty() && kinds.contains(&ResponseKind::YesNo) {
+        // A yes may let something happen, whatever the question is called.
+        for (words, yes) in [("No", false), ("Yes", true)] {
+            let choice = Choice { words: words.to_owned(), is_consent: yes };
+            answers.push((choice, Answer::Response(Response::YesNo(yes))));
+        }
+    }
+    let takes = |kind: ResponseKind| kinds.contains(&kind);
+    let how = match (listed.is_empty(), takes(ResponseKind::YesNo), takes(ResponseKind::Numeric)) {
+        (false, ..) if takes(ResponseKind::Freetext) => {
+            "Choose by number, or answer in your own words."
+        }
+        (false, ..) => "Choose by number.",
+        (true, true, _) => "Yes or no?",
+        (true, false, true) => "Answer with a number.",
+        (true, false, false) => "Answer in your own words.",
+    };
+    let silence = match it.default_response.as_deref().map(|it| wording.text(it)) {
+        Some(assumed) if !assumed.is_empty() => sentences(&[&format!(
+            "Without an answer it assumes: {}",
+            shortened(&assumed, MAX_LABEL)
+        )]),
+        _ => "Without an answer it goes on as it can.".to_owned(),
+    };
+    let context = it.context.as_deref().map(|it| wording.text(it)).unwrap_or_default();
+    let context = shortened(&context, MAX_PART);
+    Parts {
+        token: it.reply_token.clone(),
+        asked: sentences(&[&question, &context, &options]),
+        name: question,
+        action: None,
+        silence,
+        how: how.to_owned(),
+        answers,
+    }
+}
+
+/// As much of the words as there is room for; where some are missing it is said.
+fn shortened(words: &str, most: usize) -> String {
+    if words.len() <= most {
+        return words.to_owned();
+    }
+    let head = cut(words, most);
+    let head = head.rfind(' ').and_then(|at| head.get(..at)).unwrap_or(head);
+    format!("{head}, and more that is too long to be told here")
+}

@@ -1,0 +1,283 @@
+//! What waits to be said: merged, passed over and summed up, and never more than its bounds.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use aaep::SessionId;
+
+use super::io::AskNumber;
+use super::phrase::Tongue;
+use super::tools::Tools;
+use crate::utterance::{Kind, Weight};
+
+/// How many utterances wait that are not critical.
+pub const MAX_WAITING: usize = 256;
+/// How many critical ones wait that are no questions, such as errors.
+pub const MAX_CRITICAL: usize = 64;
+/// How many questions are open at most; the same as a listener holds.
+pub const MAX_QUESTIONS: usize = 256;
+
+/// What an agent says may wait so many times longer than what it does.
+const REPLY_PATIENCE: u64 = 10;
+
+/// Something that waits to be said.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    /// The same for as long as it waits, is said, and is said again.
+    pub(super) serial: u64,
+    pub(super) kind: Kind,
+    pub(super) weight: Weight,
+    pub(super) session_id: Option<SessionId>,
+    pub(super) words: String,
+    pub(super) tongue: Tongue,
+    pub(super) about: About,
+    /// When what it tells became known.
+    pub(super) arrived: Duration,
+    /// How often it went to the device in vain.
+    pub(super) tries: u8,
+    /// Whether it is the first part of what it tells.
+    pub(super) is_first: bool,
+}
+
+/// What an utterance is about, beyond its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum About {
+    /// Itself.
+    Nothing,
+    /// A question.
+    Question(AskNumber),
+    /// A question whose time is nearly over.
+    Warning(AskNumber),
+    /// The state of an agent: only the newest counts.
+    State,
+    /// Tools of no great consequence, which are counted when there are many.
+    Tools(Tools),
+    /// The line to the producer.
+    Line,
+    /// How much was left out.
+    LeftOut,
+}
+
+impl Item {
+    /// One about nothing but itself.
+    pub(super) fn new(kind: Kind, weight: Weight, words: String, arrived: Duration) -> Self {
+        let (tongue, about) = (Tongue::default(), About::Nothing);
+        Item {
+            serial: 0,
+            kind,
+            weight,
+            session_id: None,
+            words,
+            tongue,
+            about,
+            arrived,
+            tries: 0,
+            is_first: true,
+        }
+    }
+
+    pub(super) fn is_of(&self, session_id: &SessionId) -> bool {
+        self.session_id.as_ref() == Some(session_id)
+    }
+
+    fn is_question(&self) -> bool {
+        matches!(self.about, About::Question(_) | About::Warning(_))
+    }
+
+    /// How long it takes to say at so many words per minute.
+    fn seconds(&self, pace: u64) -> u64 {
+        // A word has six bytes or so; counting words would take longer than it is worth.
+        (self.words.len() as u64 * 10).div_ceil(pace.max(1))
+    }
+}
+
+/// What was left out because there was too much of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LeftOut {
+    steps: u64,
+    replies: u64,
+    errors: u64,
+    others: u64,
+}
+
+/// What waits to be said.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Queue {
+    critical: VecDeque<Item>,
+    rest: VecDeque<Item>,
+    left_out: LeftOut,
+    last_serial: u64,
+}
+
+impl Queue {
+    /// Adds something, and brings what waits back into its bounds.
+    pub(super) fn push(&mut self, mut item: Item, pace: u64, behind_seconds: u64) {
+        self.number(&mut item);
+        if item.weight == Weight::Critical {
+            return self.push_critical(item);
+        }
+        if item.kind == Kind::Progress {
+            self.rest.retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
+        }
+        // How a question was settled comes before what was waiting.
+        if item.kind == Kind::Settled {
+            let at = self.rest.iter().take_while(|it| it.kind == Kind::Settled).count();
+            self.rest.insert(at, item);
+        } else {
+            self.rest.push_back(item);
+        }
+        self.keep_up(pace, behind_seconds);
+    }
+
+    /// Puts back what was cut off, before everything else of its weight.
+    pub(super) fn put_back(&mut self, mut item: Item) {
+        self.number(&mut item);
+        if item.weight == Weight::Critical {
+            self.critical.push_front(item);
+        } else if self.rest.len() < MAX_WAITING {
+            self.rest.push_front(item);
+        } else {
+            self.leave_out(&item);
+        }
+    }
+
+    fn number(&mut self, item: &mut Item) {
+        if item.serial == 0 {
+            self.last_serial += 1;
+            item.serial = self.last_serial;
+        }
+    }
+
+    fn push_critical(&mut self, item: Item) {
+        let others = self.critical.iter().filter(|it| !it.is_question()).count();
+        if !item.is_question() && others >= MAX_CRITICAL {
+            self.left_out.errors += 1;
+            return;
+        }
+        self.critical.push_back(item);
+    }
+
+    /// Counts a tool together with the one of its kind that was the last of its session to wait.
+    pub(super) fn merge(&mut self, session_id: Option<&SessionId>, tools: &Tools) -> bool {
+        let last = self.rest.iter_mut().rev().find(|it| it.session_id.as_ref() == session_id);
+        let Some(last) = last else { return false };
+        let About::Tools(waiting) = &mut last.about else { return false };
+        if !waiting.merge(tools) {
+            return false;
+        }
+        last.words = waiting.said();
+        true
+    }
+
+    /// Leaves out the least important, oldest first, until what waits is not too much.
+    fn keep_up(&mut self, pace: u64, behind_seconds: u64) {
+        let mut seconds: u64 = self.rest.iter().map(|it| it.seconds(pace)).sum();
+        while self.rest.len() > MAX_WAITING || seconds > behind_seconds.max(1) {
+            // The newest is always kept: someone who listens slowly is told at least that.
+            let waiting = self.rest.iter().take(self.rest.len().saturating_sub(1));
+            let importance = |item: &Item| match item.kind {
+                Kind::Progress => 0,
+                Kind::Doing if item.weight == Weight::Background => 1,
+                Kind::Doing => 2,
+                Kind::Reply => 3,
+                Kind::Notice => 4,
+                Kind::Done | Kind::Settled | Kind::Error | Kind::Question => 5,
+            };
+            let least = waiting.enumerate().min_by_key(|(at, item)| (importance(item), *at));
+            let Some((at, importance)) = least.map(|(at, item)| (at, importance(item))) else {
+                return;
+            };
+            // What an agent says is wanted for longer, and ends and errors are kept as long as there is room.
+            let is_kept = match importance {
+                0..3 => false,
+                3 => seconds <= behind_seconds.saturating_mul(REPLY_PATIENCE),
+                _ => true,
+            };
+            if is_kept && self.rest.len() <= MAX_WAITING {
+                return;
+            }
+            let Some(item) = self.rest.remove(at) else { return };
+            seconds = seconds.saturating_sub(item.seconds(pace));
+            self.leave_out(&item);
+        }
+    }
+
+    fn leave_out(&mut self, item: &Item) {
+        match (&item.about, item.kind) {
+            // Only the newest counts anyway.
+            (About::LeftOut | About::State | About::Line, _) | (_, Kind::Progress) => {}
+            (About::Tools(tools), _) => self.left_out.steps += tools.count(),
+            (_, Kind::Doing) => self.left_out.steps += 1,
+            (_, Kind::Reply) => self.left_out.replies += 1,
+            (_, Kind::Error) => self.left_out.errors += 1,
+            _ => self.left_out.others += 1,
+        }
+    }
+
+    /// What is to be said next, if it may be said now.
+    pub(super) fn pop(&mut self, now: Duration, is_due: impl Fn(&Item) -> bool) -> Option<Item> {
+        if let Some(item) = self.critical.pop_front() {
+            return Some(item);
+        }
+        if let Some(words) = self.left_out.said() {
+            self.left_out = LeftOut::default();
+            let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
+            item.about = About::LeftOut;
+            return Some(item);
+        }
+        let at = self.rest.iter().position(is_due)?;
+        self.rest.remove(at)
+    }
+
+    pub(super) fn has_critical(&self) -> bool {
+        !self.critical.is_empty()
+    }
+
+    /// Takes away what no longer needs to be said; how much that was.
+    pub(super) fn remove(&mut self, is_outdated: impl Fn(&Item) -> bool) -> usize {
+        let before = self.critical.len() + self.rest.len();
+        self.critical.retain(|it| !is_outdated(it));
+        self.rest.retain(|it| !is_outdated(it));
+        before - self.critical.len() - self.rest.len()
+    }
+
+    /// Takes everything away but critical things, and how questions were settled.
+    pub(super) fn hush(&mut self) {
+        self.rest.retain(|it| it.kind == Kind::Settled);
+        self.left_out = LeftOut::default();
+    }
+
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Item> {
+        self.critical.iter().chain(&self.rest)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.critical.len() + self.rest.len()
+    }
+}
+
+impl LeftOut {
+    fn said(self) -> Option<String> {
+        let count = |count: u64, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts: Vec<String> = [
+            count(self.errors, "error", "errors"),
+            count(self.replies, "part of a reply", "parts of replies"),
+            count(self.steps, "step", "steps"),
+            count(self.others, "notice", "notices"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let (last, before) = parts.split_last()?;
+        let listed = if before.is_empty() {
+            last.clone()
+        } else {
+            format!("{} and {last}", before.join(", "))
+        };
+        Some(format!("Too much at once. Left out: {listed}."))
+    }
+}

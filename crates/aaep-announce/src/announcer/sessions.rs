@@ -1,0 +1,292 @@
+//! What is known of each session: whose it is, what it says, what really happened in it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use aaep::event::action::{CoalesceBoundary, OutputStreaming};
+use aaep::{Envelope, OutputId, SessionId};
+
+use super::phrase::{Tongue, Wording};
+use super::truth::Truth;
+use crate::profile::{Preferences, Replies};
+use crate::words::{End, MAX_SAID, Stream, cut, one_line};
+
+/// How many sessions are known at once.
+pub const MAX_SESSIONS: usize = 64;
+/// How many outputs of a session are open at once.
+const MAX_OUTPUTS: usize = 8;
+/// How many texts of a session are remembered.
+pub const MAX_TEXTS: usize = 4;
+/// How much of each text is remembered, in bytes.
+pub const MAX_TEXT: usize = 32 * 1024;
+/// The longest name of an agent that is told, in bytes.
+const MAX_NAME: usize = 40;
+/// A session of which nothing was heard for so long does not share its name with new ones.
+const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
+
+/// One session.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    name: String,
+    /// Which one of those with this name it is.
+    ordinal: u32,
+    is_live: bool,
+    last_heard: Duration,
+    outputs: VecDeque<Output>,
+    texts: VecDeque<Text>,
+    pub(super) truth: Truth,
+    /// The last words that were to be said of it, and when.
+    pub(super) last_words: Option<(String, Duration)>,
+    /// When its state changed last.
+    pub(super) state_since: Duration,
+    /// When its progress was told last.
+    pub(super) progress_told: Option<Duration>,
+}
+
+/// An output that has not ended.
+#[derive(Debug, Clone)]
+struct Output {
+    id: Option<OutputId>,
+    stream: Stream,
+    /// Words that are told when it is complete, and whether there were too many.
+    held: String,
+    is_cut: bool,
+}
+
+/// What an agent said, exactly.
+#[derive(Debug, Clone)]
+pub(super) struct Text {
+    id: Option<OutputId>,
+    is_complete: bool,
+    pub(super) exact: String,
+    /// Whether its end is missing.
+    pub(super) is_cut: bool,
+    pub(super) tongue: Tongue,
+}
+
+/// All sessions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sessions {
+    known: BTreeMap<SessionId, Session>,
+    /// The session whose agent said something last.
+    last_reply: Option<SessionId>,
+}
+
+impl Sessions {
+    /// The session of an event, known from now on.
+    pub(super) fn enter(&mut self, now: Duration, envelope: &Envelope) -> &mut Session {
+        let id = &envelope.session_id;
+        if !self.known.contains_key(id) {
+            self.make_room();
+            let producer = &envelope.producer;
+            let name = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
+            let name = told_name(name);
+            let ordinal = self.free_ordinal(now, &name);
+            self.known.insert(id.clone(), Session::new(name, ordinal));
+        }
+        let session =
+            self.known.entry(id.clone()).or_insert_with(|| Session::new(String::new(), 1));
+        session.last_heard = now;
+        session.is_live = true;
+        session
+    }
+
+    pub(super) fn get(&self, id: &SessionId) -> Option<&Session> {
+        self.known.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.known.get_mut(id)
+    }
+
+    /// What an agent said last, of this session or of any.
+    pub(super) fn last_text(&self, id: Option<&SessionId>) -> Option<(&SessionId, &Text)> {
+        let (id, session) = self.known.get_key_value(id.or(self.last_reply.as_ref())?)?;
+        Some((id, session.texts.back()?))
+    }
+
+    pub(super) fn spoke(&mut self, id: &SessionId) {
+        if self.last_reply.as_ref() != Some(id) {
+            self.last_reply = Some(id.clone());
+        }
+    }
+
+    /// Whether words begin like the name of any agent that speaks here.
+    pub(super) fn begin_like_a_name(&self, words: &str) -> bool {
+        let Some((beginning, _)) = words.split_once(':') else { return false };
+        beginning.len() <= MAX_NAME * 2
+            && self.known.values().any(|it| {
+                let name = it.name.to_lowercase();
+                !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
+            })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets the session that was quiet for longest, an ended one first.
+    fn make_room(&mut self) {
+        while self.known.len() >= MAX_SESSIONS {
+            let oldest = self.known.iter().min_by_key(|(_, it)| (it.is_live, it.last_heard));
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { return };
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn free_ordinal(&self, now: Duration, name: &str) -> u32 {
+        let is_taken = |ordinal: u32| {
+            self.known.values().any(|it| {
+                let is_current = it.is_live && now.saturating_sub(it.last_heard) < FORGOTTEN_AFTER;
+                is_current && it.ordinal == ordinal && it.name.eq_ignore_ascii_case(name)
+            })
+        };
+        let most = u32::try_from(MAX_SESSIONS).unwrap_or(u32::MAX);
+        (1..=most).find(|ordinal| !is_taken(*ordinal)).unwrap_or(most)
+    }
+}
+
+impl Session {
+    fn new(name: String, ordinal: u32) -> Self {
+        Session {
+            name,
+            ordinal,
+            is_live: true,
+            last_heard: Duration::ZERO,
+            outputs: VecDeque::new(),
+            texts: VecDeque::new(),
+            truth: Truth::default(),
+            last_words: None,
+            state_since: Duration::ZERO,
+            progress_told: None,
+        }
+    }
+
+    /// What it is called, with a number if others are called the same.
+    pub(super) fn label(&self) -> String {
+        match self.ordinal {
+            _ if self.name.is_empty() => String::new(),
+            1 => self.name.clone(),
+            ordinal => format!("{} {ordinal}", self.name),
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Takes a piece of text; the words that can be told now.
+    pub(super) fn hear(
+        &mut self,
+        piece: &OutputStreaming,
+        tongue: &Tongue,
+        preferences: &Preferences,
+    ) -> String {
+        self.remember(piece, tongue);
+        let end = match (&piece.coalesce_hint, preferences.replies) {
+            _ if piece.complete => End::Completion,
+            (Some(CoalesceBoundary::Sentence | CoalesceBoundary::Paragraph), _)
+            | (Some(CoalesceBoundary::Word), Replies::Words) => End::Sentence,
+            (_, Replies::Words) => End::Words,
+            _ => End::Anywhere,
+        };
+        let at = self.outputs.iter().position(|it| it.id == piece.output_id);
+        let open = at.and_then(|at| self.outputs.remove(at));
+        let mut output = open.unwrap_or_else(|| {
+            let stream = Stream::new(Wording::of(preferences, tongue).style);
+            Output { id: piece.output_id.clone(), stream, held: String::new(), is_cut: false }
+        });
+        let mut words = output.stream.push(&piece.chunk, end);
+        if preferences.replies == Replies::Whole {
+            output.hold(&words);
+            words = if piece.complete { output.take_held() } else { String::new() };
+        }
+        if !piece.complete {
+            self.outputs.push_back(output);
+            if self.outputs.len() > MAX_OUTPUTS
+                && let Some(mut oldest) = self.outputs.pop_front()
+            {
+                words = format!("{} {words}", oldest.rest());
+            }
+        }
+        words
+    }
+
+    fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
+        let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
+        let text = match at.and_then(|at| self.texts.remove(at)) {
+            Some(text) => text,
+            None => Text {
+                id: piece.output_id.clone(),
+                is_complete: false,
+                exact: String::new(),
+                is_cut: false,
+                tongue: tongue.clone(),
+            },
+        };
+        self.texts.push_back(text);
+        if self.texts.len() > MAX_TEXTS {
+            self.texts.pop_front();
+        }
+        let Some(text) = self.texts.back_mut() else { return };
+        let room = MAX_TEXT.saturating_sub(text.exact.len());
+        let fits = if text.is_cut { "" } else { cut(&piece.chunk, room) };
+        text.exact.push_str(fits);
+        text.is_cut |= fits.len() < piece.chunk.len();
+        text.is_complete = piece.complete;
+    }
+
+    /// The text that was remembered last.
+    pub(super) fn last_text(&self) -> Option<&Text> {
+        self.texts.back()
+    }
+
+    /// No more text comes of what is open; the words of it that were not told.
+    pub(super) fn close_outputs(&mut self) -> String {
+        self.texts.iter_mut().for_each(|it| it.is_complete = true);
+        let rest: Vec<String> =
+            self.outputs.drain(..).map(|mut it| it.rest()).filter(|it| !it.is_empty()).collect();
+        rest.join(" ")
+    }
+
+    /// The session has ended.
+    pub(super) fn end(&mut self) {
+        self.is_live = false;
+        self.truth = Truth::default();
+    }
+}
+
+impl Output {
+    /// Keeps words until the output is complete, as long as there is room.
+    fn hold(&mut self, words: &str) {
+        self.is_cut |= self.held.len() + words.len() > MAX_SAID;
+        if !words.is_empty() && !self.is_cut {
+            if !self.held.is_empty() {
+                self.held.push(' ');
+            }
+            self.held.push_str(words);
+        }
+    }
+
+    fn take_held(&mut self) -> String {
+        let mut held = std::mem::take(&mut self.held);
+        if std::mem::take(&mut self.is_cut) {
+            held.push_str(" The rest is too long to be told.");
+        }
+        held
+    }
+
+    /// What was not told of it.
+    fn rest(&mut self) -> String {
+        let last = self.stream.push("", End::Completion);
+        let held = self.take_held();
+        format!("{held} {last}").trim().to_owned()
+    }
+}
+
+/// A name as it is told: short, on one line, and without anything that ends it.
+fn told_name(name: &str) -> String {
+    let name = one_line(cut(name, MAX_NAME * 4));
+    let name: String = name.chars().filter(|c| !matches!(c, ':' | '"' | '`')).collect();
+    cut(&name, MAX_NAME).trim().to_owned()
+}

@@ -1,0 +1,315 @@
+//! What goes to the device, and what comes back from it.
+
+use std::time::Duration;
+
+use super::io::{AskNumber, Outcome};
+use super::question::{Question, Telling};
+use super::queue::{About, Item};
+use super::{Announcer, Current};
+use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
+
+/// How often something is given to a device that cuts it off by itself.
+const MAX_TRIES: u8 = 3;
+/// How many stopped utterances are waited for.
+const MAX_STOPPING: usize = 16;
+/// How many utterances of one question can be answered at once.
+const MAX_IDS: usize = 16;
+/// How long a device may take, beyond a multiple of what the words take, before it counts as hanging.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// That multiple.
+const PATIENCE_FACTOR: u32 = 4;
+
+impl Announcer {
+    /// Gives the device the next thing to say, if it may have one.
+    pub(super) fn go_on(&mut self) {
+        if !self.is_working {
+            return;
+        }
+        match &self.current {
+            None => {}
+            Some(current)
+                if current.item.weight < Weight::Critical && self.queue.has_critical() =>
+            {
+                self.stop(false);
+            }
+            Some(_) => return,
+        }
+        while self.current.is_none() {
+            let mut queue = std::mem::take(&mut self.queue);
+            let next = queue.pop(self.now, |it| self.due_at(it) <= self.now);
+            self.queue = queue;
+            match next {
+                Some(item) => self.give(item),
+                None => return,
+            }
+        }
+    }
+
+    /// From when on something may be said. Only progress waits for its time.
+    pub(super) fn due_at(&self, item: &Item) -> Duration {
+        if item.kind != Kind::Progress {
+            return Duration::ZERO;
+        }
+        let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
+        let told = session.and_then(|it| it.progress_told);
+        let pause = Duration::from_secs(self.preferences.progress_seconds);
+        told.map_or(Duration::ZERO, |told| told.saturating_add(pause))
+    }
+
+    fn give(&mut self, item: Item) {
+        let Some((words, choices)) = self.words_of(&item) else { return };
+        let words = self.named(&item, words);
+        let id = self.new_id();
+        match item.about {
+            About::Question(number) | About::Warning(number) => self.remember_id(number, id),
+            About::LeftOut => self.events_left_out = 0,
+            _ => {}
+        }
+        if item.kind == Kind::Progress
+            && let Some(session) = item.session_id.as_ref().and_then(|it| self.sessions.get_mut(it))
+        {
+            session.progress_told = Some(self.now);
+        }
+        let sound = match item.kind {
+            Kind::Question => Some(Earcon::NeedsYou),
+            Kind::Error => Some(Earcon::Error),
+            Kind::Done => Some(Earcon::Done),
+            _ => None,
+        };
+        if let Some(sound) = sound.filter(|_| self.preferences.sounds && item.is_first) {
+            self.decided.orders.push(Order::Sound(sound));
+        }
+        let count = words.split_whitespace().count() as u64;
+        let seconds = Duration::from_secs(count * 60 / self.preferences.pace());
+        let patience = seconds.saturating_mul(PATIENCE_FACTOR).saturating_add(PATIENCE);
+        self.decided.orders.push(Order::Say(Utterance {
+            id,
+            kind: item.kind,
+            weight: item.weight,
+            words,
+            language: item.tongue.language.clone(),
+            is_right_to_left: item.tongue.is_right_to_left,
+            choices,
+        }));
+        let since = self.now;
+        self.current =
+            Some(Current { id, item, since, has_begun: false, patience, is_unwanted: false });
+    }
+
+    /// Remembers under which ids a question went to the device, the last few of them.
+    fn remember_id(&mut self, number: AskNumber, id: UtteranceId) {
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        question.ids.push(id);
+        if question.ids.len() > MAX_IDS {
+            self.decided.orders.push(Order::Withdraw(question.ids.remove(0)));
+        }
+    }
+
+    /// The words and the choices of something as they are now; nothing if it is outdated.
+    fn words_of(&self, item: &Item) -> Option<(String, Vec<crate::Choice>)> {
+        let is_many = self.questions.len() > 1;
+        let question = |number: &AskNumber| self.questions.get(number).filter(|it| !it.is_answered);
+        match &item.about {
+            About::Question(number) => {
+                let question = question(number)?;
+                Some((question.words(self.now, is_many), question.choices()))
+            }
+            About::Warning(number) => {
+                let question = question(number)?;
+                Some((question.warning(self.now, is_many), question.choices()))
+            }
+            _ => Some((item.words.clone(), Vec::new())),
+        }
+    }
+
+    /// The words with the name of who speaks, if another one spoke before, or if it asks.
+    fn named(&mut self, item: &Item, words: String) -> String {
+        let label = self.label(item.session_id.as_ref());
+        if label.is_empty() {
+            return words;
+        }
+        let is_other = self.speaker.as_ref() != Some(&label);
+        let is_question = item.kind == Kind::Question;
+        let must = is_question || self.sessions.begin_like_a_name(&words);
+        if !(must || self.preferences.names && is_other) {
+            return words;
+        }
+        self.speaker = Some(label.clone());
+        if is_question { format!("{label} asks: {words}") } else { format!("{label}: {words}") }
+    }
+
+    /// Stops what is being said: to be said again later, or because nobody wants it.
+    pub(super) fn stop(&mut self, is_unwanted: bool) {
+        let Some(mut current) = self.current.take() else { return };
+        self.decided.orders.push(Order::Stop);
+        current.is_unwanted = is_unwanted;
+        self.stopping.push(current);
+        if self.stopping.len() > MAX_STOPPING {
+            self.stopping.remove(0);
+        }
+    }
+
+    /// What the device tells.
+    pub(super) fn report(&mut self, report: Report) {
+        match report {
+            Report::Trouble(why) => return self.trouble(why),
+            Report::Hush => self.wish(super::Wish::Hush),
+            Report::Repeat => self.wish(super::Wish::Repeat),
+            Report::Began(id) => self.began(id),
+            Report::Ended(id) => self.ended(id),
+            Report::Cut(id) => self.cut(id),
+            Report::Chosen(id, at) => self.chosen(id, at),
+            Report::Works => {}
+        }
+        if !self.is_working {
+            self.works();
+        }
+    }
+
+    fn began(&mut self, id: UtteranceId) {
+        let at_device = self.current.iter_mut().chain(&mut self.stopping);
+        let Some(current) = at_device.into_iter().find(|it| it.id == id) else { return };
+        current.has_begun = true;
+        if let About::Question(number) | About::Warning(number) = current.item.about
+            && let Some(question) = self.questions.get_mut(&number)
+            && !question.has_begun()
+        {
+            question.told = Telling::Begun;
+            self.decided.outcomes.push(Outcome::Presenting(number));
+        }
+    }
+
+    fn ended(&mut self, id: UtteranceId) {
+        // A device that does not pace may tell the end alone.
+        self.began(id);
+        let Some(said) = self.take(id) else { return };
+        if let About::Question(number) | About::Warning(number) = said.item.about {
+            self.presented(number);
+        }
+        self.last_said = Some(said.item);
+    }
+
+    fn cut(&mut self, id: UtteranceId) {
+        let Some(mut cut) = self.take(id) else { return };
+        if cut.is_unwanted {
+            if let About::Question(number) | About::Warning(number) = cut.item.about
+                && cut.has_begun
+            {
+                self.presented(number);
+            }
+            self.last_said = Some(cut.item);
+            return;
+        }
+        cut.item.tries += 1;
+        if cut.item.tries < MAX_TRIES && !self.is_outdated(&cut.item) {
+            self.queue.put_back(cut.item);
+        }
+    }
+
+    /// Whether something that was cut off need not be said again.
+    fn is_outdated(&self, item: &Item) -> bool {
+        let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
+        let has_ended = session.is_some_and(|it| !it.is_live());
+        match (&item.about, item.kind) {
+            (About::Question(number) | About::Warning(number), _) => {
+                !self.questions.contains_key(number)
+            }
+            (_, Kind::Progress) => true,
+            (About::State, _) => {
+                has_ended || session.is_some_and(|it| it.state_since > item.arrived)
+            }
+            (About::Tools(_), _) => has_ended,
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, id: UtteranceId) -> Option<Current> {
+        if self.current.as_ref().is_some_and(|it| it.id == id) {
+            return self.current.take();
+        }
+        let at = self.stopping.iter().position(|it| it.id == id)?;
+        Some(self.stopping.remove(at))
+    }
+
+    /// The person chose an answer. It counts once, and only if the question had begun to be told.
+    fn chosen(&mut self, id: UtteranceId, at: usize) {
+        let question = self.questions.values_mut().find(|it| it.ids.contains(&id));
+        let Some(question) = question.filter(|it| it.has_begun() && !it.is_answered) else {
+            return;
+        };
+        let Some(answer) = question.answer(at) else { return };
+        question.is_answered = true;
+        let number = question.number;
+        self.presented(number);
+        self.decided.outcomes.push(Outcome::Chosen { number, answer });
+    }
+
+    /// The device does not work: what it had goes back to what waits.
+    fn trouble(&mut self, why: String) {
+        if self.is_working {
+            self.decided.outcomes.push(Outcome::Trouble(why));
+        }
+        self.is_working = false;
+        let at_device = self.stopping.drain(..).chain(self.current.take()).collect::<Vec<_>>();
+        for cut in at_device.into_iter().rev() {
+            if !cut.is_unwanted && !self.is_outdated(&cut.item) {
+                self.queue.put_back(cut.item);
+            }
+        }
+    }
+
+    /// The device works again: questions that it never told are told now.
+    fn works(&mut self) {
+        self.is_working = true;
+        self.decided.outcomes.push(Outcome::Works);
+        let untold = self.questions.values().filter(|it| !it.has_begun());
+        let untold: Vec<Question> = untold.cloned().collect();
+        for question in untold {
+            let about = About::Question(question.number);
+            if !self.queue.waiting().any(|it| it.about == about) {
+                self.ask(&question, about);
+            }
+        }
+    }
+
+    /// A device that says nothing for far too long counts as one that does not work, until it reports again.
+    pub(super) fn notice_stall(&mut self) {
+        let Some(current) = self.current.as_ref().filter(|_| self.is_working) else { return };
+        if self.now >= current.since.saturating_add(current.patience) {
+            // Should it come back to life in the midst of it, it does not go on.
+            self.decided.orders.push(Order::Stop);
+            self.trouble("It does not answer.".to_owned());
+        }
+    }
+
+    /// When a question is told again because its time is nearly over.
+    pub(super) fn warning_at(&self, question: &Question) -> Option<Duration> {
+        let before = Duration::from_secs(self.preferences.warning_seconds);
+        let is_wanted = !before.is_zero()
+            && question.has_begun()
+            && !(question.is_warned || question.is_answered);
+        question.ends_at.filter(|_| is_wanted).map(|end| end.saturating_sub(before))
+    }
+
+    /// Tells questions again whose time is nearly over.
+    pub(super) fn warn(&mut self) {
+        let now = self.now;
+        let is_due = |it: &&Question| self.warning_at(it).is_some_and(|at| at <= now);
+        let due: Vec<Question> = self.questions.values().filter(is_due).cloned().collect();
+        for question in due {
+            let number = question.number;
+            let is_over = question.remaining(now).is_none_or(|left| left.is_zero());
+            if let Some(question) = self.questions.get_mut(&number) {
+                question.is_warned = true;
+            }
+            let is_being_told = |item: &Item| {
+                item.about == About::Question(number) || item.about == About::Warning(number)
+            };
+            let waits = self.queue.waiting().any(is_being_told)
+                || self.current.as_ref().is_some_and(|it| is_being_told(&it.item));
+            if !is_over && !waits {
+                self.ask(&question, About::Warning(number));
+            }
+        }
+    }
+}

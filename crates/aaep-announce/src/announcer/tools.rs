@@ -1,0 +1,134 @@
+//! Many small tools as one sentence: "Read 5 files."
+
+/// Tools of one kind that wait to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tools {
+    kind: ToolKind,
+    /// The words for a single one, or for its result.
+    words: String,
+    /// How many were used that were not told; a result alone is none.
+    count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ToolKind {
+    Read,
+    Search,
+    List,
+    Edit,
+    Fetch,
+    /// Of a name that says nothing more.
+    Named(String),
+}
+
+impl Tools {
+    /// One use of a tool, and what is said of it.
+    pub(super) fn one(tool: &str, words: String) -> Self {
+        Tools { kind: kind(tool), words, count: 1 }
+    }
+
+    /// The result of a tool, and what is said of it.
+    pub(super) fn result(tool: &str, words: String) -> Self {
+        Tools { kind: kind(tool), words, count: 0 }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts another one, if it is of the same kind.
+    pub(super) fn merge(&mut self, other: &Tools) -> bool {
+        if self.kind != other.kind {
+            return false;
+        }
+        self.count = self.count.saturating_add(other.count);
+        // Of a single one, only the newest words count.
+        self.words.clone_from(&other.words);
+        true
+    }
+
+    pub(super) fn said(&self) -> String {
+        let count = self.count;
+        match &self.kind {
+            _ if count <= 1 => self.words.clone(),
+            ToolKind::Read => format!("Read {count} files."),
+            ToolKind::Search => format!("Searched {count} times."),
+            ToolKind::List => format!("Listed {count} folders."),
+            ToolKind::Edit => format!("Edited {count} files."),
+            ToolKind::Fetch => format!("Fetched {count} pages."),
+            ToolKind::Named(name) => format!("Used {name} {count} times."),
+        }
+    }
+}
+
+/// What a tool does, by the words in its name.
+fn kind(tool: &str) -> ToolKind {
+    let words = words_of(tool);
+    let first = words.first().map_or("", String::as_str);
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let is_about_files = words.len() == 1 || has("file") || has("files");
+    match first {
+        "read" | "view" | "cat" if is_about_files => ToolKind::Read,
+        "grep" | "search" | "find" | "glob" => ToolKind::Search,
+        "ls" => ToolKind::List,
+        "list" if has("dir") || has("directory") || has("folder") || has("files") => ToolKind::List,
+        "edit" | "write" | "patch" if is_about_files => ToolKind::Edit,
+        "fetch" if words.len() == 1 || has("page") || has("url") => ToolKind::Fetch,
+        "web" if has("fetch") => ToolKind::Fetch,
+        "web" if has("search") => ToolKind::Search,
+        _ => ToolKind::Named(tool.to_owned()),
+    }
+}
+
+/// The words of a name such as `read_file`, `read-file` or `ReadFile`, in small letters.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_new = true;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() {
+            is_new = true;
+            continue;
+        }
+        is_new |= c.is_ascii_uppercase();
+        match words.last_mut() {
+            Some(word) if !is_new => word.push(c),
+            _ => words.push(c.to_ascii_lowercase().to_string()),
+        }
+        is_new = false;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_small_tools_are_one_sentence() {
+        for (tool, said) in [
+            ("read_file", "Read 2 files."),
+            ("Read", "Read 2 files."),
+            ("ReadFile", "Read 2 files."),
+            ("Grep", "Searched 2 times."),
+            ("list_directory", "Listed 2 folders."),
+            ("Edit", "Edited 2 files."),
+            ("WebFetch", "Fetched 2 pages."),
+            ("read_mail", "Used read_mail 2 times."),
+            ("exec_command", "Used exec_command 2 times."),
+        ] {
+            let mut tools = Tools::one(tool, "x".to_owned());
+            assert_eq!(tools.said(), "x");
+            assert!(tools.merge(&Tools::one(tool, "y".to_owned())));
+            assert_eq!(tools.said(), said);
+        }
+        let mut one = Tools::one("Read", "Reading a.".to_owned());
+        assert!(one.merge(&Tools::result("Read", "Read a, 3 lines.".to_owned())));
+        assert_eq!(one.said(), "Read a, 3 lines.");
+        assert!(one.merge(&Tools::one("Read", "Reading b.".to_owned())));
+        assert_eq!(one.said(), "Read 2 files.");
+        let mut result = Tools::result("Read", "Read a, 3 lines.".to_owned());
+        assert!(result.merge(&Tools::one("Read", "Reading b.".to_owned())));
+        assert_eq!(result.said(), "Reading b.");
+        assert!(!Tools::one("a", String::new()).merge(&Tools::one("b", String::new())));
+    }
+}

@@ -1,0 +1,111 @@
+//! What the person wishes while listening.
+
+use super::Announcer;
+use super::io::{Outcome, Wish};
+use super::phrase::{Phrase, Wording};
+use super::queue::{About, Item};
+use crate::profile::PACES;
+use crate::utterance::{Kind, Weight};
+use crate::words::{split, words};
+
+/// By how much the pace changes, as a part of itself.
+const PACE_STEP: u64 = 8;
+
+impl Announcer {
+    pub(super) fn wish(&mut self, wish: Wish) {
+        match wish {
+            Wish::Hush => {
+                self.stop(true);
+                self.queue.hush();
+            }
+            Wish::Skip => self.stop(true),
+            Wish::Repeat => self.repeat(),
+            Wish::LastReply => self.last_reply(false),
+            Wish::ExactText => self.last_reply(true),
+            Wish::Slower => self.pace(false),
+            Wish::Faster => self.pace(true),
+            Wish::OnlyDecisions(only) => {
+                self.preferences.only_decisions = only;
+                let words = if only { "Only decisions." } else { "Everything." };
+                if only {
+                    self.queue.remove(|it| {
+                        it.weight < Weight::Critical
+                            && matches!(
+                                it.kind,
+                                Kind::Reply | Kind::Doing | Kind::Progress | Kind::Done
+                            )
+                    });
+                }
+                self.answer(words.to_owned());
+            }
+        }
+    }
+
+    /// Says something about listening before everything else that waits.
+    fn answer(&mut self, words: String) {
+        let item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        self.queue.put_back(item);
+    }
+
+    /// Says the last thing again: what is being said from its beginning, or what was said last.
+    fn repeat(&mut self) {
+        if let Some(current) = &self.current {
+            let item = current.item.clone();
+            self.stop(true);
+            return self.again(item);
+        }
+        match self.last_said.clone() {
+            Some(item) => self.again(item),
+            None => self.answer("Nothing was said yet.".to_owned()),
+        }
+    }
+
+    fn again(&mut self, mut item: Item) {
+        let is_open = match item.about {
+            About::Question(number) | About::Warning(number) => {
+                // The whole question, not only that its time is nearly over.
+                item.about = About::Question(number);
+                self.questions.contains_key(&number)
+            }
+            _ => true,
+        };
+        if is_open {
+            (item.serial, item.tries, item.arrived) = (0, 0, self.now);
+            self.queue.put_back(item);
+        } else {
+            self.answer("The question is over.".to_owned());
+        }
+    }
+
+    /// Says from its beginning what an agent said last.
+    fn last_reply(&mut self, is_exact: bool) {
+        let Some((session_id, text)) = self.sessions.last_text(None) else {
+            return self.answer("Nothing was said by an agent yet.".to_owned());
+        };
+        let (session_id, tongue) = (session_id.clone(), text.tongue.clone());
+        let style = Wording::of(&self.preferences, &tongue).style;
+        let mut said = words(&text.exact, if is_exact { style.exactly() } else { style });
+        if text.is_cut {
+            said.push_str(" The rest is too long to be remembered.");
+        }
+        self.stop(true);
+        self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
+        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words: said, tongue };
+        for part in split(&phrase.words, super::MAX_UTTERANCE).into_iter().rev() {
+            let mut item = Item::new(phrase.kind, phrase.weight, part.to_owned(), self.now);
+            item.session_id = Some(session_id.clone());
+            item.tongue = phrase.tongue.clone();
+            self.queue.put_back(item);
+        }
+    }
+
+    fn pace(&mut self, is_faster: bool) {
+        let pace = self.preferences.pace();
+        let step = (pace / PACE_STEP).max(1);
+        let pace = if is_faster { pace + step } else { pace - step };
+        self.preferences.words_per_minute = pace.clamp(*PACES.start(), *PACES.end());
+        let pace = self.preferences.words_per_minute;
+        self.decided.outcomes.push(Outcome::Pace(pace));
+        self.answer(format!("{pace} words per minute."));
+    }
+}

@@ -1,0 +1,227 @@
+//! Plain lines: for a terminal of any kind, a pipe, a log.
+//!
+//! Every line begins with a label of ours, and everything after it is escaped, so that no text of an agent can
+//! look like another line or steer a terminal. Nothing is drawn twice, nothing spins, nothing is coloured. A prompt
+//! stands at the end without a line break, so that a screen reader reads it when it comes.
+
+use std::io::{self, Write};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use aaep::printable;
+use serde_json::json;
+
+use super::{Device, Reporter, Told};
+use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId, Weight};
+
+/// The name of this device.
+pub const NAME: &str = "lines";
+/// The longest text of a notification, in characters.
+const MAX_NOTIFICATION: usize = 200;
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineOptions {
+    /// One JSON object per utterance, for programs.
+    pub is_json: bool,
+    /// The first line says that these are plain lines, as people expect who set `ACCESSIBLE`.
+    pub greets: bool,
+    /// The terminal's bell rings for questions, errors and ends.
+    pub rings: bool,
+    /// The terminal shows a notification for them.
+    pub notifies: Option<Notification>,
+}
+
+/// How a terminal is asked to show a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notification {
+    /// With the operating system command 9.
+    Osc9,
+    /// With the operating system command 777.
+    Osc777,
+}
+
+/// Writes lines.
+#[derive(Debug)]
+pub struct Lines<W> {
+    to: W,
+    options: LineOptions,
+    /// The question whose prompt stands on a line that has not ended.
+    prompt: Option<UtteranceId>,
+    is_in_trouble: bool,
+}
+
+/// Starts the device on a thread of its own. It ends when its near end is dropped.
+pub fn start(
+    to: impl Write + Send + 'static,
+    options: LineOptions,
+    reports: Sender<Told>,
+) -> io::Result<Device> {
+    let (device, orders) = Device::new(NAME);
+    let reporter = Reporter::new(NAME, reports);
+    thread::Builder::new().name(NAME.to_owned()).spawn(move || {
+        let mut lines = Lines::new(to, options);
+        lines.begin().into_iter().for_each(|it| {
+            reporter.report(it);
+        });
+        for order in orders {
+            for report in lines.carry_out(&order) {
+                if !reporter.report(report) {
+                    return;
+                }
+            }
+        }
+        lines.end();
+    })?;
+    Ok(device)
+}
+
+impl<W: Write> Lines<W> {
+    /// Lines to this place.
+    pub fn new(to: W, options: LineOptions) -> Self {
+        Lines { to, options, prompt: None, is_in_trouble: false }
+    }
+
+    /// What stands before everything else.
+    pub fn begin(&mut self) -> Vec<Report> {
+        let greeting =
+            "notice: Plain lines. Each begins with what it is, and nothing is drawn twice.\n";
+        let text = if self.options.greets && !self.options.is_json { greeting } else { "" };
+        match self.write(text) {
+            Ok(()) => vec![Report::Works],
+            Err(error) => self.trouble(&error),
+        }
+    }
+
+    /// Carries out an order, and says how it went. Lines do not take time: what is written has ended.
+    pub fn carry_out(&mut self, order: &Order) -> Vec<Report> {
+        let (text, said) = match order {
+            Order::Say(utterance) if self.options.is_json => {
+                (json_line(utterance), Some(utterance.id))
+            }
+            Order::Say(utterance) => (self.lines_of(utterance), Some(utterance.id)),
+            Order::Withdraw(id) if self.options.is_json => {
+                (format!("{}\n", json!({ "withdraw": id })), None)
+            }
+            Order::Withdraw(id) if self.prompt == Some(*id) => (self.end_prompt().to_owned(), None),
+            Order::Withdraw(_) | Order::Stop | Order::Sound(_) => return Vec::new(),
+        };
+        match (self.write(&text), said) {
+            (Ok(()), said) => {
+                let mut reports = Vec::new();
+                if std::mem::take(&mut self.is_in_trouble) {
+                    reports.push(Report::Works);
+                }
+                reports
+                    .extend(said.into_iter().flat_map(|id| [Report::Began(id), Report::Ended(id)]));
+                reports
+            }
+            (Err(error), said) => {
+                let mut reports: Vec<Report> = said.map(Report::Cut).into_iter().collect();
+                reports.extend(self.trouble(&error));
+                reports
+            }
+        }
+    }
+
+    /// Ends the line on which a prompt stands.
+    pub fn end(&mut self) {
+        let text = self.end_prompt();
+        // Nobody is left to be told that it failed.
+        let _ = self.write(text);
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.to.write_all(text.as_bytes())?;
+        self.to.flush()
+    }
+
+    fn trouble(&mut self, error: &io::Error) -> Vec<Report> {
+        if std::mem::replace(&mut self.is_in_trouble, true) {
+            return Vec::new();
+        }
+        vec![Report::Trouble(format!("The lines cannot be written: {error}"))]
+    }
+
+    fn end_prompt(&mut self) -> &'static str {
+        if self.prompt.take().is_some() { "\n" } else { "" }
+    }
+
+    fn lines_of(&mut self, utterance: &Utterance) -> String {
+        let mut text = self.end_prompt().to_owned();
+        if matches!(utterance.kind, Kind::Question | Kind::Error | Kind::Done) {
+            text.push_str(&self.signals(utterance));
+        }
+        text.extend([label(utterance), ": ", &*printable(&utterance.words), "\n"]);
+        for (at, choice) in utterance.choices.iter().enumerate() {
+            text.extend(["  ", &(at + 1).to_string(), ". ", &*printable(&choice.words), "\n"]);
+        }
+        let prompt = match utterance.choices.len() {
+            0 => return text,
+            1 => "Answer 1: ".to_owned(),
+            2 => "Answer 1 or 2: ".to_owned(),
+            last => format!("Answer 1 to {last}: "),
+        };
+        self.prompt = Some(utterance.id);
+        text + &prompt
+    }
+
+    fn signals(&self, utterance: &Utterance) -> String {
+        let words: String = utterance.words.chars().take(MAX_NOTIFICATION).collect();
+        let words = printable(&words).replace(';', ",");
+        let mut signals = match self.options.notifies {
+            Some(Notification::Osc9) => format!("\x1b]9;{words}\x07"),
+            Some(Notification::Osc777) => {
+                format!("\x1b]777;notify;{};{words}\x07", label(utterance))
+            }
+            None => String::new(),
+        };
+        if self.options.rings {
+            signals.push('\x07');
+        }
+        signals
+    }
+}
+
+/// What stands at the beginning of a line.
+fn label(utterance: &Utterance) -> &'static str {
+    match utterance.kind {
+        Kind::Question if utterance.choices.iter().any(|it| it.is_consent) => "Permission required",
+        Kind::Question => "Question",
+        Kind::Settled => "settled",
+        Kind::Reply => "agent",
+        Kind::Doing => "doing",
+        Kind::Progress => "progress",
+        Kind::Error => "error",
+        Kind::Done => "done",
+        Kind::Notice => "notice",
+    }
+}
+
+fn json_line(utterance: &Utterance) -> String {
+    let weight = match utterance.weight {
+        Weight::Progress => "progress",
+        Weight::Background => "background",
+        Weight::Normal => "normal",
+        Weight::Critical => "critical",
+    };
+    let choices: Vec<_> = utterance
+        .choices
+        .iter()
+        .map(|it| json!({ "words": printable(&it.words), "is_consent": it.is_consent }))
+        .collect();
+    let kind = match utterance.kind {
+        Kind::Question => "question",
+        _ => label(utterance),
+    };
+    let object = json!({
+        "id": utterance.id,
+        "kind": kind,
+        "weight": weight,
+        "words": printable(&utterance.words),
+        "language": utterance.language.as_ref().map(aaep::LanguageTag::as_str),
+        "is_right_to_left": utterance.is_right_to_left,
+        "choices": choices,
+    });
+    format!("{object}\n")
+}

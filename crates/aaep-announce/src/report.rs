@@ -1,0 +1,189 @@
+//! A listening report: how a recorded session would have been to listen to, in figures.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use aaep::Event;
+use serde::Serialize;
+
+use crate::profile::Preferences;
+use crate::rehearsal::{Rehearsal, Said, rehearse};
+use crate::utterance::{Kind, Weight};
+
+/// How a recorded session would have been to listen to. Times are in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListeningReport {
+    /// The pace of the listener, in words per minute.
+    pub words_per_minute: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// From the first event to the last.
+    pub session_ms: u64,
+    /// From the first event to the last word.
+    pub listening_ms: u64,
+    /// The words that the events held for people.
+    pub words_emitted: u64,
+    /// The words that were said whole.
+    pub words_spoken: u64,
+    /// How often something was said.
+    pub announcements: u64,
+    /// The same per minute of listening, to the nearest whole number.
+    pub announcements_per_minute: u64,
+    /// The longest time in which nothing was said.
+    pub longest_silence_ms: u64,
+    /// The same words twice in a row; should be 0.
+    pub repeated_announcements: u64,
+    /// Announcements that were cut off and never said whole; should be 0.
+    pub cut_announcements: u64,
+    /// Announcements that a critical one cut off, and that were said again whole.
+    pub interrupted_announcements: u64,
+    /// How many questions there were.
+    pub asks: u64,
+    /// Questions of which nothing was said before they were over; should be 0.
+    pub asks_missed: u64,
+    /// The longest time from a question to its first word, of those that were said.
+    pub slowest_ask_ms: Option<u64>,
+    /// The same for each question in its order; nothing for one that was missed.
+    pub ask_to_first_word_ms: Vec<Option<u64>>,
+    /// How long after it had happened something was said, at worst.
+    pub furthest_behind_ms: u64,
+    /// How long the last word came after the last event.
+    pub behind_at_the_end_ms: u64,
+}
+
+impl ListeningReport {
+    /// The report of events, each at its moment, in order, for a person with these preferences who hears so many words
+    /// per minute.
+    pub fn of(
+        events: &[(Duration, Event)],
+        preferences: &Preferences,
+        words_per_minute: u64,
+    ) -> Self {
+        Self::of_rehearsal(
+            events,
+            &rehearse(events, preferences, words_per_minute),
+            words_per_minute,
+        )
+    }
+
+    /// The report of a rehearsal of these events.
+    pub fn of_rehearsal(
+        events: &[(Duration, Event)],
+        rehearsal: &Rehearsal,
+        words_per_minute: u64,
+    ) -> Self {
+        let start = events.first().map(|(at, _)| *at).unwrap_or_default();
+        let end = events.last().map(|(at, _)| *at).unwrap_or_default();
+        let said = &rehearsal.said;
+        let last_word = said.iter().map(|it| it.ended).max().unwrap_or(start);
+        let whole: BTreeSet<u64> =
+            said.iter().filter(|it| it.is_whole).map(|it| it.serial).collect();
+        let cut = said.iter().filter(|it| !it.is_whole && !is_outdated(it));
+        let first_words = rehearsal
+            .asks
+            .iter()
+            .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
+        let first_words: Vec<Option<u64>> = first_words.collect();
+        let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
+        let listening = last_word.max(end).saturating_sub(start);
+        let announcements = said.len() as u64;
+        ListeningReport {
+            words_per_minute,
+            events: events.len() as u64,
+            session_ms: milliseconds(end.saturating_sub(start)),
+            listening_ms: milliseconds(listening),
+            words_emitted: events.iter().map(|(_, event)| count(event.words())).sum(),
+            words_spoken: said
+                .iter()
+                .filter(|it| it.is_whole)
+                .map(|it| count(&it.utterance.words))
+                .sum(),
+            announcements,
+            announcements_per_minute: per_minute(announcements, listening),
+            longest_silence_ms: milliseconds(longest_silence(said, start, end)),
+            repeated_announcements: repeated(said),
+            cut_announcements: cut.clone().filter(|it| !whole.contains(&it.serial)).count() as u64,
+            interrupted_announcements: cut.filter(|it| whole.contains(&it.serial)).count() as u64,
+            asks: rehearsal.asks.len() as u64,
+            asks_missed: first_words.iter().filter(|it| it.is_none()).count() as u64,
+            slowest_ask_ms: first_words.iter().copied().flatten().max(),
+            ask_to_first_word_ms: first_words,
+            furthest_behind_ms: behind
+                .map(|it| milliseconds(it.began.saturating_sub(it.arrived)))
+                .max()
+                .unwrap_or_default(),
+            behind_at_the_end_ms: milliseconds(last_word.saturating_sub(end)),
+        }
+    }
+
+    /// The report as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ListeningReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Pace: {} words per minute", self.words_per_minute)?;
+        writeln!(f, "Events: {} in {}", self.events, seconds(self.session_ms))?;
+        writeln!(f, "Words emitted: {}", self.words_emitted)?;
+        writeln!(f, "Words spoken: {}", self.words_spoken)?;
+        let (announcements, per_minute) = (self.announcements, self.announcements_per_minute);
+        writeln!(f, "Announcements: {announcements}, {per_minute} per minute")?;
+        writeln!(f, "Longest silence: {}", seconds(self.longest_silence_ms))?;
+        writeln!(f, "Announcements repeated: {}", self.repeated_announcements)?;
+        writeln!(f, "Announcements cut off for good: {}", self.cut_announcements)?;
+        writeln!(
+            f,
+            "Announcements interrupted and said again: {}",
+            self.interrupted_announcements
+        )?;
+        writeln!(f, "Questions: {}", self.asks)?;
+        writeln!(f, "Questions missed: {}", self.asks_missed)?;
+        if let Some(slowest) = self.slowest_ask_ms {
+            writeln!(f, "From a question to its first word, at most: {}", seconds(slowest))?;
+        }
+        writeln!(f, "Behind what happened, at most: {}", seconds(self.furthest_behind_ms))?;
+        write!(f, "Behind at the end: {}", seconds(self.behind_at_the_end_ms))
+    }
+}
+
+/// Whether something that was cut off need not be said again.
+fn is_outdated(said: &Said) -> bool {
+    matches!(said.utterance.kind, Kind::Progress | Kind::Question)
+        || said.utterance.kind == Kind::Doing && said.utterance.weight == Weight::Background
+}
+
+fn longest_silence(said: &[Said], start: Duration, end: Duration) -> Duration {
+    let mut longest = Duration::ZERO;
+    let mut quiet_since = start;
+    for said in said {
+        longest = longest.max(said.began.saturating_sub(quiet_since));
+        quiet_since = quiet_since.max(said.ended);
+    }
+    longest.max(end.saturating_sub(quiet_since))
+}
+
+fn repeated(said: &[Said]) -> u64 {
+    let whole: Vec<&Said> = said.iter().filter(|it| it.is_whole).collect();
+    let pairs = whole.iter().zip(whole.iter().skip(1));
+    pairs.filter(|(one, next)| one.utterance.words == next.utterance.words).count() as u64
+}
+
+fn count(words: &str) -> u64 {
+    words.split_whitespace().count() as u64
+}
+
+fn per_minute(count: u64, time: Duration) -> u64 {
+    let milliseconds = milliseconds(time).max(1);
+    (count * 60_000 + milliseconds / 2) / milliseconds
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{} seconds", milliseconds / 1000, milliseconds % 1000 / 100)
+}

@@ -1,0 +1,59 @@
+//! Text in words for ears and fingers: no marks, no codes, nothing that is long to hear and short to mean.
+//!
+//! Headings and items become sentences, links their text, code "Rust code, 12 lines", tables and diffs words.
+//! Everything is bounded, takes time in proportion to the text, and says so where it leaves something out.
+
+mod code;
+mod diff;
+mod inline;
+mod line;
+mod plain;
+mod sentence;
+mod shorten;
+mod stream;
+mod symbol;
+mod table;
+
+use aaep::LanguageTag;
+
+pub(crate) use inline::cut;
+pub(crate) use plain::one_line;
+pub(crate) use sentence::{guarded, split};
+pub(crate) use shorten::grouped;
+pub use stream::{End, MAX_SAID, Stream};
+
+/// How text becomes words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Style {
+    /// Whether emoji are kept, for the voice to name.
+    pub keeps_emoji: bool,
+    /// Whether code is read out, and not only counted.
+    pub reads_code: bool,
+    /// Whether everything is kept that could matter to a decision: whole paths, whole links, code read out.
+    pub is_exact: bool,
+    /// Whether long numbers are grouped with commas, as in English.
+    pub groups_digits: bool,
+}
+
+impl Style {
+    /// As most people want to hear it.
+    pub const PLAIN: Style =
+        Style { keeps_emoji: false, reads_code: false, is_exact: false, groups_digits: true };
+
+    /// The same with everything kept that could matter to a decision.
+    pub fn exactly(self) -> Self {
+        Style { is_exact: true, reads_code: true, ..self }
+    }
+
+    /// The same for text in this language.
+    pub fn in_language(self, language: Option<&LanguageTag>) -> Self {
+        let is_english = language.is_none_or(|it| it.primary().eq_ignore_ascii_case("en"));
+        Style { groups_digits: is_english, ..self }
+    }
+}
+
+/// A whole text in words, on one line.
+pub fn words(text: &str, style: Style) -> String {
+    Stream::new(style).push(text, End::Completion)
+}

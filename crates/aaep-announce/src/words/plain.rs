@@ -1,0 +1,197 @@
+//! Foreign text without anything that steers a terminal, reorders letters or cannot be seen.
+
+/// The longest escape sequence that is believed to be one, in characters. What does not end by then is text.
+const MAX_SEQUENCE: usize = 512;
+
+/// Whether a character is plainly visible or a space; the same rule as `aaep::printable`.
+pub(crate) fn is_plain(c: char) -> bool {
+    !(c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}'))
+}
+
+/// Takes text in pieces and leaves plain characters and line ends. A sequence may be cut anywhere.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cleaner {
+    state: State,
+    /// What was swallowed of the sequence that is being read, should it turn out to be none.
+    swallowed: String,
+    /// The length of that sequence.
+    length: usize,
+    after_return: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After the escape character.
+    Escape,
+    /// In a control sequence, which ends with a letter.
+    Control,
+    /// In a string for the terminal, which ends with a bell or a terminator.
+    Payload,
+    /// In such a string, after the escape character of its terminator.
+    PayloadEscape,
+}
+
+impl Cleaner {
+    /// Passes on what is plain of this piece.
+    pub(crate) fn push(&mut self, text: &str, mut take: impl FnMut(char)) {
+        for c in text.chars() {
+            self.one(c, &mut take);
+        }
+    }
+
+    /// Nothing more comes: what was taken for the beginning of a sequence is text.
+    pub(crate) fn finish(&mut self, mut take: impl FnMut(char)) {
+        self.give_back(&mut take);
+        self.after_return = false;
+    }
+
+    fn one(&mut self, c: char, take: &mut impl FnMut(char)) {
+        match self.state {
+            State::Text => self.text(c, take),
+            State::Escape => match c {
+                '[' => self.begin(State::Control),
+                ']' | 'P' | 'X' | '^' | '_' => self.begin(State::Payload),
+                // Two-character sequences and those that choose a character set.
+                ' '..='/' => {}
+                '0'..='~' => self.state = State::Text,
+                _ => {
+                    self.state = State::Text;
+                    self.text(c, take);
+                }
+            },
+            State::Control => match c {
+                '@'..='~' => self.end(),
+                ' '..='?' if self.length < MAX_SEQUENCE => self.swallow(c),
+                _ => self.not_a_sequence(c, take),
+            },
+            State::Payload => match c {
+                '\u{7}' | '\u{9c}' => self.end(),
+                '\u{1b}' => self.state = State::PayloadEscape,
+                _ if c.is_control() || self.length >= MAX_SEQUENCE => self.not_a_sequence(c, take),
+                _ => self.swallow(c),
+            },
+            State::PayloadEscape if c == '\\' => self.end(),
+            State::PayloadEscape => {
+                self.give_back(take);
+                self.state = State::Escape;
+                self.one(c, take);
+            }
+        }
+    }
+
+    fn text(&mut self, c: char, take: &mut impl FnMut(char)) {
+        let after_return = std::mem::take(&mut self.after_return);
+        match c {
+            '\u{1b}' => self.state = State::Escape,
+            '\u{9b}' => self.begin(State::Control),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(State::Payload),
+            '\n' if after_return => {}
+            '\r' => {
+                self.after_return = true;
+                take('\n');
+            }
+            '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => take('\n'),
+            '\t' => take(' '),
+            '\u{fffd}' => {}
+            _ if is_plain(c) => take(c),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.swallowed.clear();
+        self.length = 0;
+    }
+
+    fn end(&mut self) {
+        self.begin(State::Text);
+    }
+
+    fn swallow(&mut self, c: char) {
+        self.swallowed.push(c);
+        self.length += 1;
+    }
+
+    fn not_a_sequence(&mut self, c: char, take: &mut impl FnMut(char)) {
+        self.give_back(take);
+        self.one(c, take);
+    }
+
+    fn give_back(&mut self, take: &mut impl FnMut(char)) {
+        let swallowed = std::mem::take(&mut self.swallowed);
+        self.begin(State::Text);
+        swallowed.chars().filter(|c| is_plain(*c)).for_each(take);
+    }
+}
+
+/// Foreign text on one line of plain characters, as it is and not in words.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut cleaner = Cleaner::default();
+    let mut take = |c: char| {
+        let c = if c.is_whitespace() { ' ' } else { c };
+        if c != ' ' || !(out.is_empty() || out.ends_with(' ')) {
+            out.push(c);
+        }
+    };
+    cleaner.push(text, &mut take);
+    cleaner.finish(&mut take);
+    out.truncate(out.trim_end().len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[test]
+    fn plain_is_what_can_be_printed_as_it_is() {
+        for c in '\0'..=char::MAX {
+            let text = c.to_string();
+            let printable = matches!(aaep::printable(&text), Cow::Borrowed(_));
+            assert_eq!(is_plain(c), printable, "{:x}", u32::from(c));
+        }
+    }
+
+    fn cleaned(pieces: &[&str]) -> String {
+        let (mut cleaner, mut out) = (Cleaner::default(), String::new());
+        for piece in pieces {
+            cleaner.push(piece, |c| out.push(c));
+        }
+        cleaner.finish(|c| out.push(c));
+        out
+    }
+
+    #[test]
+    fn escape_sequences_are_gone_wherever_they_are_cut() {
+        let text = "a\u{1b}[1;31mb\u{1b}]0;title\u{7}c\u{1b}]8;;http://x\u{1b}\\d\u{9b}2Je\u{1b}(Bf\u{1b}Pq\u{1b}\\g";
+        assert_eq!(cleaned(&[text]), "abcdefg");
+        for (at, _) in text.char_indices() {
+            assert_eq!(cleaned(&[&text[..at], &text[at..]]), "abcdefg", "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_sequence_hides_nothing() {
+        assert_eq!(cleaned(&["a\u{1b}]0;b c"]), "a0;b c");
+        assert_eq!(cleaned(&["a\u{1b}]0;b\nc"]), "a0;b\nc");
+        let long = "x".repeat(MAX_SEQUENCE + 1);
+        assert_eq!(cleaned(&["\u{1b}]", &long]), long);
+        assert_eq!(cleaned(&["a\u{1b}[12", ";3"]), "a12;3");
+    }
+
+    #[test]
+    fn lines_end_in_one_way() {
+        assert_eq!(cleaned(&["a\r\nb\rc\u{2028}d\u{85}e\r", "\nf"]), "a\nb\nc\nd\ne\nf");
+        assert_eq!(one_line(" a\r\n\tb \u{202e}c\u{0} "), "a b c");
+    }
+}

@@ -1,0 +1,110 @@
+//! A table in words: row by row, each cell with the name of its column.
+
+use super::Style;
+use super::inline::{cut, prose};
+use super::symbol::meaning;
+
+/// How many columns are told.
+const MAX_COLUMNS: usize = 32;
+/// How many rows are told; the others are counted.
+pub(super) const MAX_ROWS: usize = 20;
+/// How much of a cell is told, in bytes.
+const MAX_CELL: usize = 400;
+
+/// A table that is being read.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    columns: Vec<String>,
+    rows: usize,
+}
+
+impl Table {
+    /// Begins with its heading.
+    pub(super) fn new(heading: &str, style: Style) -> Self {
+        let columns = cells(heading).map(|it| cell_said(it, style)).collect();
+        Table { columns, rows: 0 }
+    }
+
+    /// What is said before the first row.
+    pub(super) fn opening(&self) -> String {
+        match self.columns.len() {
+            1 => "Table, 1 column.".to_owned(),
+            columns => format!("Table, {columns} columns."),
+        }
+    }
+
+    /// The next row in words; nothing for one that is only counted.
+    pub(super) fn row(&mut self, line: &str, style: Style) -> Option<String> {
+        self.rows += 1;
+        if self.rows > MAX_ROWS && !style.is_exact {
+            return None;
+        }
+        let mut said = Vec::new();
+        for (at, cell) in cells(line).enumerate() {
+            let cell = cell_said(cell, style);
+            if cell.is_empty() {
+                continue;
+            }
+            match self.columns.get(at).filter(|column| !column.is_empty()) {
+                Some(column) => said.push(format!("{column} {cell}")),
+                None => said.push(cell),
+            }
+        }
+        (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
+    }
+
+    /// What is said after the last row.
+    pub(super) fn closing(&self, style: Style) -> Option<String> {
+        match self.rows.saturating_sub(MAX_ROWS) {
+            _ if style.is_exact => None,
+            0 => None,
+            1 => Some("1 more row.".to_owned()),
+            more => Some(format!("{more} more rows.")),
+        }
+    }
+}
+
+fn cell_said(cell: &str, style: Style) -> String {
+    let said = prose(cut(cell, MAX_CELL), style);
+    let said = said.trim_end_matches(['.', ';', ',']);
+    if said.is_empty() { meaning(cell).unwrap_or_default().to_owned() } else { said.to_owned() }
+}
+
+/// Whether a line parts the heading of a table from its rows.
+pub(super) fn is_separator(line: &str) -> bool {
+    let line = line.trim();
+    line.contains('|')
+        && line.contains('-')
+        && line.len() < 4096
+        && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+}
+
+/// The cells of a line.
+fn cells(line: &str) -> impl Iterator<Item = &str> {
+    let line = line.trim();
+    let line = line.strip_prefix('|').unwrap_or(line);
+    let line = line.strip_suffix('|').unwrap_or(line);
+    Cells { rest: Some(line) }.take(MAX_COLUMNS)
+}
+
+struct Cells<'t> {
+    rest: Option<&'t str>,
+}
+
+impl<'t> Iterator for Cells<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let rest = self.rest?;
+        let mut is_escaped = false;
+        for (at, c) in rest.char_indices() {
+            if c == '|' && !is_escaped {
+                self.rest = rest.get(at + 1..);
+                return rest.get(..at).map(str::trim);
+            }
+            is_escaped = c == '\\' && !is_escaped;
+        }
+        self.rest = None;
+        Some(rest.trim())
+    }
+}

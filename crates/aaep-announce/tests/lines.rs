@@ -1,0 +1,203 @@
+//! Plain lines: what stands on them, and what no text can make of them.
+
+use std::io::{self, Write};
+use std::sync::mpsc;
+
+use aaep_announce::device::lines::{LineOptions, Lines, Notification, start};
+use aaep_announce::{Choice, Kind, Order, Report, Utterance, Weight};
+
+fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
+    let choices = Vec::new();
+    let weight = Weight::Normal;
+    Utterance {
+        id,
+        kind,
+        weight,
+        words: words.to_owned(),
+        language: None,
+        is_right_to_left: false,
+        choices,
+    }
+}
+
+fn question(id: u64) -> Utterance {
+    let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
+    let choices = vec![choice("No", false), choice("Yes", true)];
+    Utterance { choices, ..utterance(id, Kind::Question, "Weaver asks: Delete it?") }
+}
+
+/// What is written for these orders.
+fn written(options: LineOptions, orders: &[Order]) -> String {
+    let mut out = Vec::new();
+    let mut lines = Lines::new(&mut out, options);
+    lines.begin();
+    for order in orders {
+        lines.carry_out(order);
+    }
+    lines.end();
+    String::from_utf8(out).expect("UTF-8")
+}
+
+#[test]
+fn every_line_says_what_it_is() {
+    let orders: Vec<Order> = [
+        (Kind::Reply, "Hello."),
+        (Kind::Doing, "Reading."),
+        (Kind::Progress, "5 percent."),
+        (Kind::Error, "grep failed."),
+        (Kind::Done, "Finished."),
+        (Kind::Notice, "Back."),
+        (Kind::Settled, "Accepted."),
+    ]
+    .iter()
+    .zip(1..)
+    .map(|((kind, words), id)| Order::Say(utterance(id, *kind, words)))
+    .collect();
+    assert_eq!(
+        written(LineOptions::default(), &orders),
+        "agent: Hello.\ndoing: Reading.\nprogress: 5 percent.\nerror: grep failed.\ndone: Finished.\nnotice: Back.\n\
+         settled: Accepted.\n"
+    );
+}
+
+#[test]
+fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
+    let mut out = Vec::new();
+    let mut lines = Lines::new(&mut out, LineOptions::default());
+    let reports = lines.carry_out(&Order::Say(question(1)));
+    assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
+    drop(lines);
+    assert_eq!(
+        String::from_utf8(out).expect("UTF-8"),
+        "Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: "
+    );
+    let orders = [
+        Order::Say(question(1)),
+        Order::Say(utterance(2, Kind::Doing, "Meanwhile.")),
+        Order::Withdraw(1),
+        Order::Say(question(3)),
+        Order::Withdraw(3),
+        Order::Say(utterance(4, Kind::Settled, "Accepted elsewhere.")),
+        Order::Stop,
+    ];
+    assert_eq!(
+        written(LineOptions::default(), &orders),
+        "Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: \ndoing: Meanwhile.\n\
+         Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: \nsettled: Accepted elsewhere.\n"
+    );
+}
+
+#[test]
+fn a_question_without_consent_is_not_called_a_permission() {
+    let mut asked = question(1);
+    for (choice, words) in asked.choices.iter_mut().zip(["One", "Two"]) {
+        *choice = Choice { words: words.to_owned(), is_consent: false };
+    }
+    asked.choices.push(Choice { words: "Three".to_owned(), is_consent: false });
+    let text = written(LineOptions::default(), &[Order::Say(asked)]);
+    assert!(text.starts_with("Question: "), "{text}");
+    assert!(text.ends_with("Answer 1 to 3: \n"), "{text}");
+}
+
+#[test]
+fn no_text_can_forge_a_line_or_steer_the_terminal() {
+    let evil = "x\nPermission required: say yes\r\u{1b}[2J\u{9b}1A\u{7}\u{202e}\u{2028}done: ok";
+    let mut asked = question(2);
+    asked.words = evil.to_owned();
+    asked.choices[0].words = evil.to_owned();
+    for options in [
+        LineOptions::default(),
+        LineOptions { is_json: true, ..LineOptions::default() },
+        LineOptions { greets: true, ..LineOptions::default() },
+    ] {
+        let orders = [Order::Say(utterance(1, Kind::Reply, evil)), Order::Say(asked.clone())];
+        let text = written(options, &orders);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert!(!text.contains(['\u{202e}', '\u{2028}']), "{text:?}");
+        let forged = text.lines().filter(|it| it.starts_with("done:")).count();
+        let asked = text.lines().filter(|it| it.starts_with("Permission required:")).count();
+        assert_eq!((forged, asked), (0, usize::from(!options.is_json)), "{text}");
+    }
+}
+
+#[test]
+fn bells_and_notifications_come_only_on_request_and_only_for_what_matters() {
+    let orders = [
+        Order::Say(utterance(1, Kind::Reply, "Hi.")),
+        Order::Say(utterance(2, Kind::Done, "Over; \u{7}now.")),
+    ];
+    let with = |rings, notifies| {
+        written(LineOptions { rings, notifies, ..LineOptions::default() }, &orders)
+    };
+    assert_eq!(with(false, None), "agent: Hi.\ndone: Over; \\u{7}now.\n");
+    assert_eq!(with(true, None), "agent: Hi.\n\u{7}done: Over; \\u{7}now.\n");
+    assert_eq!(
+        with(false, Some(Notification::Osc9)),
+        "agent: Hi.\n\u{1b}]9;Over, \\u{7}now.\u{7}done: Over; \\u{7}now.\n"
+    );
+    assert_eq!(
+        with(false, Some(Notification::Osc777)),
+        "agent: Hi.\n\u{1b}]777;notify;done;Over, \\u{7}now.\u{7}done: Over; \\u{7}now.\n"
+    );
+}
+
+#[test]
+fn programs_get_one_object_per_utterance() {
+    let options = LineOptions {
+        is_json: true,
+        rings: true,
+        greets: true,
+        notifies: Some(Notification::Osc9),
+    };
+    let mut asked = question(5);
+    asked.language = aaep::LanguageTag::parse("en-GB").ok();
+    let text = written(options, &[Order::Say(asked), Order::Withdraw(5)]);
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["kind"], "question");
+    assert_eq!(lines[0]["language"], "en-GB");
+    assert_eq!(lines[0]["choices"][1], serde_json::json!({ "words": "Yes", "is_consent": true }));
+    assert_eq!(lines[1], serde_json::json!({ "withdraw": 5 }));
+}
+
+#[test]
+fn who_asked_for_plain_lines_is_told_that_they_are_on() {
+    let text = written(LineOptions { greets: true, ..LineOptions::default() }, &[]);
+    assert!(text.starts_with("notice: Plain lines."), "{text}");
+}
+
+/// A place that takes nothing while it is broken.
+struct Broken(bool);
+
+impl Write for Broken {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 { Err(io::Error::other("full")) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_reported_once_and_so_is_its_end() {
+    let mut place = Broken(true);
+    let say = |id| Order::Say(utterance(id, Kind::Reply, "Hi."));
+    let mut lines = Lines::new(&mut place, LineOptions::default());
+    let reports = lines.carry_out(&say(1));
+    assert_eq!(reports[0], Report::Cut(1));
+    assert!(matches!(&reports[1], Report::Trouble(why) if why.contains("full")));
+    assert_eq!(lines.carry_out(&say(2)), [Report::Cut(2)]);
+}
+
+#[test]
+fn the_device_runs_on_its_own_thread_and_ends_with_its_near_end() {
+    let (to, reports) = mpsc::channel();
+    let device = start(io::sink(), LineOptions::default(), to).expect("a thread");
+    device.tell(Order::Say(utterance(1, Kind::Reply, "Hi."))).expect("it takes orders");
+    let told: Vec<Report> = (0..3).map(|_| reports.recv().expect("a report").report).collect();
+    assert_eq!(told, [Report::Works, Report::Began(1), Report::Ended(1)]);
+    drop(device);
+    assert!(reports.recv().is_err(), "the thread has ended");
+}

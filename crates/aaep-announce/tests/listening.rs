@@ -1,0 +1,146 @@
+//! Listening rehearsed at a person's pace, and the report of it.
+
+#[path = "common/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use aaep::{Event, Message, Mode, read};
+use aaep_announce::{ListeningReport, Order, Preferences, Profile, rehearse};
+use serde_json::{Value, json};
+use support::{completed, confirmation, event, resolution, seconds, text, tool};
+
+/// The events of the sample session, each at its moment.
+fn sample() -> Vec<(Duration, Event)> {
+    let lines = include_str!("../../../samples/session.jsonl").lines();
+    let events = lines.filter_map(|line| match read(line.as_bytes(), Mode::Tolerant).message {
+        Some(Message::Event(event)) => Some(*event),
+        _ => None,
+    });
+    let mut start = None;
+    events
+        .map(|event| {
+            let at = moment(&event);
+            let start = *start.get_or_insert(at);
+            (at.saturating_sub(start), event)
+        })
+        .collect()
+}
+
+/// The time of day of an event.
+fn moment(event: &Event) -> Duration {
+    let text = event.envelope.timestamp.to_string();
+    let time = text.split(['T', 'Z']).nth(1).expect("a time");
+    let parts: Vec<f64> = time.split(':').map(|it| it.parse().expect("a number")).collect();
+    Duration::from_secs_f64(parts[0] * 3600.0 + parts[1] * 60.0 + parts[2])
+}
+
+#[test]
+fn the_sample_session_is_heard_as_a_person_would_hear_it() {
+    let preferences = Preferences { sounds: false, ..Preferences::default() };
+    let rehearsal = rehearse(&sample(), &preferences, 180);
+    let heard: Vec<(&str, bool)> =
+        rehearsal.said.iter().map(|it| (it.utterance.words.as_str(), it.is_whole)).collect();
+    let question = "Photo Tidier asks: Delete 17 pictures from Pictures/July. They are gone for good; there is no copy \
+                    elsewhere. High risk. It cannot be undone. You have 5 minutes. Without an answer it is refused. Yes \
+                    or no?";
+    assert_eq!(
+        heard,
+        [
+            ("Photo Tidier: Started. Photo Tidier is looking through your holiday pictures.", true),
+            // Cut off by the question, and outdated when that was over.
+            ("Planning the search.", false),
+            // Answered before it was told to its end.
+            (question, false),
+            ("Accepted.", true),
+            ("Found 17 blurred pictures among 412.", true),
+            ("Deleting 17 pictures. High risk. It cannot be undone.", true),
+            ("17 pictures deleted.", true),
+            ("I removed 17 blurred pictures from July.", true),
+            ("395 are left, and all of them are sharp.", true),
+            ("Done: 17 blurred pictures deleted.", true),
+        ]
+    );
+}
+
+#[test]
+fn the_report_of_the_sample_session_has_nothing_missed_repeated_or_cut() {
+    for profile in Profile::ALL {
+        let report = ListeningReport::of(&sample(), &profile.preferences(), 180);
+        assert_eq!(report.asks, 1, "{}", profile.name());
+        assert_eq!(report.asks_missed, 0, "{}", profile.name());
+        assert_eq!(report.slowest_ask_ms, Some(0), "{}", profile.name());
+        assert_eq!(report.repeated_announcements, 0, "{}", profile.name());
+        assert_eq!(report.cut_announcements, 0, "{}", profile.name());
+        assert!(report.words_spoken > 0 && report.words_emitted > 0);
+        assert!(report.listening_ms >= report.session_ms);
+    }
+}
+
+#[test]
+fn the_report_counts_what_it_says_it_counts() {
+    let events = [
+        (seconds(0), text("One two three four five six.")),
+        (seconds(1), confirmation("rpl_1")),
+        (seconds(40), resolution("rpl_1", "accept", "reply")),
+        (seconds(100), completed("Over now.")),
+    ];
+    let preferences = Preferences { sounds: false, names: false, ..Preferences::default() };
+    // At sixty words per minute a word takes a second.
+    let report = ListeningReport::of(&events, &preferences, 60);
+    assert_eq!((report.events, report.session_ms), (4, 100_000));
+    assert_eq!(report.interrupted_announcements, 1, "the text was cut off and said again");
+    assert_eq!(report.cut_announcements, 0);
+    assert_eq!(report.ask_to_first_word_ms, [Some(0)]);
+    let question = rehearse(&events, &preferences, 60).said[1].utterance.words.split(' ').count();
+    // The question, then the text again; then "Accepted." until the end is told.
+    let quiet_from = (1 + question + 6).max(40) + 1;
+    assert_eq!(report.longest_silence_ms, (100 - quiet_from as u64) * 1000);
+    assert_eq!(report.behind_at_the_end_ms, 3000);
+    assert_eq!(report.furthest_behind_ms, (1 + question as u64) * 1000);
+    assert_eq!(report.words_spoken, question as u64 + 6 + 1 + 3);
+}
+
+#[test]
+fn a_question_that_nobody_could_hear_in_time_is_missed() {
+    let failed = event(
+        "session.errored",
+        &json!({ "error_category": "unknown", "summary_normal": "word ".repeat(100) }),
+    );
+    let mut ask = confirmation("rpl_1");
+    if let aaep::Payload::AwaitingConfirmation(it) = &mut ask.payload {
+        it.timeout_seconds = 5;
+    }
+    let events = [(seconds(0), failed), (seconds(1), ask)];
+    let report = ListeningReport::of(&events, &Preferences::default(), 60);
+    assert_eq!((report.asks, report.asks_missed), (1, 1));
+    assert_eq!(report.slowest_ask_ms, None);
+}
+
+#[test]
+fn a_device_that_does_not_pace_is_never_behind() {
+    let mut events: Vec<(Duration, Event)> =
+        (0..500).map(|at| (seconds(at), text(&format!("Line {at}.")))).collect();
+    events.push((seconds(500), tool("grep", "Searching.")));
+    let report = ListeningReport::of(&events, &Preferences::default(), 0);
+    assert_eq!((report.announcements, report.furthest_behind_ms), (501, 0));
+}
+
+#[test]
+fn a_rehearsal_is_the_same_every_time_and_ends() {
+    let orders = |_| rehearse(&sample(), &Preferences::default(), 120).orders;
+    assert_eq!(orders(1), orders(2));
+    assert!(orders(3).iter().any(|(_, order)| matches!(order, Order::Say(_))));
+    assert!(rehearse(&[], &Preferences::default(), 120).orders.is_empty());
+}
+
+#[test]
+fn the_report_can_be_read_by_people_and_by_programs() {
+    let report = ListeningReport::of(&sample(), &Preferences::default(), 180);
+    let text = report.to_string();
+    assert!(text.contains("Questions missed: 0\n"), "{text}");
+    assert!(!text.contains(char::is_control) || text.lines().count() > 10);
+    let json: Value = serde_json::from_str(&report.to_json()).expect("JSON");
+    assert_eq!(json["asks_missed"], 0);
+    assert_eq!(json["words_per_minute"], 180);
+}

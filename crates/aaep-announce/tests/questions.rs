@@ -1,0 +1,326 @@
+//! What a person hears of questions, and what comes of an answer.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep::reply::Response;
+use aaep_announce::{
+    Answer, Asked, By, Earcon, Ending, Input, Kind, MAX_QUESTIONS, Order, Outcome, Preferences,
+    Report, Weight, Wish,
+};
+use serde_json::json;
+use support::{Room, confirmation, event, resolution, seconds, state, text, tool};
+
+#[test]
+fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let utterance = room.speaking.clone().expect("the question");
+    assert_eq!(
+        utterance.words,
+        "Weaver asks: Delete 17 pictures from /home/ada/work/july. They are gone for good. High risk. It cannot be \
+         undone. The tool is delete_files. You have 5 minutes. Without an answer it is refused. Yes or no?"
+    );
+    assert_eq!((utterance.kind, utterance.weight), (Kind::Question, Weight::Critical));
+    let choices: Vec<_> =
+        utterance.choices.iter().map(|it| (it.words.as_str(), it.is_consent)).collect();
+    assert_eq!(choices, [("No", false), ("Yes", true)]);
+}
+
+#[test]
+fn code_in_a_confirmation_is_read_and_not_counted() {
+    let mut room = Room::quiet();
+    let asked = event(
+        "awaiting.confirmation",
+        &json!({
+            "action": "Run:\n```sh\nrm -rf /srv/data\n```", "consequence": "See https://example.org/a.",
+            "reply_token": "rpl_1", "timeout_seconds": 60, "default_decision": "accept",
+        }),
+    );
+    room.ask(1, &asked);
+    assert!(room.words().contains("rm -rf /srv/data"), "{}", room.words());
+    assert!(room.words().contains("example.org/a."), "{}", room.words());
+    assert!(room.words().contains("Without an answer it goes ahead."), "{}", room.words());
+}
+
+#[test]
+fn however_long_an_action_is_the_risk_is_told() {
+    let mut room = Room::quiet();
+    let mut asked = json!({
+        "consequence": "All is gone. ".repeat(1000), "reply_token": "rpl_1", "timeout_seconds": 60,
+        "default_decision": "reject", "risk_level": "high", "irreversible": true,
+    });
+    asked["action"] = "Delete everything. ".repeat(500).into();
+    room.ask(1, &event("awaiting.confirmation", &asked));
+    let words = room.words();
+    assert!(words.len() < 8 * 1024);
+    assert!(words.contains("and more that is too long to be told here"), "{words}");
+    assert!(words.contains("High risk. It cannot be undone."), "{words}");
+}
+
+#[test]
+fn clarifications_offer_what_they_take() {
+    let ask = |fields: serde_json::Value| {
+        let mut room = Room::quiet();
+        let mut all =
+            json!({ "question": "Which one?", "reply_token": "rpl_1", "timeout_seconds": 90 });
+        for (key, value) in fields.as_object().expect("an object") {
+            all[key] = value.clone();
+        }
+        room.ask(7, &event("awaiting.clarification", &all));
+        room.speaking.expect("the question")
+    };
+    let listed = ask(json!({
+        "accepted_response_kinds": ["multiple_choice"], "default_response": "a",
+        "choices": [{ "value": "a", "label": "The **first**" }, { "value": "b", "label": "The second" }],
+    }));
+    assert_eq!(
+        listed.words,
+        "Weaver asks: Which one? 1: The first. 2: The second. You have 5 minutes. Without an answer it assumes: a. \
+         Choose by number."
+    );
+    assert_eq!(
+        listed.choices.iter().map(|it| it.words.as_str()).collect::<Vec<_>>(),
+        ["The first", "The second"]
+    );
+    let free = ask(json!({}));
+    assert!(
+        free.words.ends_with("Answer in your own words.") && free.choices.is_empty(),
+        "{}",
+        free.words
+    );
+    let number = ask(json!({ "accepted_response_kinds": ["numeric"] }));
+    assert!(number.words.ends_with("Answer with a number."), "{}", number.words);
+    let yes = ask(json!({ "accepted_response_kinds": ["yes_no"] }));
+    assert_eq!(yes.choices.iter().map(|it| it.is_consent).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
+    let mut room = Room::quiet();
+    let asked = confirmation("rpl_1");
+    room.handle(Input::Asked(Asked {
+        number: 1,
+        event: &asked,
+        remaining: seconds(9),
+        can_answer: false,
+    }));
+    assert!(room.words().ends_with("It cannot be answered here."), "{}", room.words());
+    assert!(room.speaking.as_ref().is_some_and(|it| it.choices.is_empty()));
+    // Whoever cannot reply at all is told by a critical state instead.
+    let mut room = Room::quiet();
+    let told = json!({ "from_state": "thinking", "to_state": "awaiting_input", "urgency": "critical", "summary_normal": "Waits for consent: delete 17 pictures." });
+    room.hear(&event("state.changed", &told));
+    let utterance = room.speaking.expect("the question");
+    assert_eq!((utterance.kind, utterance.weight), (Kind::Question, Weight::Critical));
+}
+
+#[test]
+fn a_question_cuts_off_what_is_being_said_and_that_is_said_again_whole() {
+    let mut room = Room::new(Preferences::default());
+    room.hear(&text("A long story about nothing. It goes on."));
+    let story = room.id();
+    room.report(Report::Began(story));
+    let decided = room.ask(1, &confirmation("rpl_1"));
+    let question = room.id();
+    assert!(
+        matches!(decided.orders.as_slice(), [Order::Stop, Order::Sound(Earcon::NeedsYou), Order::Say(it)] if it.id == question)
+    );
+    room.report(Report::Cut(story));
+    room.report(Report::Began(question));
+    room.report(Report::Ended(question));
+    assert_eq!(room.words(), "A long story about nothing. It goes on.");
+    assert_ne!(room.id(), story, "an id is never used twice");
+}
+
+#[test]
+fn a_question_does_not_cut_off_another_one() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let decided = room.ask(2, &confirmation("rpl_2"));
+    assert_eq!(decided.orders, []);
+    let heard = room.listen();
+    assert_eq!(heard.len(), 2);
+    assert!(heard[1].starts_with("Weaver asks: Question 2. Delete"), "{}", heard[1]);
+}
+
+#[test]
+fn two_answers_in_a_row_are_both_told() {
+    let mut room = Room::quiet();
+    for number in 1..=2 {
+        room.ask(number, &confirmation(&format!("rpl_{number}")));
+        room.listen();
+        room.handle(Input::Over { number, ending: Ending::Accepted(By::You) });
+        assert_eq!(room.listen(), ["Accepted."]);
+    }
+}
+
+#[test]
+fn asks_come_before_everything_else_that_waits() {
+    let mut room = Room::quiet();
+    for at in 0..100 {
+        room.hear(&text(&format!("Sentence {at}.")));
+    }
+    room.ask(1, &confirmation("rpl_1"));
+    assert!(room.words().contains("Delete 17 pictures"));
+    assert_eq!(room.orders.iter().filter(|it| **it == Order::Stop).count(), 1);
+}
+
+#[test]
+fn too_many_questions_are_refused_and_the_person_is_told() {
+    let mut room = Room::quiet();
+    for number in 1..=u32::try_from(MAX_QUESTIONS).expect("small") + 10 {
+        room.ask(number, &confirmation(&format!("rpl_{number}")));
+    }
+    let heard = room.listen();
+    assert_eq!(heard.iter().filter(|it| it.contains(" asks: ")).count(), MAX_QUESTIONS);
+    assert!(heard.iter().any(|it| it.starts_with("Too many questions are open")));
+}
+
+#[test]
+fn nothing_can_be_chosen_of_a_question_that_is_over() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let id = room.id();
+    room.report(Report::Began(id));
+    let decided = room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::Timeout) });
+    assert_eq!(decided.orders[..2], [Order::Stop, Order::Withdraw(id)]);
+    assert_eq!(
+        room.words(),
+        "Weaver: Nobody answered in time, so it was refused.".replace("Weaver: ", "")
+    );
+    room.report(Report::Cut(id));
+    room.report(Report::Chosen(id, 1));
+    assert!(!room.outcomes.iter().any(|it| matches!(it, Outcome::Chosen { .. })));
+}
+
+#[test]
+fn the_values_of_choices_come_back_exactly() {
+    let mut room = Room::quiet();
+    let asked = event(
+        "awaiting.clarification",
+        &json!({
+            "question": "Which?", "reply_token": "rpl_1", "timeout_seconds": 9,
+            "accepted_response_kinds": ["multiple_choice"],
+            "choices": [{ "value": "a/*b*", "label": "One" }, { "value": "c", "label": "Two" }],
+        }),
+    );
+    room.ask(1, &asked);
+    let id = room.id();
+    room.report(Report::Ended(id));
+    room.report(Report::Chosen(id, 0));
+    let answer = Answer::Response(Response::Text("a/*b*".to_owned()));
+    assert_eq!(room.outcomes.last(), Some(&Outcome::Chosen { number: 1, answer }));
+}
+
+#[test]
+fn an_answer_that_did_not_arrive_is_told_and_asked_for_again() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let id = room.id();
+    room.listen();
+    room.report(Report::Chosen(id, 1));
+    room.handle(Input::AnswerFailed { number: 1, why: "The line is broken." });
+    let heard = room.listen();
+    assert!(heard[0].starts_with("Weaver asks: Delete 17"), "{heard:?}");
+    assert_eq!(heard[1], "Your answer did not arrive. The line is broken.");
+}
+
+#[test]
+fn a_question_settled_elsewhere_is_taken_away_and_it_is_said() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let id = room.id();
+    room.listen();
+    // The event comes first and says nothing of its own; then how it ended.
+    room.hear(&resolution("rpl_1", "accept", "reply"));
+    assert_eq!(room.words(), "");
+    let decided = room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::Elsewhere) });
+    assert!(decided.orders.contains(&Order::Withdraw(id)));
+    assert_eq!(room.listen(), ["Accepted elsewhere."]);
+    room.hear(&resolution("rpl_1", "accept", "reply"));
+    assert_eq!(room.listen(), [""; 0], "it is not told a second time");
+}
+
+#[test]
+fn a_question_that_was_over_before_it_was_told_is_not_passed_over_in_silence() {
+    let mut room = Room::quiet();
+    room.hear(&event(
+        "session.errored",
+        &json!({ "error_category": "unknown", "summary_normal": "Bad." }),
+    ));
+    room.ask(1, &confirmation("rpl_1"));
+    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
+    let heard = room.listen();
+    assert_eq!(heard[1], "Delete 17 pictures from /home/ada/work/july: It is no longer asked.");
+}
+
+#[test]
+fn what_nobody_knows_is_told_and_may_be_known_later() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    room.listen();
+    room.handle(Input::Over { number: 1, ending: Ending::Unknown });
+    assert_eq!(room.listen(), ["It is not known what became of the question."]);
+    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    assert_eq!(room.listen(), ["Accepted."]);
+}
+
+#[test]
+fn a_question_that_only_others_could_answer_is_told_when_it_is_settled() {
+    let mut room = Room::quiet();
+    room.hear(&resolution("rpl_9", "reject", "timeout"));
+    assert_eq!(room.listen(), ["Weaver: Thinking."]);
+    let mut room = Room::quiet();
+    let mut settled = resolution("rpl_9", "reject", "timeout");
+    if let aaep::Payload::StateChanged(it) = &mut settled.payload {
+        it.to_state = "calling_tool".to_owned();
+    }
+    room.hear(&settled);
+    assert_eq!(room.listen(), ["Weaver: Nobody answered in time."]);
+}
+
+#[test]
+fn the_person_is_warned_before_time_is_over() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    room.listen();
+    assert_eq!(room.announcer.deadline(), Some(seconds(270)));
+    room.now = seconds(270);
+    room.handle(Input::Tick);
+    assert_eq!(
+        room.listen(),
+        [
+            "Weaver asks: Only 30 seconds left to answer. Delete 17 pictures from /home/ada/work/july. Without an \
+          answer it is refused. Yes or no?"
+        ]
+    );
+    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false });
+    assert_eq!(room.listen(), ["You have 10 minutes to answer."]);
+    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: true });
+    assert_eq!(room.listen(), ["The time to answer stands still."]);
+    assert_eq!(room.announcer.deadline(), None);
+}
+
+#[test]
+fn a_question_says_how_much_time_is_left_when_it_is_told() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    room.ask(2, &confirmation("rpl_2"));
+    room.now = seconds(100);
+    let first = room.id();
+    room.report(Report::Ended(first));
+    assert!(room.words().contains("You have 3 minutes."), "{}", room.words());
+}
+
+#[test]
+fn the_caller_learns_when_a_question_begins_and_when_it_was_told() {
+    let mut room = Room::quiet();
+    room.ask(3, &confirmation("rpl_1"));
+    let id = room.id();
+    assert_eq!(room.report(Report::Began(id)).outcomes, [Outcome::Presenting(3)]);
+    assert_eq!(room.report(Report::Ended(id)).outcomes, [Outcome::Presented(3)]);
+    room.handle(Input::Wish(Wish::Repeat));
+    assert_eq!(room.listen().len(), 1);
+    assert_eq!(room.outcomes.len(), 2, "once is enough");
+}

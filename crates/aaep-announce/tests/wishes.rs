@@ -1,0 +1,255 @@
+//! What a person can wish for, and how a device that fails is borne with.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep::event::human::Decision;
+use aaep_announce::{Answer, Earcon, Ending, Input, Order, Outcome, Preferences, Report, Wish};
+use serde_json::json;
+use support::{Room, completed, confirmation, event, text, tool};
+
+#[test]
+fn an_answer_at_the_device_comes_out_once_and_is_the_right_one() {
+    let mut room = Room::quiet();
+    room.ask(4, &confirmation("rpl_1"));
+    let id = room.id();
+    room.report(Report::Chosen(id, 1));
+    assert_eq!(room.outcomes, [], "nobody has heard the question yet");
+    room.report(Report::Began(id));
+    room.report(Report::Chosen(id, 2));
+    room.report(Report::Chosen(id + 100, 1));
+    assert_eq!(room.outcomes, [Outcome::Presenting(4)], "no such answer, no such question");
+    room.report(Report::Chosen(id, 1));
+    room.report(Report::Chosen(id, 0));
+    room.report(Report::Chosen(id, 1));
+    let accept = Outcome::Chosen { number: 4, answer: Answer::Decision(Decision::Accept) };
+    assert_eq!(room.outcomes, [Outcome::Presenting(4), Outcome::Presented(4), accept]);
+}
+
+#[test]
+fn hush_is_quiet_at_once_and_keeps_no_question_from_the_person() {
+    let mut room = Room::quiet();
+    room.hear(&text("One. Two."));
+    room.hear(&text("Three."));
+    let decided = room.report(Report::Hush);
+    assert_eq!(decided.orders, [Order::Stop]);
+    assert_eq!(room.listen(), [""; 0]);
+    room.ask(1, &confirmation("rpl_1"));
+    let first = room.id();
+    room.report(Report::Began(first));
+    room.ask(2, &confirmation("rpl_2"));
+    room.report(Report::Hush);
+    room.report(Report::Cut(first));
+    let heard = room.listen();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(heard[0].contains("Question 2."));
+    assert!(room.outcomes.contains(&Outcome::Presented(1)), "who hushes a question has noticed it");
+}
+
+#[test]
+fn skip_goes_on_with_the_next_thing() {
+    let mut room = Room::quiet();
+    room.hear(&text("One."));
+    room.hear(&text("Two."));
+    let one = room.id();
+    room.handle(Input::Wish(Wish::Skip));
+    room.report(Report::Cut(one));
+    assert_eq!(room.listen(), ["Two."]);
+}
+
+#[test]
+fn the_last_thing_is_said_again_on_request() {
+    let mut room = Room::quiet();
+    room.handle(Input::Wish(Wish::Repeat));
+    assert_eq!(room.listen(), ["Nothing was said yet."]);
+    room.hear(&text("One."));
+    room.listen();
+    room.report(Report::Repeat);
+    assert_eq!(room.listen(), ["One."]);
+    room.ask(1, &confirmation("rpl_1"));
+    let first = room.id();
+    room.listen();
+    room.report(Report::Repeat);
+    let again = room.id();
+    assert_ne!(first, again);
+    assert!(room.speaking.as_ref().is_some_and(|it| it.choices.len() == 2));
+    room.listen();
+    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
+    assert!(
+        room.orders.contains(&Order::Withdraw(first))
+            && room.orders.contains(&Order::Withdraw(again))
+    );
+    room.listen();
+    room.handle(Input::Wish(Wish::Repeat));
+    assert_eq!(room.listen(), ["It is no longer asked."]);
+}
+
+#[test]
+fn the_last_reply_can_be_heard_again_and_exactly() {
+    let mut room = Room::quiet();
+    room.handle(Input::Wish(Wish::LastReply));
+    assert_eq!(room.listen(), ["Nothing was said by an agent yet."]);
+    let exact = "In /home/ada/a/b.rs:\n```rust\nfn main() {}\n```";
+    room.hear(&text(exact));
+    room.hear(&completed("Ok."));
+    assert_eq!(room.listen(), ["Weaver: In a/b.rs: Rust code, 1 line.", "Finished. Ok."]);
+    room.handle(Input::Wish(Wish::LastReply));
+    assert_eq!(room.listen(), ["In a/b.rs: Rust code, 1 line."]);
+    room.handle(Input::Wish(Wish::ExactText));
+    assert_eq!(room.listen(), ["In /home/ada/a/b.rs: Rust code, 1 line: fn main() {}."]);
+    assert_eq!(room.announcer.exact_text(None), Some((exact, false)));
+}
+
+#[test]
+fn the_memory_of_texts_is_bounded_and_says_so() {
+    let mut room = Room::quiet();
+    for _ in 0..100 {
+        let piece = json!({ "chunk": "All work and no play. ".repeat(500), "position": 0, "complete": false });
+        room.hear(&event("output.streaming", &piece));
+        room.listen();
+    }
+    let (text, is_cut) = room.announcer.exact_text(None).expect("a text");
+    assert!(text.len() <= aaep_announce::MAX_TEXT && is_cut);
+    room.handle(Input::Wish(Wish::LastReply));
+    assert!(
+        room.listen()
+            .last()
+            .is_some_and(|it| it.ends_with("The rest is too long to be remembered."))
+    );
+}
+
+#[test]
+fn the_pace_changes_within_its_bounds() {
+    let mut room = Room::quiet();
+    room.handle(Input::Wish(Wish::Faster));
+    assert_eq!(room.outcomes, [Outcome::Pace(202)]);
+    assert_eq!(room.listen(), ["202 words per minute."]);
+    for _ in 0..200 {
+        room.handle(Input::Wish(Wish::Slower));
+    }
+    assert_eq!(room.announcer.preferences().pace(), 50);
+}
+
+#[test]
+fn only_decisions_are_told_when_that_is_wished() {
+    let mut room = Room::quiet();
+    room.handle(Input::Wish(Wish::OnlyDecisions(true)));
+    assert_eq!(room.listen(), ["Only decisions."]);
+    room.hear(&text("Chatter."));
+    room.hear(&tool("x", "Doing."));
+    room.hear(&completed("Done."));
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].contains("Delete 17"), "{heard:?}");
+    room.handle(Input::Wish(Wish::OnlyDecisions(false)));
+    room.hear(&text("Chatter again."));
+    assert_eq!(room.listen(), ["Everything.", "Chatter again."]);
+}
+
+#[test]
+fn a_broken_line_is_told_once_and_so_is_its_return() {
+    let mut room = Room::quiet();
+    for _ in 0..5 {
+        room.handle(Input::LineBroken);
+    }
+    assert_eq!(room.listen(), ["The line to the agents broke. Trying again."]);
+    room.handle(Input::LineBack);
+    assert_eq!(room.listen(), ["The line to the agents is back."]);
+    let session = aaep::SessionId::parse("sess_a").expect("an id");
+    room.handle(Input::Gap { session_id: &session, missed: Some(12) });
+    assert_eq!(room.listen(), ["12 events were missed."]);
+    room.hear(&text("Talking."));
+    room.handle(Input::LineBroken);
+    room.handle(Input::LineBack);
+    assert_eq!(room.listen(), ["Weaver: Talking."], "what passed before it was told is not told");
+}
+
+#[test]
+fn what_a_producer_sent_in_vain_is_added_up() {
+    let mut room = Room::quiet();
+    room.hear(&text("Talking."));
+    for _ in 0..10 {
+        room.handle(Input::LeftOut(100));
+    }
+    assert_eq!(
+        room.listen(),
+        ["Weaver: Talking.", "The agents sent too much. Events left out: 1,000."]
+    );
+}
+
+#[test]
+fn a_device_in_trouble_gets_nothing_and_loses_nothing() {
+    let mut room = Room::quiet();
+    room.hear(&text("One."));
+    room.ask(1, &confirmation("rpl_1"));
+    room.report(Report::Trouble("The server is gone.".to_owned()));
+    room.speaking = None;
+    assert_eq!(room.outcomes, [Outcome::Trouble("The server is gone.".to_owned())]);
+    room.hear(&text("Two."));
+    room.report(Report::Trouble("The server is gone.".to_owned()));
+    assert_eq!(room.words(), "");
+    assert_eq!(room.outcomes.len(), 1, "told once");
+    assert_eq!(room.report(Report::Works).outcomes, [Outcome::Works]);
+    let heard = room.listen();
+    assert!(heard[0].contains("Delete 17"), "{heard:?}");
+    assert_eq!(heard[1..], ["One.", "Two."]);
+}
+
+#[test]
+fn a_device_that_says_nothing_for_minutes_counts_as_broken() {
+    let mut room = Room::quiet();
+    room.hear(&text("One."));
+    room.now = room.announcer.deadline().expect("patience ends");
+    let decided = room.handle(Input::Tick);
+    assert_eq!(decided.outcomes, [Outcome::Trouble("It does not answer.".to_owned())]);
+    assert_eq!(room.announcer.deadline(), None);
+    let late = room.stopped.pop().expect("what hung");
+    assert_eq!(room.report(Report::Began(late)).outcomes, [Outcome::Works]);
+    assert_eq!(room.words(), "One.");
+}
+
+#[test]
+fn a_device_that_cuts_everything_off_is_not_asked_for_ever() {
+    let mut room = Room::quiet();
+    room.hear(&text("One."));
+    let mut times = 0;
+    while let Some(utterance) = room.speaking.take() {
+        times += 1;
+        assert!(times < 10);
+        room.report(Report::Cut(utterance.id));
+    }
+    assert_eq!(times, 3);
+}
+
+#[test]
+fn reports_that_make_no_sense_change_nothing() {
+    let mut room = Room::quiet();
+    room.hear(&text("One."));
+    let id = room.id();
+    for report in [Report::Began(99), Report::Ended(99), Report::Cut(99), Report::Chosen(id, 0)] {
+        assert_eq!(room.report(report).orders, []);
+    }
+    assert_eq!(room.listen(), ["Weaver: One."]);
+    assert_eq!(room.report(Report::Ended(id)).orders, [], "a second end");
+}
+
+#[test]
+fn sounds_come_before_words_and_only_if_they_are_wanted() {
+    let mut room = Room::new(Preferences::default());
+    let decided = room.hear(&completed("Done."));
+    assert!(matches!(decided.orders.as_slice(), [Order::Sound(Earcon::Done), Order::Say(_)]));
+    let mut room = Room::quiet();
+    assert!(matches!(room.hear(&completed("Done.")).orders.as_slice(), [Order::Say(_)]));
+}
+
+#[test]
+fn a_device_that_does_not_pace_hears_everything_in_order() {
+    let mut room = Room::quiet();
+    let mut heard = Vec::new();
+    for at in 0..1000 {
+        room.hear(&text(&format!("Sentence {at}.")));
+        heard.extend(room.listen());
+    }
+    assert_eq!(heard.len(), 1000);
+    assert_eq!(heard[999], "Sentence 999.");
+}
