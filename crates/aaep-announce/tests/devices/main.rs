@@ -1,0 +1,8 @@
+//! The devices with the real servers of a Debian machine: speech-dispatcher and BRLTTY, without sound or hardware.
+
+#![cfg(unix)]
+
+mod hung;
+mod patience;
+mod speech;
+mod speech_server;
