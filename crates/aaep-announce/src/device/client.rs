@@ -26,6 +26,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After how long a working connection counts as good, so that the next attempt after it is soon.
 const GOOD_WHILE: Duration = Duration::from_secs(10);
 
+/// How much a server takes in a second at least. Speech-dispatcher reads byte by byte.
+const SLOWEST_BYTES_PER_SECOND: u64 = 50_000;
+
+/// How much longer a server may take for so many bytes.
+pub(crate) fn time_for(bytes: usize) -> Duration {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    Duration::from_millis(bytes.saturating_mul(1000) / SLOWEST_BYTES_PER_SECOND)
+}
+
 /// What happens on a connection, without the connection. An error is why it cannot go on, in words for people.
 pub(crate) trait Conversation {
     /// A new connection is there.
@@ -277,14 +286,14 @@ impl<C: Conversation> Running<C> {
         is_in_trouble: &mut bool,
     ) -> Result<(), Over> {
         let sent = match (&mut self.line, result) {
-            (Line::Open(socket, _), Ok(())) if !out.bytes.is_empty() => {
-                socket.send(&out.bytes, self.client.patience).map_err(|error| match error.kind() {
+            (Line::Open(socket, _), Ok(())) if !out.bytes.is_empty() => socket
+                .send(&out.bytes, self.client.patience + time_for(out.bytes.len()))
+                .map_err(|error| match error.kind() {
                     io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
                         self.client.too_slow.to_owned()
                     }
                     _ => self.client.closed.to_owned(),
-                })
-            }
+                }),
             (_, result) => result,
         };
         if let (Line::Open(_, works_since @ None), Ok(()), true) =

@@ -5,8 +5,10 @@
 //! Debian 12 hangs for good when it is.
 
 pub mod codec;
+mod language;
 mod saying;
 mod talk;
+mod task;
 mod voices;
 
 use std::io;

@@ -102,7 +102,7 @@ fn hostile_text_stays_text_and_one_message() {
     let spoken = server.spoken();
     assert_eq!(spoken.len(), cases.len(), "one message each");
     for (spoken, (words, expected)) in spoken.iter().zip(&cases) {
-        assert!(spoken == expected, "{:.80} was spoken as {spoken:.80}", words);
+        assert!(spoken == expected, "{words:.80} was spoken as {spoken:.80}");
     }
     assert!(server.log().iter().all(|it| it["event"] != "unknown"));
 }

@@ -128,19 +128,21 @@ impl SpeechServer {
     }
 }
 
-/// The server gives modules XML. What was spoken is the text in it.
+/// The server gives modules XML, with marks of its own where sentences end. What was spoken is the text in it.
 fn plain(entry: &Value) -> String {
     let text = entry["text"].as_str().expect("text");
-    let text = text
-        .strip_prefix("<speak>")
-        .and_then(|it| it.strip_suffix("</speak>"))
-        .expect("one document");
-    let text = text
-        .replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'");
-    text.replace("&amp;", "&")
+    let text = text.strip_prefix("<speak>").and_then(|it| it.strip_suffix("</speak>"));
+    let mut pieces = text.expect("one document").split("<mark name=\"__spd_");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        text.push_str(piece.split_once("\"/>").expect("a whole mark").1);
+    }
+    for (code, character) in
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
+    {
+        text = text.replace(code, character);
+    }
+    text
 }
 
 impl Drop for SpeechServer {

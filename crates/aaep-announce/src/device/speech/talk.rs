@@ -3,16 +3,16 @@
 //! One command at a time, and the next only after the answer: words are sent only to a server that has said that
 //! it takes words, or they would be commands to it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
-
-use aaep::LanguageTag;
 
 use super::Settings;
 use super::codec::{self, Line, Lines};
+use super::language::Languages;
 use super::saying::{Event, Priority, Saying};
-use super::voices::{self, Voices};
-use crate::device::client::{Conversation, Out};
+use super::task::{Asked, Task, greeting};
+use super::voices::Voices;
+use crate::device::client::{Conversation, Out, time_for};
 use crate::device::plain::{one_line, quoted};
 use crate::utterance::{Order, Report, Utterance, UtteranceId};
 
@@ -20,43 +20,8 @@ use crate::utterance::{Order, Report, Utterance, UtteranceId};
 const MAX_KEPT_LINES: usize = 8;
 const MAX_EARLY_EVENTS: usize = 16;
 
-/// How many languages without a voice are remembered, so that each is told once.
-const MAX_TOLD_LANGUAGES: usize = 64;
-
 /// How many utterances may be under way. There is one at a time, so more means that something is wrong.
 const MAX_SAYINGS: usize = 64;
-
-/// The language that is gone back to when nobody knows a better one.
-const LAST_RESORT: &str = "en";
-
-/// What is still to be asked of the server.
-#[derive(Debug)]
-enum Task {
-    /// A setting, and what a person is told if the server refuses it.
-    Set(String, Option<String>),
-    AskLanguage,
-    AskVoices,
-    /// The greeting is over: the server works.
-    Greeted,
-    Say(UtteranceId),
-    Cancel,
-}
-
-/// What the server was asked, and has not answered yet.
-#[derive(Debug)]
-enum Asked {
-    Setting(Option<String>),
-    Language,
-    Voices(Voices),
-    ForLanguage(String),
-    ForPriority(Priority),
-    /// Whether it takes words.
-    ToSpeak(UtteranceId),
-    /// For the number of the words that it took.
-    Words(UtteranceId),
-    /// To stop.
-    Cancel,
-}
 
 /// How it stands with the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,21 +46,18 @@ pub(super) struct Talk {
     event: Vec<String>,
     early: VecDeque<(u64, Event)>,
     sayings: Vec<Saying>,
-    /// `None` until it was asked; empty when the server cannot tell.
-    voices: Option<Voices>,
-    /// The language that the server had at first.
-    own_language: Option<String>,
+    languages: Languages,
     /// What the server is set to now.
-    language: Option<String>,
     priority: Option<Priority>,
-    told_languages: BTreeSet<String>,
 }
 
 impl Talk {
     /// A conversation that has not begun.
     pub(super) fn new(settings: Settings) -> Self {
+        let languages = Languages::new(settings.language.clone());
         Talk {
             settings,
+            languages,
             state: State::Starting,
             is_connected: false,
             lines: Lines::default(),
@@ -105,48 +67,8 @@ impl Talk {
             event: Vec::new(),
             early: VecDeque::new(),
             sayings: Vec::new(),
-            voices: None,
-            own_language: None,
-            language: None,
             priority: None,
-            told_languages: BTreeSet::new(),
         }
-    }
-
-    /// What every connection begins with.
-    fn greeting(&self) -> VecDeque<Task> {
-        let settings = &self.settings;
-        let user: String =
-            settings.user.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
-        let user = if user.is_empty() { "someone" } else { &user };
-        let mut tasks = VecDeque::from([
-            Task::Set(format!("SET SELF CLIENT_NAME {user}:aaep:main"), None),
-            Task::Set("SET SELF NOTIFICATION ALL ON".to_owned(), None),
-        ]);
-        if let Some(module) = settings.module.as_deref().and_then(codec::name) {
-            let otherwise =
-                format!("The speech server does not know the module {}.", quoted(module));
-            tasks.push_back(Task::Set(format!("SET SELF OUTPUT_MODULE {module}"), Some(otherwise)));
-        }
-        for (what, value) in
-            [("RATE", settings.rate), ("PITCH", settings.pitch), ("VOLUME", settings.volume)]
-        {
-            let Some(value) = value.map(|value| value.clamp(-100, 100)) else { continue };
-            let name = what.to_ascii_lowercase();
-            let otherwise = format!("The speech server refuses the setting {name} {value}.");
-            tasks.push_back(Task::Set(format!("SET SELF {what} {value}"), Some(otherwise)));
-        }
-        tasks.push_back(Task::AskLanguage);
-        if self.voices.is_none() {
-            tasks.push_back(Task::AskVoices);
-        }
-        if let Some(voice) = settings.voice.as_deref().and_then(codec::name) {
-            let otherwise = format!("The speech server refuses the voice {}.", quoted(voice));
-            tasks
-                .push_back(Task::Set(format!("SET SELF SYNTHESIS_VOICE {voice}"), Some(otherwise)));
-        }
-        tasks.push_back(Task::Greeted);
-        tasks
     }
 
     /// Asks the next thing, unless an answer is still to come.
@@ -155,7 +77,7 @@ impl Talk {
             let Some(task) = self.tasks.pop_front() else { return };
             match task {
                 Task::Set(words, otherwise) => {
-                    self.ask(now, Asked::Setting(otherwise), &words, out)
+                    self.ask(now, Asked::Setting(otherwise), &words, out);
                 }
                 Task::AskLanguage => self.ask(now, Asked::Language, "GET LANGUAGE", out),
                 Task::AskVoices => {
@@ -180,8 +102,9 @@ impl Talk {
     fn prepare(&mut self, now: Instant, id: UtteranceId, out: &mut Out) {
         let Some(saying) = self.sayings.iter().find(|it| it.id == id) else { return };
         let (priority, tag) = (saying.priority, saying.language.clone());
-        let language = self.language_for(tag.as_ref(), out);
-        let language = language.filter(|it| self.language.as_ref() != Some(it));
+        let (language, notice) = self.languages.choose(tag.as_ref());
+        out.reports.extend(notice.map(Report::Notice));
+        let language = language.filter(|it| self.languages.current.as_ref() != Some(it));
         if let Some(language) = language {
             self.tasks.push_front(Task::Say(id));
             let words = format!("SET SELF LANGUAGE {language}");
@@ -195,51 +118,16 @@ impl Talk {
         }
     }
 
-    /// The language that the server should be set to, if any.
-    fn language_for(&mut self, tag: Option<&LanguageTag>, out: &mut Out) -> Option<String> {
-        let Some(tag) = tag else { return self.usual_language() };
-        let nearest = self.nearest(tag);
-        if nearest.is_some() {
-            return nearest;
-        }
-        let name = tag.primary().to_ascii_lowercase();
-        if self.told_languages.len() < MAX_TOLD_LANGUAGES
-            && self.told_languages.insert(name.clone())
-        {
-            out.reports.push(Report::Notice(format!(
-                "There is no voice for the language {name}. It is read by the usual voice, and may be hard to \
-                 understand. To hear it well, install a voice for {name} in the speech server."
-            )));
-        }
-        self.usual_language()
-    }
-
-    /// What to ask the server for, for words of this language. Where it does not tell what it has, it is asked
-    /// for the language itself.
-    fn nearest(&self, tag: &LanguageTag) -> Option<String> {
-        match self.voices.as_ref().filter(|voices| !voices.is_empty()) {
-            Some(voices) => voices.choose(tag),
-            None => Some(voices::short(tag).unwrap_or_else(|| tag.primary().to_ascii_lowercase())),
-        }
-    }
-
-    /// The language for words of which no language is known: the person's, the server's own, or the last resort
-    /// once the server was set to another.
-    fn usual_language(&self) -> Option<String> {
-        let wished = self.settings.language.as_ref().and_then(|tag| self.nearest(tag));
-        let last_resort = || self.language.is_some().then(|| LAST_RESORT.to_owned());
-        wished.or_else(|| self.own_language.clone()).or_else(last_resort)
-    }
-
     fn answered(&mut self, now: Instant, line: &Line, out: &mut Out) -> Result<(), String> {
         let Some((asked, until)) = &mut self.asked else {
             return Err(
                 "The speech server answers what nobody asked. Speech is tried anew.".to_owned()
             );
         };
-        *until = now + self.settings.patience;
         if !line.is_last {
             if let Asked::Voices(voices) = asked {
+                // The list is long, and counts as an answer as long as it goes on.
+                *until = now + self.settings.patience;
                 if !voices.add(&line.text, self.settings.voice.as_deref()) {
                     return Err("The speech server lists voices without end.".to_owned());
                 }
@@ -258,14 +146,11 @@ impl Talk {
                 }
             }
             Some(Asked::Language) => {
-                let language =
-                    answer.first().filter(|it| is_good && LanguageTag::parse(it).is_ok());
-                self.language = language.map(|it| it.to_ascii_lowercase());
-                self.own_language.clone_from(&self.language);
+                self.languages.begin(answer.first().filter(|_| is_good));
             }
             Some(Asked::Voices(voices)) => self.got_voices(voices, out),
             // A server that refuses keeps what it has. Asking it again would not help.
-            Some(Asked::ForLanguage(language)) => self.language = Some(language),
+            Some(Asked::ForLanguage(language)) => self.languages.current = Some(language),
             Some(Asked::ForPriority(priority)) => self.priority = Some(priority),
             Some(Asked::ToSpeak(id)) => self.may_speak(now, id, line.code, out)?,
             Some(Asked::Words(id)) => self.words_taken(now, id, is_good, &answer, out)?,
@@ -275,16 +160,17 @@ impl Talk {
     }
 
     fn got_voices(&mut self, voices: Voices, out: &mut Out) {
-        if let Some(voice) = self.settings.voice.as_deref() {
-            if !voices.is_empty() && !voices.has_wanted() {
-                out.reports.push(Report::Notice(format!(
-                    "The speech server has no voice called {}. The usual voice is used. To see the voices: \
-                     spd-say --list-synthesis-voices",
-                    quoted(voice)
-                )));
-            }
+        if let Some(voice) = self.settings.voice.as_deref()
+            && !voices.is_empty()
+            && !voices.has_wanted()
+        {
+            out.reports.push(Report::Notice(format!(
+                "The speech server has no voice called {}. The usual voice is used. To see the voices: \
+                 spd-say --list-synthesis-voices",
+                quoted(voice)
+            )));
         }
-        self.voices = Some(voices);
+        self.languages.voices = Some(voices);
     }
 
     fn may_speak(
@@ -297,8 +183,9 @@ impl Talk {
         match code {
             230 => {
                 let words = self.sayings.iter().find(|it| it.id == id).map_or("", |it| &it.words);
+                let patience = self.settings.patience + time_for(words.len());
                 out.bytes.extend_from_slice(&codec::message(words));
-                self.asked = Some((Asked::Words(id), now + self.settings.patience));
+                self.asked = Some((Asked::Words(id), now + patience));
                 Ok(())
             }
             300.. => {
@@ -432,7 +319,7 @@ impl Conversation for Talk {
         self.is_connected = true;
         self.lines = Lines::default();
         // What was ordered before comes after the greeting.
-        let mut tasks = self.greeting();
+        let mut tasks = greeting(&self.settings, self.languages.voices.is_some());
         tasks.append(&mut self.tasks);
         self.tasks = tasks;
         self.go_on(now, out);
@@ -510,7 +397,7 @@ impl Conversation for Talk {
         self.answer.clear();
         self.event.clear();
         self.early.clear();
-        (self.language, self.priority) = (None, None);
+        self.priority = None;
         out.reports.extend(self.sayings.drain(..).map(|it| Report::Cut(it.id)));
     }
 
