@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+mod braille;
+mod braille_server;
 mod hung;
 mod patience;
 mod speech;
