@@ -141,7 +141,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
     say(&device, question(1));
     server.wait_for("1/2 Delete the database?");
     thread::sleep(LOOK);
-    for cell in 1..40 {
+    for cell in [1, 4, 5, 29, 35, 39] {
         server.press(&format!("route {cell}"));
     }
     assert!(!has_choice(&reports.after(MOMENT)), "the words are no answer");
@@ -150,7 +150,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
     thread::sleep(LOOK);
     let (no, yes) = (server.cell_of("no"), server.cell_of("yes"));
     assert!(yes - (no + "no".len()) >= 6, "they are far apart");
-    for cell in (1..no).chain(no + "no".len()..yes) {
+    for cell in [no - 1, no + 2, no + 3, no.midpoint(yes), yes - 2, yes - 1] {
         server.press(&format!("route {cell}"));
     }
     assert!(!has_choice(&reports.after(MOMENT)), "blank cells are no answer");
@@ -188,16 +188,14 @@ fn a_withdrawn_question_cannot_be_answered() {
     server.wait_for(ANSWERS);
     thread::sleep(LOOK);
     device.tell(Order::Withdraw(1)).expect("it takes orders");
-    server.press("route 35");
     server.wait_for_its_own();
     server.press("route 35");
-    // The first key may have been faster than the order, and then it was a choice.
-    let after_withdrawal = reports.after(MOMENT);
+    // Nor by a key on what comes after it.
     say(&device, utterance(2, Weight::Normal, "Over."));
     server.wait_for("Over.");
     thread::sleep(LOOK);
     server.press("route 35");
-    assert_eq!(has_choice(&after_withdrawal), has_choice(&reports.after(MOMENT)));
+    assert!(!has_choice(&reports.after(MOMENT)));
 }
 
 #[test]

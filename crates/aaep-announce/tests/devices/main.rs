@@ -6,5 +6,6 @@ mod braille;
 mod braille_server;
 mod hung;
 mod patience;
+mod sounds;
 mod speech;
 mod speech_server;

@@ -274,3 +274,6 @@ impl Conversation for Talk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -408,3 +408,6 @@ impl Conversation for Talk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
