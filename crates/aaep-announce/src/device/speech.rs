@@ -12,6 +12,7 @@ mod task;
 mod voices;
 
 use std::io;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -81,7 +82,8 @@ impl Settings {
     }
 }
 
-/// Where the speech server is: `SPEECHD_ADDRESS` if it is set, or its usual place under `XDG_RUNTIME_DIR`.
+/// Where the speech server is: `SPEECHD_ADDRESS` if it is set, or its usual place under `XDG_RUNTIME_DIR` or, where
+/// that is not set, in the folder for caches.
 /// `variable` looks up a variable of the environment. An error says what is wrong, in words for people.
 pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
     if let Some(text) = variable("SPEECHD_ADDRESS").filter(|text| !text.is_empty()) {
@@ -93,16 +95,18 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
             )
         });
     }
-    match variable("XDG_RUNTIME_DIR").filter(|text| !text.is_empty()) {
-        Some(folder) => {
-            Ok(Address::Unix([&folder, "speech-dispatcher", "speechd.sock"].iter().collect()))
+    let folder = |name: &str| variable(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let runtime = folder("XDG_RUNTIME_DIR").or_else(|| folder("XDG_CACHE_HOME"));
+    match runtime.or_else(|| folder("HOME").map(|home| home.join(".cache"))) {
+        Some(folder) if cfg!(unix) => {
+            Ok(Address::Unix(folder.join("speech-dispatcher").join("speechd.sock")))
         }
         None if cfg!(unix) => {
-            Err("It is not known where the speech server is. Set SPEECHD_ADDRESS, for example \
-                                   to unix_socket:/run/user/1000/speech-dispatcher/speechd.sock"
+            Err("It is not known where the speech server is. Set SPEECHD_ADDRESS, for example to \
+                 unix_socket:/run/user/1000/speech-dispatcher/speechd.sock"
                 .to_owned())
         }
-        None => Ok(Address::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
+        _ => Ok(Address::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
     }
 }
 
@@ -211,6 +215,7 @@ mod tests {
         })
     }
 
+    #[cfg(unix)]
     #[test]
     fn the_address_is_read_as_speech_dispatcher_writes_it() {
         let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
@@ -225,6 +230,9 @@ mod tests {
         let usual = Address::Unix("/run/user/7/speech-dispatcher/speechd.sock".into());
         assert_eq!(of(&[runtime]), Ok(usual.clone()));
         assert_eq!(of(&[("SPEECHD_ADDRESS", ""), runtime]), Ok(usual));
+        let cached = Address::Unix("/home/ana/.cache/speech-dispatcher/speechd.sock".into());
+        assert_eq!(of(&[("HOME", "/home/ana")]), Ok(cached));
+        assert!(of(&[]).is_err());
     }
 
     #[test]

@@ -1,17 +1,25 @@
-//! Speech servers that do wrong what a server can do wrong: silence, nonsense, floods, half answers.
+//! Servers of speech and braille that do wrong what a server can do wrong: silence, nonsense, floods, refusals.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep_announce::device::{Address, Device, speech};
+use aaep_announce::device::{Address, Device, braille, speech};
 use aaep_announce::{Order, Report, Weight};
 
 use crate::patience::{PATIENCE, Reports, utterance};
 
-/// A server that treats every connection in this way, and settings that lead to it.
+/// How long a device waits for the servers here.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Settings that lead to a server which treats every connection in this way.
 fn fake(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> speech::Settings {
+    speech::Settings { patience: SHORT, ..speech::Settings::new(fake_server(treat)) }
+}
+
+/// The address of a server that treats every connection in this way.
+fn fake_server(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -19,8 +27,7 @@ fn fake(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> speech::Set
             thread::spawn(move || treat(stream));
         }
     });
-    let settings = speech::Settings::new(Address::Tcp("127.0.0.1".to_owned(), port));
-    speech::Settings { patience: Duration::from_millis(300), ..settings }
+    Address::Tcp("127.0.0.1".to_owned(), port)
 }
 
 fn start(settings: speech::Settings) -> (Device, Reports) {
@@ -111,4 +118,26 @@ fn words_are_sent_only_to_a_server_that_takes_words() {
             .expect("it takes orders");
         assert_eq!(reports.next(), Report::Cut(id));
     }
+}
+
+fn start_braille(address: Address) -> (Device, Reports) {
+    let (sender, reports) = Reports::new();
+    let settings = braille::Settings { patience: SHORT, ..braille::Settings::new(address) };
+    (braille::start(settings, sender).expect("it starts"), reports)
+}
+
+#[test]
+fn a_braille_server_that_accepts_and_is_silent_keeps_nobody_waiting() {
+    let (device, mut reports) = start_braille(fake_server(|stream| {
+        thread::sleep(PATIENCE);
+        drop(stream);
+    }));
+    nothing_waits(&device, &mut reports);
+}
+
+#[test]
+fn a_braille_server_that_floods_or_talks_nonsense_is_left() {
+    let (device, mut reports) =
+        start_braille(fake_server(|mut stream| while stream.write_all(&[0xff; 4096]).is_ok() {}));
+    nothing_waits(&device, &mut reports);
 }
