@@ -1,6 +1,14 @@
 //! The devices: each one thin, each on a thread of its own, each able to fail alone.
 
+pub mod braille;
+mod client;
 pub mod lines;
+mod plain;
+mod socket;
+pub mod sounds;
+pub mod speech;
+
+pub use socket::Address;
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
 

@@ -111,4 +111,6 @@ pub enum Report {
     Trouble(String),
     /// The device works, at the start and after trouble.
     Works,
+    /// The device works, but the person should know something about it, in words for people. Told once.
+    Notice(String),
 }

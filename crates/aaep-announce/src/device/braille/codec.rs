@@ -1,0 +1,317 @@
+//! `BrlAPI`, the packets that BRLTTY speaks, as functions over bytes.
+//!
+//! A packet is its size, its type, and so many bytes; all numbers are big-endian. What we send is made of numbers
+//! and one window of text; what we receive is cut into packets within bounds.
+
+/// The largest packet of the protocol.
+pub const MAX_PACKET_BYTES: usize = 4096;
+
+/// The largest display that we write to. Cells are written as up to four bytes of text each.
+pub const MAX_CELLS: usize = 512;
+
+/// The versions of the protocol that we speak. What we use of them is the same.
+pub const VERSIONS: [u32; 2] = [7, 8];
+
+/// A packet of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Packet {
+    /// Which version of the protocol it speaks.
+    Version(u32),
+    /// Which ways of showing who we are it takes.
+    Authorization(Vec<u32>),
+    /// How many cells the display has; 0 while there is none.
+    Cells(usize),
+    /// What we asked for was done.
+    Done,
+    /// What we asked for was not done; the number says why.
+    Refused(u32),
+    /// The server can no longer go on with us; the number says why.
+    Exception(u32),
+    /// A key was pressed.
+    Key(Key),
+    /// Something that we have no use for.
+    Other(u32),
+}
+
+/// A key, as far as we use keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// To what comes before.
+    Back,
+    /// To what comes next.
+    On,
+    /// The routing key over a cell, counted from 0.
+    Cell(usize),
+    /// Any other.
+    Other,
+}
+
+/// No need to show who we are.
+pub const NONE: u32 = b'N' as u32;
+/// The content of a file that only those can read who may come in.
+pub const KEY: u32 = b'K' as u32;
+
+/// Commands of BRLTTY: a line up and down, a window to the left and to the right. Displays have the one or the
+/// other under the thumbs.
+const LINE_UP: u64 = 0x2000_0001;
+const LINE_DOWN: u64 = 0x2000_0002;
+const WINDOW_LEFT: u64 = 0x2000_0017;
+const WINDOW_RIGHT: u64 = 0x2000_0018;
+const ROUTING: u64 = 0x2001_0000;
+
+/// The keys that we want, first and last of each range. All others stay with BRLTTY and other programs.
+const OUR_KEYS: [(u64, u64); 3] =
+    [(LINE_UP, LINE_DOWN), (WINDOW_LEFT, WINDOW_RIGHT), (ROUTING, ROUTING | 0xffff)];
+
+/// Cuts what comes into packets, whatever the pieces in which it comes.
+#[derive(Debug, Default)]
+pub struct Packets {
+    bytes: Vec<u8>,
+    /// Where the first packet begins that was not given out yet.
+    at: usize,
+}
+
+/// What came is no packet of `BrlAPI`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPacket;
+
+impl Packets {
+    /// Takes a piece. Give out all packets before the next piece, and the memory is bounded.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(piece);
+    }
+
+    /// The next whole packet, if there is one. After an error there are no more.
+    pub fn next_packet(&mut self) -> Result<Option<Packet>, NoPacket> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some((size, rest)) = number(rest) else { return Ok(None) };
+        let size =
+            usize::try_from(size).ok().filter(|size| *size <= MAX_PACKET_BYTES).ok_or(NoPacket)?;
+        let Some((kind, rest)) = number(rest) else { return Ok(None) };
+        let Some(body) = rest.get(..size) else { return Ok(None) };
+        let packet = read(kind, body).ok_or(NoPacket)?;
+        self.at += 8 + size;
+        Ok(Some(packet))
+    }
+}
+
+/// The number at the beginning, and what comes after it.
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
+
+fn read(kind: u32, body: &[u8]) -> Option<Packet> {
+    let first = number(body).map(|(number, _)| number);
+    Some(match u8::try_from(kind).unwrap_or_default() {
+        b'v' => Packet::Version(first?),
+        b'a' => Packet::Authorization(numbers(body)),
+        b's' => Packet::Cells(cells(body)?),
+        b'A' => Packet::Done,
+        b'e' => Packet::Refused(first?),
+        b'E' => Packet::Exception(first?),
+        b'k' => Packet::Key(key(u64::from_be_bytes(body.try_into().ok()?))),
+        _ => Packet::Other(kind),
+    })
+}
+
+fn numbers(mut body: &[u8]) -> Vec<u32> {
+    let mut all = Vec::new();
+    while let Some((one, rest)) = number(body) {
+        all.push(one);
+        body = rest;
+    }
+    all
+}
+
+/// Columns times lines. More cells than we can write are left alone.
+fn cells(body: &[u8]) -> Option<usize> {
+    let (columns, rest) = number(body)?;
+    let (lines, _) = number(rest)?;
+    let cells = usize::try_from(columns).ok()?.saturating_mul(usize::try_from(lines).ok()?);
+    Some(cells.min(MAX_CELLS))
+}
+
+fn key(code: u64) -> Key {
+    match code {
+        LINE_UP | WINDOW_LEFT => Key::Back,
+        LINE_DOWN | WINDOW_RIGHT => Key::On,
+        _ if code & !0xffff == ROUTING => Key::Cell(usize::from((code & 0xffff) as u16)),
+        _ => Key::Other,
+    }
+}
+
+fn packet(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 + body.len());
+    bytes.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes());
+    bytes.extend_from_slice(&u32::from(kind).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// We speak this version.
+pub fn version(version: u32) -> Vec<u8> {
+    packet(b'v', &version.to_be_bytes())
+}
+
+/// We may come in: this is the content of the key file.
+pub fn authorization(key: &[u8]) -> Vec<u8> {
+    packet(b'a', &[&KEY.to_be_bytes(), key].concat())
+}
+
+/// How many cells are there?
+pub fn ask_cells() -> Vec<u8> {
+    packet(b's', &[])
+}
+
+/// The display is wanted for this terminal, given as a path of numbers; with an empty path for all of them.
+pub fn enter(terminal: &[u32]) -> Vec<u8> {
+    let count = u32::try_from(terminal.len()).unwrap_or_default();
+    let mut body: Vec<u8> =
+        std::iter::once(&count).chain(terminal).flat_map(|number| number.to_be_bytes()).collect();
+    // No name of a driver: keys come as commands, whatever the display.
+    body.push(0);
+    packet(b't', &body)
+}
+
+/// The display is no longer wanted.
+pub fn leave() -> Vec<u8> {
+    packet(b'L', &[])
+}
+
+/// No keys, to begin with.
+pub fn ignore_all_keys() -> Vec<u8> {
+    packet(b'm', &ranges(&[(0, u64::MAX)]))
+}
+
+/// Then those that we use.
+pub fn accept_our_keys() -> Vec<u8> {
+    packet(b'u', &ranges(&OUR_KEYS))
+}
+
+fn ranges(all: &[(u64, u64)]) -> Vec<u8> {
+    all.iter()
+        .flat_map(|(first, last)| [first.to_be_bytes(), last.to_be_bytes()])
+        .flatten()
+        .collect()
+}
+
+/// The text, one character per cell, filled up with blanks or cut to exactly so many cells. No cursor.
+pub fn write(text: &str, cells: usize) -> Vec<u8> {
+    const REGION_TEXT_CURSOR_CHARSET: u32 = 0x66;
+    const CHARSET: &[u8] = b"\x05UTF-8";
+    let cells = cells.clamp(1, MAX_CELLS);
+    let text: String = text.chars().map(cell).chain(std::iter::repeat(' ')).take(cells).collect();
+    let count = |length: usize| u32::try_from(length).unwrap_or_default().to_be_bytes();
+    let head =
+        [REGION_TEXT_CURSOR_CHARSET.to_be_bytes(), count(1), count(cells), count(text.len())];
+    packet(b'w', &[head.as_flattened(), text.as_bytes(), &count(0), CHARSET].concat())
+}
+
+/// A cell shows one character; what is not visible would be one that nobody knows.
+fn cell(c: char) -> char {
+    if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets(pieces: &[&[u8]]) -> Result<Vec<Packet>, NoPacket> {
+        let (mut packets, mut all) = (Packets::default(), Vec::new());
+        for piece in pieces {
+            packets.push(piece);
+            while let Some(packet) = packets.next_packet()? {
+                all.push(packet);
+            }
+        }
+        Ok(all)
+    }
+
+    fn key_packet(code: u64) -> Vec<u8> {
+        packet(b'k', &code.to_be_bytes())
+    }
+
+    #[test]
+    fn packets_are_read_wherever_they_are_cut() {
+        let whole = [
+            packet(b'v', &[0, 0, 0, 8]),
+            packet(b'a', &[0, 0, 0, b'N', 0, 0, 0, b'K']),
+            packet(b's', &[0, 0, 0, 40, 0, 0, 0, 1]),
+            packet(b'A', &[]),
+            key_packet(0x2001_0007),
+            packet(b'e', &[0, 0, 0, 5, 0, 0, 0, b't']),
+            packet(b'?', b"whatever"),
+        ]
+        .concat();
+        let expected = [
+            Packet::Version(8),
+            Packet::Authorization(vec![NONE, KEY]),
+            Packet::Cells(40),
+            Packet::Done,
+            Packet::Key(Key::Cell(7)),
+            Packet::Refused(5),
+            Packet::Other(u32::from(b'?')),
+        ];
+        for cut in 0..=whole.len() {
+            let (one, two) = whole.split_at(cut);
+            assert_eq!(packets(&[one, two]).expect("packets"), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn only_our_keys_without_flags_are_keys() {
+        for (code, expected) in [
+            (0x2000_0001, Key::Back),
+            (0x2000_0002, Key::On),
+            (0x2000_0017, Key::Back),
+            (0x2000_0018, Key::On),
+            (0x2001_0000, Key::Cell(0)),
+            (0x2001_ffff, Key::Cell(0xffff)),
+            (0x1_2001_0007, Key::Other),
+            (0x2002_0007, Key::Other),
+            (0x2000_001d, Key::Other),
+            (0, Key::Other),
+            (u64::MAX, Key::Other),
+        ] {
+            assert_eq!(packets(&[&key_packet(code)]), Ok(vec![Packet::Key(expected)]), "{code:x}");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_too_large_or_too_small_are_refused() {
+        assert_eq!(packets(&[&[0xff; 4]]), Err(NoPacket), "refused before any of it is kept");
+        assert_eq!(packets(&[&packet(b'v', &[8])]), Err(NoPacket));
+        assert_eq!(packets(&[&packet(b's', &[0; 7])]), Err(NoPacket));
+        assert_eq!(packets(&[&packet(b'k', &[0; 9])]), Err(NoPacket));
+    }
+
+    #[test]
+    fn a_display_of_absurd_size_is_cut_to_what_can_be_written() {
+        assert_eq!(packets(&[&packet(b's', &[0xff; 8])]), Ok(vec![Packet::Cells(MAX_CELLS)]));
+    }
+
+    #[test]
+    fn what_is_written_is_exactly_as_many_characters_as_there_are_cells() {
+        for (text, expected) in [
+            ("", "    "),
+            ("ab", "ab  "),
+            ("abcdef", "abcd"),
+            ("\u{2801}é\n\u{1b}x", "\u{2801}é  "),
+        ] {
+            let bytes = write(text, 4);
+            let length = expected.len();
+            assert_eq!(
+                &bytes[20..24],
+                u32::try_from(length).expect("small").to_be_bytes(),
+                "{text:?}"
+            );
+            assert_eq!(&bytes[24..24 + length], expected.as_bytes(), "{text:?}");
+            assert_eq!(&bytes[24 + length..], b"\0\0\0\0\x05UTF-8", "{text:?}");
+        }
+        let largest = write(&"\u{10ffff}".repeat(MAX_CELLS * 2), usize::MAX);
+        assert!(largest.len() - 8 <= MAX_PACKET_BYTES);
+    }
+}

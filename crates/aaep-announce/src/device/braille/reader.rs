@@ -1,0 +1,359 @@
+//! What is under the person's fingers now, and what a key means there. Pure: time is an argument.
+//!
+//! A question stays until it is answered or withdrawn. Other words may come over it once it has had its time, and
+//! it comes back after them. A key counts only for what is known to have been on the display when it was pressed.
+
+use std::time::{Duration, Instant};
+
+use super::codec::Key;
+use super::pages::{Page, pages};
+use crate::utterance::{Choice, Order, Report, Utterance, UtteranceId, Weight};
+
+/// How many questions may be open. More than a person can keep in mind.
+const MAX_OPEN_QUESTIONS: usize = 32;
+
+/// How long a window stays at least, however few cells it has.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1500);
+
+/// How many times longer a window stays once the person has moved by hand.
+const BY_HAND: u32 = 4;
+
+/// How long after a key a question counts as being read, so that nothing less than critical comes over it.
+const STILL_READING: Duration = Duration::from_secs(10);
+
+/// How the person reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// How many cells in a second; None when only the person's keys move on.
+    pub(super) cells_per_second: Option<u16>,
+    /// How long an answer must have been on the display before it can be chosen.
+    pub(super) least_look: Duration,
+}
+
+/// An utterance on the display, or waiting to come back to it.
+#[derive(Debug)]
+struct Item {
+    id: UtteranceId,
+    weight: Weight,
+    words: String,
+    choices: Vec<Choice>,
+    pages: Vec<Page>,
+    at: usize,
+    has_begun: bool,
+    /// Whether it was reported as ended or cut, so that others may come.
+    is_over: bool,
+    is_by_hand: bool,
+    /// When the time of this window, or of a whole question, is over.
+    until: Option<Instant>,
+}
+
+impl Item {
+    fn lay_out(&mut self, cells: usize) {
+        self.pages = pages(&self.words, &self.choices, cells);
+        self.at = 0;
+    }
+
+    fn page(&self) -> Option<&Page> {
+        self.pages.get(self.at)
+    }
+
+    fn is_question(&self) -> bool {
+        !self.choices.is_empty()
+    }
+
+    /// How long it takes to read what is counted from this.
+    fn time(&self, pace: Pace) -> Option<Duration> {
+        let cells_per_second = pace.cells_per_second?;
+        let text = if self.is_question() { &self.words } else { &self.page()?.text };
+        let cells = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let time = Duration::from_secs_f64(f64::from(cells) / f64::from(cells_per_second.max(1)));
+        let times = if self.is_by_hand { BY_HAND } else { 1 };
+        Some(time.max(SHORTEST_LOOK).saturating_mul(times))
+    }
+}
+
+/// The display as the person feels it.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pace: Pace,
+    cells: usize,
+    text: Option<Item>,
+    /// The open questions; the last one is shown.
+    questions: Vec<Item>,
+    /// Counts what should be on the display, so that an old confirmation is not taken for a new one.
+    version: u64,
+    /// Since when what should be on the display is known to be there.
+    shown: Option<Instant>,
+    last_key: Option<Instant>,
+    last_was_question: bool,
+}
+
+impl Reader {
+    pub(super) fn new(pace: Pace) -> Self {
+        Reader {
+            pace,
+            cells: 0,
+            text: None,
+            questions: Vec::new(),
+            version: 0,
+            shown: None,
+            last_key: None,
+            last_was_question: false,
+        }
+    }
+
+    /// What should be on the display; nothing when it is not needed.
+    pub(super) fn wanted(&self) -> Option<&str> {
+        self.item()?.page().map(|page| page.text.as_str())
+    }
+
+    /// How many cells there are.
+    pub(super) fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// Whether the last thing on the display was a question.
+    pub(super) fn last_was_question(&self) -> bool {
+        self.last_was_question
+    }
+
+    fn item(&self) -> Option<&Item> {
+        self.text.as_ref().or(self.questions.last())
+    }
+
+    fn item_mut(&mut self) -> Option<&mut Item> {
+        self.text.as_mut().or(self.questions.last_mut())
+    }
+
+    /// The display has so many cells now. Everything is laid out anew if that is news.
+    pub(super) fn resize(&mut self, cells: usize) {
+        if self.cells == cells {
+            return;
+        }
+        self.cells = cells;
+        self.changed();
+        for item in self.text.iter_mut().chain(&mut self.questions) {
+            item.lay_out(cells);
+        }
+    }
+
+    /// Something else is to be shown: no key counts until it is known to be on the display.
+    fn changed(&mut self) {
+        self.version += 1;
+        self.shown = None;
+    }
+
+    /// What has to be written to the display, and its number, unless it is there already.
+    pub(super) fn to_write(&self) -> Option<(&str, u64)> {
+        match self.shown {
+            Some(_) => None,
+            None => self.wanted().map(|text| (text, self.version)),
+        }
+    }
+
+    /// What has this number is on the display, as of now.
+    pub(super) fn is_shown(&mut self, now: Instant, version: u64, reports: &mut Vec<Report>) {
+        if version != self.version {
+            return;
+        }
+        self.shown = Some(now);
+        self.last_was_question = self.item().is_some_and(Item::is_question);
+        let pace = self.pace;
+        let Some(item) = self.item_mut() else { return };
+        if !std::mem::replace(&mut item.has_begun, true) && !item.is_over {
+            reports.push(Report::Began(item.id));
+        }
+        if !item.is_over && (!item.is_question() || item.until.is_none()) {
+            item.until = item.time(pace).map(|time| now + time);
+        }
+    }
+
+    pub(super) fn told(
+        &mut self,
+        now: Instant,
+        order: Order,
+        words: String,
+        reports: &mut Vec<Report>,
+    ) {
+        match order {
+            Order::Say(utterance) => self.say(now, utterance, words, reports),
+            Order::Stop => self.stop(reports),
+            Order::Withdraw(id) => self.withdraw(id, reports),
+            Order::Sound(_) => {}
+        }
+    }
+
+    fn say(
+        &mut self,
+        now: Instant,
+        utterance: Utterance,
+        words: String,
+        reports: &mut Vec<Report>,
+    ) {
+        let is_critical = utterance.weight == Weight::Critical;
+        let is_question = !utterance.choices.is_empty();
+        let is_full = is_question && self.questions.len() >= MAX_OPEN_QUESTIONS;
+        if is_full || !(is_critical || is_question || self.is_free(now)) {
+            reports.push(Report::Cut(utterance.id));
+            return;
+        }
+        self.withdraw(utterance.id, reports);
+        self.drop_text(reports);
+        let mut item = Item {
+            id: utterance.id,
+            weight: utterance.weight,
+            words,
+            choices: utterance.choices,
+            pages: Vec::new(),
+            at: 0,
+            has_begun: false,
+            is_over: false,
+            is_by_hand: false,
+            until: None,
+        };
+        item.lay_out(self.cells);
+        if let Some(below) = self.questions.last_mut() {
+            cut(below, reports);
+        }
+        if is_question {
+            self.questions.push(item);
+        } else {
+            self.text = Some(item);
+        }
+        self.changed();
+    }
+
+    /// Whether words that are not critical may come to the display now.
+    fn is_free(&self, now: Instant) -> bool {
+        let is_reading =
+            self.last_key.is_some_and(|key| now.saturating_duration_since(key) < STILL_READING);
+        match self.item() {
+            None => true,
+            Some(item) if item.is_question() => item.is_over && !is_reading,
+            Some(item) => item.weight < Weight::Critical,
+        }
+    }
+
+    /// Takes the words away that are no question, and goes back to the question below them.
+    fn drop_text(&mut self, reports: &mut Vec<Report>) {
+        if let Some(mut item) = self.text.take() {
+            cut(&mut item, reports);
+            self.come_back();
+        }
+    }
+
+    /// The question that is shown again begins with its words.
+    fn come_back(&mut self) {
+        if let Some(item) = self.questions.last_mut() {
+            item.at = 0;
+        }
+        self.changed();
+    }
+
+    fn stop(&mut self, reports: &mut Vec<Report>) {
+        self.drop_text(reports);
+        if let Some(item) = self.questions.last_mut() {
+            cut(item, reports);
+        }
+    }
+
+    fn withdraw(&mut self, id: UtteranceId, reports: &mut Vec<Report>) {
+        let Some(at) = self.questions.iter().position(|it| it.id == id) else { return };
+        let was_shown = self.text.is_none() && at + 1 == self.questions.len();
+        let mut item = self.questions.remove(at);
+        cut(&mut item, reports);
+        if was_shown {
+            self.come_back();
+        }
+    }
+
+    /// A key was pressed.
+    pub(super) fn key(&mut self, now: Instant, key: Key, reports: &mut Vec<Report>) {
+        let Some(shown) = self.shown else { return };
+        self.last_key = Some(now);
+        match key {
+            Key::On => self.go_on(true, reports),
+            Key::Back => self.go_back(),
+            Key::Cell(cell) if now.saturating_duration_since(shown) >= self.pace.least_look => {
+                self.choose(cell, reports);
+            }
+            Key::Cell(_) | Key::Other => {}
+        }
+    }
+
+    fn go_on(&mut self, is_by_hand: bool, reports: &mut Vec<Report>) {
+        let Some(item) = self.item_mut() else { return };
+        item.is_by_hand |= is_by_hand;
+        if item.at + 1 < item.pages.len() {
+            item.at += 1;
+            if item.is_question() && item.at + 1 == item.pages.len() {
+                end(item, reports);
+            }
+            self.changed();
+        } else if let Some(mut item) = self.text.take() {
+            end(&mut item, reports);
+            self.come_back();
+        }
+    }
+
+    fn go_back(&mut self) {
+        let Some(item) = self.item_mut() else { return };
+        item.is_by_hand = true;
+        if item.at > 0 {
+            item.at -= 1;
+            self.changed();
+        }
+    }
+
+    fn choose(&mut self, cell: usize, reports: &mut Vec<Report>) {
+        if self.text.is_some() {
+            return;
+        }
+        let Some(item) = self.questions.last_mut() else { return };
+        let Some(choice) = item.page().and_then(|page| page.choice_at(cell)) else { return };
+        end(item, reports);
+        reports.push(Report::Chosen(item.id, choice));
+        self.questions.pop();
+        self.come_back();
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.shown?;
+        self.item().filter(|item| !item.is_over)?.until
+    }
+
+    /// Time has passed.
+    pub(super) fn passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
+        if self.due().is_none_or(|due| due > now) {
+            return;
+        }
+        match self.item_mut() {
+            Some(item) if item.is_question() => end(item, reports),
+            Some(_) => self.go_on(false, reports),
+            None => {}
+        }
+    }
+
+    /// There is no display. What was being said is cut; questions stay open and come back with the display.
+    pub(super) fn lost(&mut self, reports: &mut Vec<Report>) {
+        if let Some(mut item) = self.text.take() {
+            cut(&mut item, reports);
+        }
+        for item in &mut self.questions {
+            cut(item, reports);
+        }
+        self.come_back();
+    }
+}
+
+fn end(item: &mut Item, reports: &mut Vec<Report>) {
+    if !std::mem::replace(&mut item.is_over, true) {
+        reports.push(Report::Ended(item.id));
+    }
+}
+
+fn cut(item: &mut Item, reports: &mut Vec<Report>) {
+    if !std::mem::replace(&mut item.is_over, true) {
+        reports.push(Report::Cut(item.id));
+    }
+}

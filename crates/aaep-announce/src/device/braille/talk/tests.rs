@@ -1,0 +1,275 @@
+//! The conversation with a BRLTTY that is played packet by packet.
+
+use super::*;
+use crate::device::socket::Address;
+use crate::utterance::{Kind, Utterance, UtteranceId, Weight};
+
+const CELLS: u32 = 40;
+
+struct Played {
+    talk: Talk,
+    now: Instant,
+}
+
+fn packet(kind: u8, numbers: &[u32]) -> Vec<u8> {
+    let body: Vec<u8> = numbers.iter().flat_map(|it| it.to_be_bytes()).collect();
+    let size = u32::try_from(body.len()).expect("small");
+    [size.to_be_bytes().to_vec(), u32::from(kind).to_be_bytes().to_vec(), body].concat()
+}
+
+fn done() -> Vec<u8> {
+    packet(b'A', &[])
+}
+
+fn cells(count: u32) -> Vec<u8> {
+    packet(b's', &[count, 1])
+}
+
+fn route(cell: u32) -> Vec<u8> {
+    packet(b'k', &[0, 0x2001_0000 | cell])
+}
+
+fn on() -> Vec<u8> {
+    packet(b'k', &[0, 0x2000_0018])
+}
+
+/// The kinds of the packets that were sent, and the text of the last window.
+fn sent(out: &Out) -> (String, String) {
+    let (mut kinds, mut text) = (String::new(), String::new());
+    let mut rest = out.bytes.as_slice();
+    while let Some((head, body)) = rest.split_at_checked(8) {
+        let size = usize::try_from(u32::from_be_bytes(head[..4].try_into().expect("four")))
+            .expect("small");
+        kinds.push(char::from(head[7]));
+        if head[7] == b'w' {
+            let end = size - 10;
+            text = String::from_utf8(body[16..end].to_vec()).expect("UTF-8").trim_end().to_owned();
+        }
+        rest = &body[size..];
+    }
+    (kinds, text)
+}
+
+impl Played {
+    fn new() -> Self {
+        let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+        let settings = Settings { least_look: Duration::from_millis(500), ..settings };
+        let mut played =
+            Played { talk: Talk::new(settings, Box::new(|| None)), now: Instant::now() };
+        played.greet();
+        played
+    }
+
+    fn greet(&mut self) {
+        self.talk.connected(self.now, &mut Out::default());
+        assert_eq!(sent(&self.hears(&packet(b'v', &[8]))).0, "v");
+        assert_eq!(sent(&self.hears(&packet(b'a', &[codec::NONE]))).0, "s");
+    }
+
+    fn hears(&mut self, bytes: &[u8]) -> Out {
+        let mut out = Out::default();
+        self.talk.heard(self.now, bytes, &mut out).expect("it goes on");
+        out
+    }
+
+    fn told(&mut self, order: Order) -> Out {
+        let mut out = Out::default();
+        self.talk.told(self.now, order, &mut out);
+        out
+    }
+
+    fn later(&mut self, milliseconds: u64) -> Out {
+        self.now += Duration::from_millis(milliseconds);
+        let mut out = Out::default();
+        if self.talk.due().is_some_and(|due| due <= self.now) {
+            self.talk.passed(self.now, &mut out).expect("it goes on");
+        }
+        out
+    }
+
+    /// A question, shown as far as its answers, which are written but not confirmed.
+    fn question_written(id: UtteranceId) -> Self {
+        let mut played = Played::new();
+        assert!(played.hears(&cells(CELLS)).is_working);
+        assert_eq!(sent(&played.told(Order::Say(question(id)))).0, "t");
+        assert_eq!(sent(&played.hears(&done())).0, "m");
+        assert_eq!(sent(&played.hears(&done())).0, "u");
+        assert_eq!(sent(&played.hears(&done())), ("ws".to_owned(), "1/2 Delete?".to_owned()));
+        assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(id)]);
+        let out = played.hears(&on());
+        assert_eq!(sent(&out), ("ws".to_owned(), ANSWERS.to_owned()));
+        assert_eq!(out.reports, [Report::Ended(id)]);
+        played
+    }
+
+    fn question_shown(id: UtteranceId) -> Self {
+        let mut played = Self::question_written(id);
+        assert_eq!(played.hears(&cells(CELLS)).reports, []);
+        played
+    }
+}
+
+const ANSWERS: &str = "2/2 no                               yes";
+const NO: u32 = 4;
+const YES: u32 = 38;
+
+fn utterance(id: UtteranceId, words: &str) -> Utterance {
+    Utterance {
+        id,
+        kind: Kind::Reply,
+        weight: Weight::Critical,
+        words: words.to_owned(),
+        language: None,
+        is_right_to_left: false,
+        choices: Vec::new(),
+    }
+}
+
+fn question(id: UtteranceId) -> Utterance {
+    let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
+    Utterance {
+        kind: Kind::Question,
+        choices: vec![choice("yes", true), choice("no", false)],
+        ..utterance(id, "Delete?")
+    }
+}
+
+#[test]
+fn a_key_that_comes_before_the_answers_are_known_to_be_shown_chooses_nothing() {
+    let mut played = Played::question_written(1);
+    played.later(2000);
+    // Pressed before the window was there, however long ago it was written.
+    assert_eq!(played.hears(&route(YES)).reports, []);
+    assert_eq!(played.hears(&cells(CELLS)).reports, []);
+    assert_eq!(played.hears(&route(YES)).reports, [], "too soon after it was shown");
+    played.later(499);
+    assert_eq!(played.hears(&route(YES)).reports, [], "still too soon");
+    played.later(1);
+    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+}
+
+#[test]
+fn an_answer_is_taken_once_and_the_display_is_given_back() {
+    let mut played = Played::question_shown(1);
+    played.later(500);
+    let out = played.hears(&route(NO));
+    assert_eq!((out.reports.as_slice(), sent(&out).0.as_str()), (&[Report::Chosen(1, 1)][..], "L"));
+    assert_eq!(played.hears(&[route(NO), route(YES), done(), route(YES)].concat()).reports, []);
+}
+
+#[test]
+fn withdrawn_means_that_no_key_chooses_any_more() {
+    let mut played = Played::question_shown(1);
+    played.later(500);
+    assert_eq!(sent(&played.told(Order::Withdraw(1))).0, "L");
+    assert_eq!(played.hears(&[route(YES), done(), route(YES)].concat()).reports, []);
+}
+
+#[test]
+fn another_question_takes_the_place_and_a_key_meant_for_the_first_chooses_nothing() {
+    let mut played = Played::question_shown(1);
+    played.later(500);
+    assert_eq!(
+        sent(&played.told(Order::Say(question(2)))),
+        ("ws".to_owned(), "1/2 Delete?".to_owned())
+    );
+    assert_eq!(played.hears(&route(YES)).reports, []);
+    assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(2)]);
+    played.later(500);
+    assert_eq!(played.hears(&route(YES)).reports, [], "these are the words of the second");
+    played.hears(&[on(), cells(CELLS)].concat());
+    played.later(500);
+    assert_eq!(played.hears(&route(NO)).reports, [Report::Chosen(2, 1)]);
+    // The first comes back, from its words on.
+    assert_eq!(played.hears(&[cells(CELLS), route(YES)].concat()).reports, []);
+    played.later(500);
+    assert_eq!(played.hears(&route(YES)).reports, []);
+    played.hears(&[on(), cells(CELLS)].concat());
+    played.later(500);
+    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+}
+
+#[test]
+fn a_display_that_changes_its_size_is_laid_out_anew_before_a_key_counts() {
+    let mut played = Played::question_written(1);
+    // The confirmation says that there are fewer cells: what was written is not what is felt.
+    let out = played.hears(&cells(20));
+    assert_eq!(sent(&out), ("ws".to_owned(), "1/2 Delete?".to_owned()));
+    played.later(1000);
+    assert_eq!(played.hears(&route(18)).reports, []);
+    played.hears(&cells(20));
+    assert_eq!(sent(&played.hears(&on())).1, "2/2 no           yes");
+    played.hears(&cells(20));
+    played.later(500);
+    assert_eq!(played.hears(&route(18)).reports, [Report::Chosen(1, 0)]);
+}
+
+#[test]
+fn a_display_that_is_not_there_yet_is_asked_for_again_and_then_told() {
+    let mut played = Played::new();
+    assert!(!played.hears(&cells(0)).is_working);
+    assert_eq!(sent(&played.later(100)).0, "s");
+    assert!(!played.hears(&cells(0)).is_working);
+    played.now += Duration::from_secs(10);
+    assert!(played.talk.passed(played.now, &mut Out::default()).is_err());
+    let mut played = Played::new();
+    played.hears(&cells(0));
+    played.later(100);
+    assert!(played.hears(&cells(CELLS)).is_working);
+}
+
+#[test]
+fn questions_asked_while_there_is_no_server_are_cut_and_come_with_it() {
+    let mut played = Played::new();
+    played.talk.lost(&mut Out::default());
+    assert_eq!(played.told(Order::Say(utterance(1, "Words."))).reports, [Report::Cut(1)]);
+    assert_eq!(played.told(Order::Say(question(2))).reports, [Report::Cut(2)]);
+    assert_eq!(played.told(Order::Say(question(3))).reports, [Report::Cut(3)]);
+    played.told(Order::Withdraw(3));
+    played.greet();
+    assert_eq!(sent(&played.hears(&cells(CELLS))).0, "t");
+    played.hears(&[done(), done()].concat());
+    assert_eq!(sent(&played.hears(&done())).1, "1/2 Delete?");
+    assert_eq!(played.hears(&cells(CELLS)).reports, [], "it was reported before");
+    played.hears(&[on(), cells(CELLS)].concat());
+    played.later(500);
+    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(2, 0)]);
+}
+
+#[test]
+fn a_server_that_refuses_or_answers_out_of_turn_is_left() {
+    for bytes in [packet(b'E', &[5]), packet(b'e', &[5]), done(), packet(b'v', &[8])] {
+        let mut played = Played::question_written(1);
+        assert!(played.talk.heard(played.now, &bytes, &mut Out::default()).is_err(), "{bytes:?}");
+    }
+    let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+    let mut played = Played { talk: Talk::new(settings, Box::new(|| None)), now: Instant::now() };
+    played.talk.connected(played.now, &mut Out::default());
+    assert!(played.talk.heard(played.now, &packet(b'v', &[99]), &mut Out::default()).is_err());
+}
+
+#[test]
+fn open_questions_are_kept_within_a_bound() {
+    let mut played = Played::question_shown(0);
+    for id in 1..1000 {
+        let reports = played.told(Order::Say(question(id))).reports;
+        assert_eq!(reports.contains(&Report::Cut(id)), id >= 32, "{id}");
+    }
+}
+
+#[test]
+fn words_that_are_not_critical_do_not_come_over_a_question_that_is_being_read() {
+    let mut played = Played::question_shown(1);
+    let words = |id| Utterance { weight: Weight::Normal, ..utterance(id, "Words.") };
+    assert_eq!(played.told(Order::Say(words(2))).reports, [Report::Cut(2)]);
+    played.later(20_000);
+    let out = played.told(Order::Say(words(3)));
+    assert_eq!(
+        (sent(&out).1.as_str(), out.reports.as_slice()),
+        ("Words.", &[][..]),
+        "nobody reads it now"
+    );
+    played.hears(&cells(CELLS));
+    // And it comes back when they are over.
+    assert_eq!(sent(&played.hears(&on())).1, "1/2 Delete?");
+}

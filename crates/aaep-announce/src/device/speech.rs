@@ -1,0 +1,245 @@
+//! Speech through speech-dispatcher, which speaks SSIP on a socket.
+//!
+//! One utterance is given to the server at a time, so that what waits can still be overtaken. The server says when
+//! it begins and ends to speak, so the pace is the person's real pace. It is never asked to pause: the server of
+//! Debian 12 hangs for good when it is.
+
+pub mod codec;
+mod language;
+mod saying;
+mod talk;
+mod task;
+mod voices;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aaep::LanguageTag;
+
+use super::client::{self, Client};
+use super::plain::quoted;
+use super::socket::{Address, Socket};
+use super::{Device, Told};
+
+/// The name of the device in its reports.
+pub const NAME: &str = "speech";
+
+/// How the person wants to be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the speech server is.
+    pub address: Address,
+    /// The program, with its arguments, that starts the server where nothing answers. None: it is not started.
+    pub spawn: Option<Vec<String>>,
+    /// Whose speech it is, for the server's list of clients.
+    pub user: String,
+    /// The synthesiser; the server's own choice otherwise.
+    pub module: Option<String>,
+    /// The voice, as the server lists it; the server's own choice otherwise.
+    pub voice: Option<String>,
+    /// The language of words that do not say theirs; the server's own otherwise.
+    pub language: Option<LanguageTag>,
+    /// How fast, from -100 to 100.
+    pub rate: Option<i8>,
+    /// How high, from -100 to 100.
+    pub pitch: Option<i8>,
+    /// How loud, from -100 to 100.
+    pub volume: Option<i8>,
+    /// How long the server may take to answer.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// The settings for a server at this address, with everything else as usual.
+    pub fn new(address: Address) -> Self {
+        let spawn = match &address {
+            Address::Unix(path) => {
+                let words =
+                    ["speech-dispatcher", "--spawn", "--communication-method", "unix_socket"];
+                let mut command: Vec<String> = words.map(str::to_owned).into();
+                command.extend(["--socket-path".to_owned(), path.to_string_lossy().into_owned()]);
+                Some(command)
+            }
+            Address::Tcp(..) => None,
+        };
+        Settings {
+            address,
+            spawn,
+            user: String::new(),
+            module: None,
+            voice: None,
+            language: None,
+            rate: None,
+            pitch: None,
+            volume: None,
+            patience: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Where the speech server is: `SPEECHD_ADDRESS` if it is set, or its usual place under `XDG_RUNTIME_DIR` or, where
+/// that is not set, in the folder for caches.
+/// `variable` looks up a variable of the environment. An error says what is wrong, in words for people.
+pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
+    if let Some(text) = variable("SPEECHD_ADDRESS").filter(|text| !text.is_empty()) {
+        return read_address(&text).ok_or_else(|| {
+            format!(
+                "The variable SPEECHD_ADDRESS is {}. It must be unix_socket, a colon and a path, or inet_socket, \
+                 a colon, a host, a colon and a port.",
+                quoted(&text)
+            )
+        });
+    }
+    let folder = |name: &str| variable(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let runtime = folder("XDG_RUNTIME_DIR").or_else(|| folder("XDG_CACHE_HOME"));
+    match runtime.or_else(|| folder("HOME").map(|home| home.join(".cache"))) {
+        Some(folder) if cfg!(unix) => {
+            Ok(Address::Unix(folder.join("speech-dispatcher").join("speechd.sock")))
+        }
+        None if cfg!(unix) => {
+            Err("It is not known where the speech server is. Set SPEECHD_ADDRESS, for example to \
+                 unix_socket:/run/user/1000/speech-dispatcher/speechd.sock"
+                .to_owned())
+        }
+        _ => Ok(Address::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
+    }
+}
+
+/// The port of a speech server that listens on the network.
+const DEFAULT_PORT: u16 = 6560;
+
+/// Reads an address as speech-dispatcher writes it.
+fn read_address(text: &str) -> Option<Address> {
+    if let Some(path) = text.strip_prefix("unix_socket:") {
+        return (!path.is_empty()).then(|| Address::Unix(path.into()));
+    }
+    let place = text.strip_prefix("inet_socket")?.trim_start_matches(':');
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (place, DEFAULT_PORT),
+    };
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Some(Address::Tcp(host.to_owned(), port))
+}
+
+/// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
+pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+    let for_dial = settings.clone();
+    let client = Client {
+        name: NAME,
+        dial: Arc::new(move || dial(&for_dial)),
+        // Time for starting the server too.
+        dial_patience: settings.patience.saturating_mul(3),
+        patience: settings.patience,
+        too_slow: "The speech server does not answer. Speech is tried again from time to time.",
+        closed: "The speech server has ended the connection. Speech is tried again from time to time.",
+    };
+    client::start(client, talk::Talk::new(settings), reports)
+}
+
+fn dial(settings: &Settings) -> Result<Socket, String> {
+    let connect = || Socket::connect(&settings.address, settings.patience);
+    let error = match connect() {
+        Ok(socket) => return Ok(socket),
+        Err(error) => error,
+    };
+    let is_absent =
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+    let Some(command) = settings.spawn.as_deref().filter(|_| is_absent) else {
+        return Err(format!(
+            "There is no speech: nothing answers at {}: {error}. To start the speech server: \
+             speech-dispatcher --spawn",
+            settings.address
+        ));
+    };
+    spawn(command, settings.patience)?;
+    let until = Instant::now() + settings.patience;
+    loop {
+        match connect() {
+            Ok(socket) => return Ok(socket),
+            Err(error) if Instant::now() >= until => {
+                return Err(format!(
+                    "There is no speech: the speech server was started, but does not answer at {}: {error}.",
+                    settings.address
+                ));
+            }
+            Err(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Starts the server. It goes to the background by itself; one that stays is left to run.
+fn spawn(command: &[String], patience: Duration) -> Result<(), String> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    let started = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let child = started.map_err(|error| {
+        format!(
+            "There is no speech: the speech server cannot be started with {}: {error}. To install it on Debian: \
+             apt-get install speech-dispatcher",
+            quoted(program)
+        )
+    })?;
+    wait_a_while(child, patience);
+    Ok(())
+}
+
+/// Waits until the child ends, or for a while; then a thread waits on, so that no dead child is left behind.
+fn wait_a_while(mut child: Child, patience: Duration) {
+    let until = Instant::now() + patience;
+    while Instant::now() < until {
+        match child.try_wait() {
+            Ok(None) => thread::sleep(Duration::from_millis(20)),
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
+    thread::spawn(move || child.wait());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Result<Address, String> {
+        address(|name| {
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_address_is_read_as_speech_dispatcher_writes_it() {
+        let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
+        for (text, expected) in [
+            ("unix_socket:/tmp/a b.sock", Address::Unix("/tmp/a b.sock".into())),
+            ("inet_socket:example.org:7000", Address::Tcp("example.org".to_owned(), 7000)),
+            ("inet_socket:example.org", Address::Tcp("example.org".to_owned(), 6560)),
+            ("inet_socket", Address::Tcp("127.0.0.1".to_owned(), 6560)),
+        ] {
+            assert_eq!(of(&[("SPEECHD_ADDRESS", text), runtime]), Ok(expected), "{text}");
+        }
+        let usual = Address::Unix("/run/user/7/speech-dispatcher/speechd.sock".into());
+        assert_eq!(of(&[runtime]), Ok(usual.clone()));
+        assert_eq!(of(&[("SPEECHD_ADDRESS", ""), runtime]), Ok(usual));
+        let cached = Address::Unix("/home/me/.cache/speech-dispatcher/speechd.sock".into());
+        assert_eq!(of(&[("HOME", "/home/me")]), Ok(cached));
+        assert!(of(&[]).is_err());
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_told_and_not_guessed() {
+        for text in ["unix_socket:", "inet_socket:host:port", "/tmp/sock", "\u{1b}[2J"] {
+            let error = of(&[("SPEECHD_ADDRESS", text)]).expect_err(text);
+            assert!(error.contains("SPEECHD_ADDRESS") && !error.contains('\u{1b}'), "{error}");
+        }
+    }
+}

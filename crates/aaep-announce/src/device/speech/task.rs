@@ -1,0 +1,71 @@
+//! What there is to do with a speech server, and what it was asked.
+
+use std::collections::VecDeque;
+
+use super::Settings;
+use super::codec;
+use super::saying::Priority;
+use super::voices::Voices;
+use crate::device::plain::quoted;
+use crate::utterance::UtteranceId;
+
+/// What is still to be asked of the server.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// A setting, and what a person is told if the server refuses it.
+    Set(String, Option<String>),
+    AskLanguage,
+    AskVoices,
+    /// The greeting is over: the server works.
+    Greeted,
+    Say(UtteranceId),
+    Cancel,
+}
+
+/// What the server was asked, and has not answered yet.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Setting(Option<String>),
+    Language,
+    Voices(Voices),
+    ForLanguage(String),
+    ForPriority(Priority),
+    /// Whether it takes words.
+    ToSpeak(UtteranceId),
+    /// For the number of the words that it took.
+    Words(UtteranceId),
+    /// To stop.
+    Cancel,
+}
+
+/// What every connection begins with. Voices are asked for once.
+pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task> {
+    let user: String = settings.user.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    let user = if user.is_empty() { "someone" } else { &user };
+    let mut tasks = VecDeque::from([
+        Task::Set(format!("SET SELF CLIENT_NAME {user}:aaep:main"), None),
+        Task::Set("SET SELF NOTIFICATION ALL ON".to_owned(), None),
+    ]);
+    if let Some(module) = settings.module.as_deref().and_then(codec::name) {
+        let otherwise = format!("The speech server does not know the module {}.", quoted(module));
+        tasks.push_back(Task::Set(format!("SET SELF OUTPUT_MODULE {module}"), Some(otherwise)));
+    }
+    for (what, value) in
+        [("RATE", settings.rate), ("PITCH", settings.pitch), ("VOLUME", settings.volume)]
+    {
+        let Some(value) = value.map(|value| value.clamp(-100, 100)) else { continue };
+        let name = what.to_ascii_lowercase();
+        let otherwise = format!("The speech server refuses the setting {name} {value}.");
+        tasks.push_back(Task::Set(format!("SET SELF {what} {value}"), Some(otherwise)));
+    }
+    tasks.push_back(Task::AskLanguage);
+    if !knows_voices {
+        tasks.push_back(Task::AskVoices);
+    }
+    if let Some(voice) = settings.voice.as_deref().and_then(codec::name) {
+        let otherwise = format!("The speech server refuses the voice {}.", quoted(voice));
+        tasks.push_back(Task::Set(format!("SET SELF SYNTHESIS_VOICE {voice}"), Some(otherwise)));
+    }
+    tasks.push_back(Task::Greeted);
+    tasks
+}

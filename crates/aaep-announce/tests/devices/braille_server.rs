@@ -1,0 +1,173 @@
+//! A private BRLTTY with a virtual display of forty cells, whose keys the tests press.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use aaep_announce::device::Address;
+use aaep_announce::device::braille::Settings;
+
+use crate::patience::wait_until;
+
+/// The first port of `BrlAPI`; servers are numbered from it.
+const FIRST_PORT: u16 = 4101;
+
+/// The server, its folder, and the display.
+pub(crate) struct BrailleServer {
+    folder: tempfile::TempDir,
+    port: u16,
+    authorization: String,
+    child: Option<Child>,
+    display: Option<UnixStream>,
+    /// What is on the display, as text.
+    text: Arc<Mutex<String>>,
+}
+
+impl BrailleServer {
+    pub(crate) fn start() -> Self {
+        Self::start_with("none")
+    }
+
+    /// One with that way of letting clients in.
+    pub(crate) fn start_with(authorization: &str) -> Self {
+        let port = wait_until("a port is free", || {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            (port > FIRST_PORT).then_some(port)
+        });
+        let mut server = BrailleServer {
+            folder: tempfile::tempdir().expect("a folder"),
+            port,
+            authorization: authorization.to_owned(),
+            child: None,
+            display: None,
+            text: Arc::default(),
+        };
+        server.go();
+        server
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts it, again if need be, with its display, and waits until it answers.
+    pub(crate) fn go(&mut self) {
+        // What an earlier one left behind must not be taken for the new one.
+        let _ = fs::remove_file(self.path("display"));
+        let text = |name: &str| self.path(name).to_string_lossy().into_owned();
+        let device = format!("server:{}", text("display"));
+        let api = format!("host=127.0.0.1:{},auth={}", self.port - FIRST_PORT, self.authorization);
+        let child = Command::new("brltty")
+            .args([
+                "-n", "-e", "-q", "-Z", "-b", "vr", "-d", &device, "-x", "no", "-s", "no", "-A",
+                &api,
+            ])
+            .args(["-t", "en_US", "-U", &text(""), "-P", &text("pid")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("brltty runs; ./test installs it");
+        self.child = Some(child);
+        let path = self.path("display");
+        let display = wait_until("the display is there", || UnixStream::connect(&path).ok());
+        self.watch(display);
+        wait_until("BRLTTY answers", || TcpStream::connect(("127.0.0.1", self.port)).ok());
+    }
+
+    fn watch(&mut self, mut display: UnixStream) {
+        display.write_all(b"cells 40\r\n").expect("the display has forty cells");
+        let lines = BufReader::new(display.try_clone().expect("a clone")).lines();
+        let text = Arc::clone(&self.text);
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let shown = line.strip_prefix("Visual \"").and_then(|it| it.strip_suffix('"'));
+                if let Some(shown) = shown {
+                    unescape(shown).trim_end().clone_into(&mut text.lock().expect("a lock"));
+                }
+            }
+        });
+        self.display = Some(display);
+    }
+
+    /// What is on the display now.
+    pub(crate) fn shown(&self) -> String {
+        self.text.lock().expect("a lock").clone()
+    }
+
+    /// Waits until this is on the display.
+    pub(crate) fn wait_for(&self, text: &str) {
+        wait_until(&format!("{text:?} is shown, not {:?}", self.shown()), || {
+            (self.shown() == text).then_some(())
+        });
+    }
+
+    /// Waits until BRLTTY has the display for itself again. Without a screen to watch, it notices at the next key.
+    pub(crate) fn wait_for_its_own(&mut self) {
+        wait_until("BRLTTY has the display for itself", || {
+            self.press("home");
+            (self.shown() == "no screen").then_some(())
+        });
+    }
+
+    /// Presses a key: `fwinrt`, `fwinlt`, or `route` with the number of a cell, counted from 0.
+    pub(crate) fn press(&mut self, key: &str) {
+        let display = self.display.as_mut().expect("a display");
+        // The virtual display takes one line at a time, and the next when more comes: empty lines push it on.
+        for line in [key, "", ""] {
+            display.write_all(format!("{line}\r\n").as_bytes()).expect("a key can be pressed");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Presses the routing key over the first cell of these words on the display.
+    pub(crate) fn press_over(&mut self, words: &str) {
+        let cell = self.cell_of(words);
+        self.press(&format!("route {cell}"));
+    }
+
+    /// The cell where these words begin.
+    pub(crate) fn cell_of(&self, words: &str) -> usize {
+        let shown = self.shown();
+        let at = shown.find(words).unwrap_or_else(|| panic!("{words:?} is not in {shown:?}"));
+        shown[..at].chars().count()
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("it can be killed");
+            child.wait().expect("it ends");
+        }
+        self.display = None;
+    }
+
+    /// Settings that lead to it. Words stay until a key is pressed.
+    pub(crate) fn settings(&self) -> Settings {
+        let settings = Settings::new(Address::Tcp("127.0.0.1".to_owned(), self.port));
+        Settings { cells_per_second: None, ..settings }
+    }
+}
+
+/// The display writes quotation marks and backslashes with a backslash before them.
+fn unescape(text: &str) -> String {
+    let mut plain = String::new();
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        plain.extend(if c == '\\' { characters.next() } else { Some(c) });
+    }
+    plain
+}
+
+impl Drop for BrailleServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,204 @@
+//! Speech through the real speech-dispatcher.
+
+use std::time::Duration;
+
+use aaep::LanguageTag;
+use aaep_announce::device::{Device, speech};
+use aaep_announce::{Order, Report, Utterance, Weight};
+
+use crate::patience::{Reports, utterance, wait_until};
+use crate::speech_server::SpeechServer;
+
+fn device(server: &SpeechServer) -> (Device, Reports) {
+    let (sender, mut reports) = Reports::new();
+    let device = speech::start(server.settings(), sender).expect("it starts");
+    assert_eq!(reports.next(), Report::Works);
+    (device, reports)
+}
+
+fn say(device: &Device, utterance: Utterance) {
+    device.tell(Order::Say(utterance)).expect("it takes orders");
+}
+
+#[test]
+fn a_sentence_is_spoken_and_its_beginning_and_end_are_told() {
+    let server = SpeechServer::start(1.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    say(&device, utterance(7, Weight::Normal, "The build has finished."));
+    assert_eq!(reports.next(), Report::Began(7));
+    assert_eq!(reports.next(), Report::Ended(7));
+    assert_eq!(server.spoken(), ["The build has finished."]);
+    // One after the other, whatever their weight.
+    for (id, weight) in [
+        (8, Weight::Critical),
+        (9, Weight::Normal),
+        (10, Weight::Background),
+        (11, Weight::Progress),
+    ] {
+        say(&device, utterance(id, weight, "More."));
+        assert_eq!((reports.next(), reports.next()), (Report::Began(id), Report::Ended(id)));
+    }
+}
+
+#[test]
+fn what_is_ordered_before_the_server_has_answered_is_spoken_too() {
+    let server = SpeechServer::start(0.0, &["en"]);
+    let (sender, mut reports) = Reports::new();
+    let device = speech::start(server.settings(), sender).expect("it starts");
+    say(&device, utterance(1, Weight::Normal, "Hello."));
+    assert_eq!(reports.next(), Report::Works);
+    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+}
+
+#[test]
+fn critical_words_interrupt_what_is_being_spoken_and_the_cut_one_is_told() {
+    let server = SpeechServer::start(100.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
+    assert_eq!(reports.next(), Report::Began(1));
+    say(&device, utterance(2, Weight::Critical, "Delete?"));
+    reports.until_is(&Report::Ended(2));
+    assert_eq!(reports.seen()[2..], [Report::Cut(1), Report::Began(2), Report::Ended(2)]);
+    assert_eq!(server.spoken().last().map(String::as_str), Some("Delete?"));
+}
+
+#[test]
+fn stopping_cuts_what_is_spoken_and_what_waits_behind_it() {
+    let server = SpeechServer::start(100.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
+    assert_eq!(reports.next(), Report::Began(1));
+    say(&device, utterance(2, Weight::Normal, "Behind it."));
+    device.tell(Order::Stop).expect("it takes orders");
+    let mut cut = [reports.next(), reports.next()];
+    cut.sort_by_key(|report| format!("{report:?}"));
+    assert_eq!(cut, [Report::Cut(1), Report::Cut(2)]);
+    // It goes on with the next as if nothing had been.
+    say(&device, utterance(3, Weight::Normal, "Next."));
+    assert_eq!((reports.next(), reports.next()), (Report::Began(3), Report::Ended(3)));
+    assert!(!server.spoken().contains(&"Behind it.".to_owned()));
+}
+
+#[test]
+fn hostile_text_stays_text_and_one_message() {
+    let server = SpeechServer::start(0.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    let long = "x".repeat(1_000_000);
+    let cases = [
+        (".", "."),
+        ("..", ".."),
+        ("one\r\n.\r\nSTOP ALL\r\nSET ALL VOLUME -100", "one . STOP ALL SET ALL VOLUME -100"),
+        (".\r\nQUIT\r\n", ". QUIT"),
+        ("a\u{0}b\u{7}c\u{1b}[2Jd\u{9b}e", "a b c [2Jd e"),
+        ("no\u{202e}sey\u{2066}!\u{2069}", "nosey!"),
+        ("</speak><mark name=\"x\"/>&amp;", "</speak><mark name=\"x\"/>&amp;"),
+        ("BEGIN 701-1 702 END", "BEGIN 701-1 702 END"),
+        (long.as_str(), long.as_str()),
+    ];
+    for (id, (words, _)) in (0..).zip(&cases) {
+        say(&device, utterance(id, Weight::Normal, words));
+        assert_eq!((reports.next(), reports.next()), (Report::Began(id), Report::Ended(id)));
+    }
+    let spoken = server.spoken();
+    assert_eq!(spoken.len(), cases.len(), "one message each");
+    for (spoken, (words, expected)) in spoken.iter().zip(&cases) {
+        assert!(spoken == expected, "{words:.80} was spoken as {spoken:.80}");
+    }
+    assert!(server.log().iter().all(|it| it["event"] != "unknown"));
+}
+
+#[test]
+fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
+    let server = SpeechServer::start(0.0, &["en", "fr"]);
+    let (device, mut reports) = device(&server);
+    let languages = [Some("fr-CA"), Some("yo"), None, Some("fr"), Some("yo-NG"), Some("en-GB")];
+    for (id, language) in (0..).zip(languages) {
+        let language = language.map(|tag| LanguageTag::parse(tag).expect("a tag"));
+        say(&device, Utterance { language, ..utterance(id, Weight::Normal, "Words.") });
+        reports.until_is(&Report::Ended(id));
+    }
+    assert_eq!(server.languages(), ["fr", "en", "en", "fr", "en", "en"]);
+    let notices: Vec<&Report> =
+        reports.seen().iter().filter(|it| matches!(it, Report::Notice(_))).collect();
+    assert!(
+        matches!(notices.as_slice(), [Report::Notice(words)] if words.contains("no voice for the language yo")),
+        "{notices:?}"
+    );
+}
+
+#[test]
+fn settings_reach_the_server_and_a_voice_that_is_not_there_is_told() {
+    let server = SpeechServer::start(0.0, &["en"]);
+    let (sender, mut reports) = Reports::new();
+    let settings =
+        speech::Settings { rate: Some(50), voice: Some("Nobody".to_owned()), ..server.settings() };
+    let _device = speech::start(settings, sender).expect("it starts");
+    let notice = reports.until(|it| matches!(it, Report::Notice(_)));
+    assert!(matches!(&notice, Report::Notice(words) if words.contains("Nobody")), "{notice:?}");
+    reports.until_is(&Report::Works);
+}
+
+#[test]
+fn a_server_that_is_killed_and_comes_back_is_told_and_speech_goes_on() {
+    let mut server = SpeechServer::start(100.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
+    assert_eq!(reports.next(), Report::Began(1));
+    server.kill();
+    let trouble = reports.next();
+    assert!(matches!(trouble, Report::Trouble(_)), "{trouble:?}");
+    assert_eq!(reports.next(), Report::Cut(1));
+    // While there is no server, nothing waits for it.
+    say(&device, utterance(2, Weight::Critical, "Nobody speaks this."));
+    assert_eq!(reports.next(), Report::Cut(2));
+    server.go();
+    assert_eq!(reports.next(), Report::Works, "trouble is told once");
+    say(&device, utterance(3, Weight::Normal, "Back."));
+    assert_eq!((reports.next(), reports.next()), (Report::Began(3), Report::Ended(3)));
+    assert!(!server.spoken().contains(&"Nobody speaks this.".to_owned()));
+}
+
+#[test]
+fn a_server_that_is_not_running_is_started() {
+    let server = SpeechServer::prepare(0.0, &["en"]);
+    let mut command = vec!["speech-dispatcher".to_owned()];
+    command.extend(server.arguments(true));
+    let settings = speech::Settings { spawn: Some(command), ..server.settings() };
+    let (sender, mut reports) = Reports::new();
+    let device = speech::start(settings, sender).expect("it starts");
+    say(&device, utterance(1, Weight::Normal, "Here I am."));
+    reports.until_is(&Report::Ended(1));
+    assert_eq!(reports.seen()[..2], [Report::Works, Report::Began(1)]);
+}
+
+#[test]
+fn a_server_that_cannot_be_started_is_told_with_what_to_do() {
+    let server = SpeechServer::prepare(0.0, &["en"]);
+    let settings = speech::Settings {
+        spawn: Some(vec!["no-such-speech-server".to_owned()]),
+        ..server.settings()
+    };
+    let (sender, mut reports) = Reports::new();
+    let device = speech::start(settings, sender).expect("it starts");
+    say(&device, utterance(1, Weight::Critical, "Delete?"));
+    let trouble = reports.next();
+    assert!(
+        matches!(&trouble, Report::Trouble(why) if why.contains("apt-get install")),
+        "{trouble:?}"
+    );
+    assert_eq!(reports.next(), Report::Cut(1));
+    let all = reports.after(Duration::from_millis(1500));
+    assert_eq!(all.len(), 2, "trouble is told once: {all:?}");
+}
+
+#[test]
+fn dropping_the_device_stops_what_it_says() {
+    let server = SpeechServer::start(100.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
+    assert_eq!(reports.next(), Report::Began(1));
+    drop(device);
+    wait_until("the server is told to stop", || {
+        server.log().iter().find(|it| it["event"] == "stop").cloned()
+    });
+}
