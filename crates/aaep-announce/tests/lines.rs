@@ -66,7 +66,6 @@ fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
     let mut lines = Lines::new(&mut out, LineOptions::default());
     let reports = lines.carry_out(&Order::Say(question(1)));
     assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
-    drop(lines);
     assert_eq!(
         String::from_utf8(out).expect("UTF-8"),
         "Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: "

@@ -3,13 +3,14 @@
 #[path = "common/support.rs"]
 mod support;
 
+use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep_announce::{
     Answer, Asked, By, Earcon, Ending, Input, Kind, MAX_QUESTIONS, Order, Outcome, Preferences,
     Report, Weight, Wish,
 };
 use serde_json::json;
-use support::{Room, confirmation, event, resolution, seconds, state, text, tool};
+use support::{Room, confirmation, event, resolution, seconds, text};
 
 #[test]
 fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
@@ -175,6 +176,31 @@ fn too_many_questions_are_refused_and_the_person_is_told() {
     let heard = room.listen();
     assert_eq!(heard.iter().filter(|it| it.contains(" asks: ")).count(), MAX_QUESTIONS);
     assert!(heard.iter().any(|it| it.starts_with("Too many questions are open")));
+}
+
+#[test]
+fn who_answers_does_not_have_to_hear_the_rest_of_the_question() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let id = room.id();
+    room.report(Report::Began(id));
+    assert_eq!(room.report(Report::Chosen(id, 0)).orders, [Order::Stop]);
+    let reject = Outcome::Chosen { number: 1, answer: Answer::Decision(Decision::Reject) };
+    assert!(room.outcomes.contains(&reject));
+    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    assert_eq!(room.listen(), ["Refused."]);
+}
+
+#[test]
+fn with_several_questions_open_it_is_told_which_one_was_settled() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    room.ask(2, &confirmation("rpl_2"));
+    room.listen();
+    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::Elsewhere) });
+    assert_eq!(room.listen(), ["Question 1: Accepted elsewhere."]);
+    room.handle(Input::Over { number: 2, ending: Ending::Accepted(By::You) });
+    assert_eq!(room.listen(), ["Accepted."]);
 }
 
 #[test]

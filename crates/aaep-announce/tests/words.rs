@@ -75,6 +75,7 @@ const TABLE: &[(&str, &str)] = &[
     ("```made_up!lang\nx\n```", "code, 1 line."),
     ("```\nnever closed", "code, 1 line."),
     ("```x``` is inline", "x is inline"),
+    ("> ```sh\n> ls\n> ```\n> done", "shell code, 1 line. Quote: done"),
     // Tables.
     (
         "| Name | Age |\n|---|---|\n| Ada | 36 |\n| Bo | 7 |",
@@ -178,6 +179,17 @@ fn for_a_decision_nothing_is_shortened_that_could_matter() {
         "Run: shell code, 2 lines: rm -rf /; echo done."
     );
     assert_eq!(exact("Costs (5 tokens)"), "Costs (5 tokens)");
+    // Whether it is a mark or a part of a command cannot be known, so it stays.
+    assert_eq!(exact("rm -rf foo* _tmp_ a\\*b"), "rm -rf foo* _tmp_ a\\*b");
+    assert_eq!(exact("echo x\n> /etc/passwd"), "echo x > /etc/passwd");
+    assert_eq!(exact("cat <key> & wait &lt;"), "cat <key> & wait &lt;");
+    assert_eq!(exact("printf '\\x1b[31m'"), "printf '\\x1b[31m'");
+    assert_eq!(
+        exact("Open [the docs](https://evil.example/pay)."),
+        "Open the docs, which leads to evil.example/pay."
+    );
+    let long = format!("/srv/{}", "a".repeat(300));
+    assert_eq!(exact(&long), long);
     let rows: Vec<String> = (0..30).map(|at| format!("| file{at} |")).collect();
     let table = exact(&format!("| Name |\n|---|\n{}", rows.join("\n")));
     assert!(table.contains("file29"), "{table}");

@@ -261,11 +261,11 @@ impl Announcer {
                 _ => {}
             }
         }
-        // Who never heard the question is told what it was.
-        let about = if question.has_begun() {
-            String::new()
-        } else {
-            format!("{}:", question.name.trim_end_matches(['.', '?']))
+        // Who never heard the question is told what it was, and who heard several is told which.
+        let about = match question.has_begun() {
+            false => format!("{}:", question.name.trim_end_matches(['.', '?'])),
+            true if self.questions.keys().any(|it| *it != number) => format!("Question {number}:"),
+            true => String::new(),
         };
         let words = guarded(&format!("{about} {}", ended(ending)));
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };

@@ -241,6 +241,9 @@ impl Announcer {
         let Some(answer) = question.answer(at) else { return };
         question.is_answered = true;
         let number = question.number;
+        if self.current.as_ref().is_some_and(|it| it.id == id) {
+            self.stop(true);
+        }
         self.presented(number);
         self.decided.outcomes.push(Outcome::Chosen { number, answer });
     }

@@ -72,12 +72,13 @@ const ENTITIES: &[(&str, &str)] = &[
 
 /// A piece of prose without marks, each word fit to be heard.
 pub(super) fn prose(raw: &str, style: Style) -> String {
-    shorten(&unmarked(raw), style)
+    shorten(&unmarked(raw, style.is_exact), style)
 }
 
 /// A piece of prose without marks.
-fn unmarked(raw: &str) -> String {
-    let mut marks = Marks { raw, out: String::with_capacity(raw.len()), ..Marks::default() };
+fn unmarked(raw: &str, is_exact: bool) -> String {
+    let out = String::with_capacity(raw.len());
+    let mut marks = Marks { raw, is_exact, out, ..Marks::default() };
     let mut at = 0;
     while let Some(c) = raw.get(at..).and_then(|rest| rest.chars().next()) {
         at = marks.one(c, at);
@@ -88,6 +89,8 @@ fn unmarked(raw: &str) -> String {
 #[derive(Default)]
 struct Marks<'t> {
     raw: &'t str,
+    /// Whether what may be a mark stays where it may as well be a part of a command.
+    is_exact: bool,
     out: String,
     /// Where in `out` each open bracket stands, and whether it opens a picture.
     brackets: Vec<(usize, bool)>,
@@ -110,6 +113,7 @@ impl<'t> Marks<'t> {
                 at + run(self.rest(at), '`')
             }
             _ if self.in_code => self.keep(c, next),
+            '\\' | '<' | '&' if self.is_exact => self.keep(c, next),
             '\\' => match self.rest(next).chars().next() {
                 Some(escaped) if escaped.is_ascii_punctuation() => {
                     self.keep(escaped, next + escaped.len_utf8())
@@ -147,6 +151,7 @@ impl<'t> Marks<'t> {
         let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
         let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '/');
         let is_text = match mark {
+            _ if self.is_exact && length == 1 => true,
             '_' => is_letter(before) && is_letter(after),
             _ => {
                 is_glob(before, after, length) || length == 1 && is_space(before) && is_space(after)
@@ -222,6 +227,10 @@ impl<'t> Marks<'t> {
             (false, true) => self.out.push_str(address),
             (false, false) => {
                 self.out.push_str(text);
+                if self.is_exact {
+                    self.out.extend([", which leads to ", address]);
+                    return;
+                }
                 // A text that names one place and leads to another is not left at that.
                 if let (Some(leads), Some(says)) = (host(address), claimed_host(text))
                     && !leads.eq_ignore_ascii_case(says)

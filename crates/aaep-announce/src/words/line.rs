@@ -22,7 +22,7 @@ impl Kind {
 
 /// A fence of code: its character, its length and what stands behind it.
 pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
-    let line = line.trim_start();
+    let line = line.trim_start_matches(['>', ' ']);
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
     let info = line.get(length..)?.trim();

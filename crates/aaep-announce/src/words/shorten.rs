@@ -9,6 +9,8 @@ const MAX_WORD: usize = 100;
 const MAX_UNSPACED: usize = 2000;
 /// How much is said of a longer one.
 const WORD_HEAD: usize = 40;
+/// So many times more of it is said where everything may matter.
+const EXACT_FACTOR: usize = 5;
 /// How many digits of a hash are said.
 const HASH_HEAD: usize = 7;
 /// A number with more digits is a name and not an amount.
@@ -25,7 +27,7 @@ const CLOSERS: &[char] = &[
 /// Text without marks, each word of it fit to be heard, with one space between words.
 pub(super) fn shorten(text: &str, style: Style) -> String {
     let text = without_pictures(text, style.keeps_emoji);
-    let text = without_written_escapes(&text);
+    let text = if style.is_exact { text } else { without_written_escapes(&text) };
     let tokens: Vec<&str> = text.split_whitespace().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -78,7 +80,7 @@ fn is_rule(token: &str) -> bool {
 
 fn core_said(core: &str, style: Style) -> String {
     if let Some(link) = link_said(core, style) {
-        return bounded(&link);
+        return bounded(&link, style);
     }
     if let Some(hash) = hash_said(core) {
         return hash;
@@ -87,19 +89,20 @@ fn core_said(core: &str, style: Style) -> String {
         return number;
     }
     if let Some(path) = path_said(core, style) {
-        return bounded(&path);
+        return bounded(&path, style);
     }
-    bounded(core)
+    bounded(core, style)
 }
 
 /// A word that is far too long is cut, and it is said so.
-fn bounded(core: &str) -> String {
+fn bounded(core: &str, style: Style) -> String {
+    let factor = if style.is_exact { EXACT_FACTOR } else { 1 };
     let length = core.chars().count();
     let is_spaced = core.chars().next().is_none_or(|c| c < '\u{e00}');
-    if length <= if is_spaced { MAX_WORD } else { MAX_UNSPACED } {
+    if length <= if is_spaced { MAX_WORD * factor } else { MAX_UNSPACED } {
         return core.to_owned();
     }
-    let head: String = core.chars().take(WORD_HEAD).collect();
+    let head: String = core.chars().take(WORD_HEAD * factor).collect();
     format!("{head}, cut, {} characters in all", grouped(&length.to_string()))
 }
 

@@ -245,7 +245,8 @@ impl Stream {
     }
 
     fn plain_line(&mut self, line: &str) {
-        if line.trim().is_empty() || is_rule(line) || is_definition(line) {
+        let is_hidden = is_definition(line) && !self.style.is_exact;
+        if line.trim().is_empty() || is_rule(line) || is_hidden {
             return self.end_paragraph();
         }
         if let Some(fence) = fence(line) {
@@ -262,7 +263,11 @@ impl Stream {
         if !self.style.is_exact && tokens.len() < 16 && is_about_tokens(&tokens) {
             return;
         }
-        let (kind, text) = kind(line);
+        let (kind, text) = match kind(line) {
+            // It may as well send the output of a command to a file.
+            (Kind::Quote, _) if self.style.is_exact => (Kind::Text, line),
+            other => other,
+        };
         let ends = kind.ends_with_its_line();
         self.begin(&kind);
         self.prose.push_str(text);
