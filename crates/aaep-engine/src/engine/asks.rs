@@ -5,6 +5,7 @@
 //! says so and is allowed to, ever means yes.
 
 mod time;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::order::Grant;
 use crate::terms::Terms;
 
 pub(super) use time::TimeWish;
+pub use waiting::WaitingAsk;
 
 impl Engine {
     /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,

@@ -50,6 +50,8 @@ pub(super) struct OpenAsk {
     pub(super) asked: Asked,
     pub(super) is_stored: bool,
     pub(super) ends_unix_us: Option<i64>,
+    /// When it was asked, by our clock.
+    pub(super) asked_unix_us: i64,
     /// Who waits for the outcome.
     pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
     /// The agent's socket on which it was asked.
@@ -405,6 +407,7 @@ impl Owner {
                     asked,
                     is_stored: false,
                     ends_unix_us: None,
+                    asked_unix_us: now.unix_us,
                     waiting: Vec::new(),
                     connection: None,
                 },
