@@ -7,12 +7,14 @@ mod send;
 
 use std::process::ExitCode;
 
+use aaep::LanguageTag;
 use clap::Args;
 
 use crate::attention::file::NumbersFile;
 use crate::attention::{Place, gather, words};
 use crate::console::{self, COULD_NOT, Failure};
 use crate::keys::tell;
+use crate::settings::{self, Flags};
 use send::{Came, Said};
 
 const WORDS: &str = "\
@@ -49,7 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(number) = arguments.number else { return tell_all(arguments) };
     let file = NumbersFile::own()?;
     let Some(question) = file.look()?.question(number).cloned() else {
-        tell(&format!("No question has the number {number}. To hear which there are: aaep attention"))?;
+        tell(&format!(
+            "No question has the number {number}. To hear which there are: aaep attention"
+        ))?;
         return Ok(ExitCode::from(1));
     };
     if question.address.trim_start().to_ascii_lowercase().starts_with("stdio:") {
@@ -66,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         words: &words,
         as_they_stand: arguments.text,
         token: arguments.place.token.as_deref(),
+        languages: languages(),
     };
     let came = runtime()?.block_on(send::send(&said))?;
     report(&file, &question.reply_token, came)
@@ -89,7 +94,7 @@ fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode,
 
 /// Nobody said which question: tells all.
 fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let addresses = arguments.place.addresses(&[]);
+    let addresses = arguments.place.addresses(&[])?;
     let queue = gather(&addresses, arguments.place.token.as_deref())?;
     queue.tell()?;
     Ok(queue.exit_code())
@@ -111,6 +116,18 @@ fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode
         None => tell(&format!("Question {number} is over."))?,
     }
     Ok(ExitCode::from(1))
+}
+
+/// The languages in which the person is told questions, so that it comes in the words that they know. Settings
+/// that cannot be used must not keep anyone from saying no.
+fn languages() -> Option<Vec<LanguageTag>> {
+    match settings::load(&Flags::default()) {
+        Ok(effective) => effective.settings.listen.language_tags(),
+        Err(failure) => {
+            console::complain(&failure);
+            None
+        }
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

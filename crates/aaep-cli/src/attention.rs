@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
 use crate::keys::{now_unix_ms, tell};
+use crate::settings::{self, Flags};
 use danger::Danger;
 use file::NumbersFile;
 use look::{Looked, Waiting};
@@ -46,8 +47,8 @@ pub(crate) struct Arguments {
 /// Which hub, and with which token.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Place {
-    /// The address of the hub where none is given.
-    #[arg(long, value_name = "URL", env = "AAEP_HUB")]
+    /// The address of the hub, over the variable AAEP_HUB and your settings.
+    #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
     /// `AAEP_TOKEN`: others on this machine can see what stands on a command line.
@@ -57,10 +58,11 @@ pub(crate) struct Place {
 
 impl Place {
     /// The addresses to look at: these, or the one of this person.
-    pub(crate) fn addresses(&self, urls: &[String]) -> Vec<String> {
+    pub(crate) fn addresses(&self, urls: &[String]) -> Result<Vec<String>, Failure> {
         if urls.is_empty() {
-            let hub = self.hub.clone().filter(|it| !it.is_empty());
-            return vec![hub.unwrap_or_else(look::own_address)];
+            let flags = Flags { address: self.hub.clone(), ..Flags::default() };
+            let address = settings::load(&flags)?.settings.listen.address;
+            return Ok(vec![address.unwrap_or_else(look::own_address)]);
         }
         let mut addresses: Vec<String> = Vec::new();
         for url in urls {
@@ -68,7 +70,7 @@ impl Place {
                 addresses.push(url.clone());
             }
         }
-        addresses
+        Ok(addresses)
     }
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Queue {
 
 /// Looks, and tells.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let addresses = arguments.place.addresses(&arguments.urls);
+    let addresses = arguments.place.addresses(&arguments.urls)?;
     let queue = gather(&addresses, arguments.place.token.as_deref())?;
     if arguments.json {
         tell(&ascii_json(&queue.json()))?;

@@ -10,6 +10,7 @@ mod ask;
 mod attention;
 mod audit;
 mod capture;
+mod config;
 mod console;
 mod demo;
 mod emit;
@@ -22,6 +23,7 @@ mod progress;
 mod schema;
 mod serve;
 mod sessions;
+mod settings;
 mod split;
 mod stop;
 mod store;
@@ -65,6 +67,8 @@ enum Command {
     Attention(attention::Arguments),
     /// Answer a question by its number, with a short word.
     Answer(answer::Arguments),
+    /// Show, edit and check your settings.
+    Config(config::Arguments),
     /// Record what a producer says, over any wire, one event to a line.
     Capture(capture::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Attention(arguments) => attention::run(&arguments),
         Command::Answer(arguments) => answer::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),

@@ -108,7 +108,8 @@ fn chosen<'a>(
     }
     let choices = asked.choices.as_deref().unwrap_or_default();
     let by_number = plain.parse::<usize>().ok().and_then(|it| choices.get(it.checked_sub(1)?));
-    let is_named = |it: &&Choice| self::plain(&it.label) == plain || self::plain(&it.value) == plain;
+    let is_named =
+        |it: &&Choice| self::plain(&it.label) == plain || self::plain(&it.value) == plain;
     let mut meant: Vec<&Choice> = choices.iter().filter(is_named).chain(by_number).collect();
     meant.dedup_by(|one, other| one.value == other.value);
     match meant.as_slice() {
@@ -137,7 +138,10 @@ fn time(plain: &str) -> Option<Result<Meaning, Unclear>> {
     let amount = amount.strip_prefix(' ')?;
     let seconds = seconds(amount).filter(|it| (1..=MOST_SECONDS).contains(it));
     Some(seconds.map(Meaning::Extend).ok_or_else(|| {
-        Unclear("How much more time is not clear. Say for example: later 120, or: later 5 minutes.".to_owned())
+        Unclear(
+            "How much more time is not clear. Say for example: later 120, or: later 5 minutes."
+                .to_owned(),
+        )
     }))
 }
 
@@ -209,10 +213,39 @@ mod tests {
     #[test]
     fn what_is_not_clear_answers_nothing() {
         for unclear in [
-            "", " ", "y", "ok", "okay", "sure", "yep", "yeah", "fine", "go", "go on", "do it",
-            "yes?", "yes no", "yes please", "yes, delete it", "not yes", "no yes", "yesno", "true",
-            "1", "aye", "oui", "ja", "y e s", "yes\u{200b}", "уes", "accept all", "noo", "never mind",
-            "--yes", "/yes", "\u{1b}yes",
+            "",
+            " ",
+            "y",
+            "ok",
+            "okay",
+            "sure",
+            "yep",
+            "yeah",
+            "fine",
+            "go",
+            "go on",
+            "do it",
+            "yes?",
+            "yes no",
+            "yes please",
+            "yes, delete it",
+            "not yes",
+            "no yes",
+            "yesno",
+            "true",
+            "1",
+            "aye",
+            "oui",
+            "ja",
+            "y e s",
+            "yes\u{200b}",
+            "уes",
+            "accept all",
+            "noo",
+            "never mind",
+            "--yes",
+            "/yes",
+            "\u{1b}yes",
         ] {
             assert!(consent(unclear).is_err(), "{unclear:?}");
         }
@@ -233,8 +266,15 @@ mod tests {
         ] {
             assert_eq!(consent(words), Ok(Meaning::Extend(seconds)), "{words}");
         }
-        for wrong in ["later 0", "later -1", "later soon", "later 99999999999", "later 2 hours x",
-            "laterally", "extend 86401"] {
+        for wrong in [
+            "later 0",
+            "later -1",
+            "later soon",
+            "later 99999999999",
+            "later 2 hours x",
+            "laterally",
+            "extend 86401",
+        ] {
             assert!(consent(wrong).is_err(), "{wrong}");
         }
         assert_eq!(consent("pause"), Ok(Meaning::Pause));
@@ -300,7 +340,8 @@ mod tests {
         let pick = |words| clarify(&json!(["multiple_choice"]), &years, words);
         assert!(pick("1").is_err(), "the first, or the one that is called 1");
         assert_eq!(pick("two"), text("2"));
-        let times = json!([{ "value": "now", "label": "Now" }, { "value": "later", "label": "Later" }]);
+        let times =
+            json!([{ "value": "now", "label": "Now" }, { "value": "later", "label": "Later" }]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &times, words);
         assert!(pick("later").is_err());
         assert_eq!(pick("2"), text("later"));
@@ -310,8 +351,7 @@ mod tests {
     #[test]
     fn a_number_that_is_no_choice_is_not_taken_for_words() {
         let choices = json!([{ "value": "a", "label": "A" }, { "value": "b", "label": "B" }]);
-        let either =
-            |words| clarify(&json!(["multiple_choice", "freetext"]), &choices, words);
+        let either = |words| clarify(&json!(["multiple_choice", "freetext"]), &choices, words);
         assert_eq!(either("2"), text("b"));
         assert!(either("3").is_err());
         assert_eq!(either("neither of them"), text("neither of them"));

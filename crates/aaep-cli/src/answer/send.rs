@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use aaep::ReplyToken;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
+use aaep::{LanguageTag, ReplyToken};
 use aaep_subscriber::{Ask, AskState, CannotReply, Listener, News, SayError, Wishes, connect};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -42,6 +42,7 @@ pub(super) struct Said<'a> {
     pub(super) words: &'a str,
     pub(super) as_they_stand: bool,
     pub(super) token: Option<&'a str>,
+    pub(super) languages: Option<Vec<LanguageTag>>,
 }
 
 /// What came of it, in a sentence.
@@ -66,6 +67,7 @@ pub(super) async fn send(said: &Said<'_>) -> Result<Came, Failure> {
     }
     let mut wishes = Wishes::new("aaep-answer").name("aaep answer").time_from_presented();
     wishes.bearer = said.token.map(str::to_owned);
+    wishes.capabilities.languages.clone_from(&said.languages);
     let connected = timeout(CONNECT_PATIENCE, connect(&said.question.address, wishes)).await;
     let next = "See whether the hub runs, and run aaep attention.";
     let mut listener = match connected {
@@ -172,7 +174,9 @@ async fn reply(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
         Ok(AskState::Expired) | Err(SayError::CannotReply(CannotReply::Expired)) => {
             Came::Over("The time to answer is over, and the answer did not count.".to_owned())
         }
-        Err(error @ SayError::CannotReply(_)) => Came::NotDone(format!("{error} Nothing was answered.")),
+        Err(error @ SayError::CannotReply(_)) => {
+            Came::NotDone(format!("{error} Nothing was answered."))
+        }
         Ok(_) | Err(_) => Came::Unknown(
             "Your answer was sent, but nobody said what came of it. Look with: aaep attention"
                 .to_owned(),
@@ -262,10 +266,7 @@ async fn change_time(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> C
 
 /// Waits for something while the listener goes on hearing, which it has to for anything to happen. Also says
 /// whether the producer did not take an answer meanwhile.
-async fn hearing<T>(
-    listener: &mut Listener,
-    waiting: impl Future<Output = T>,
-) -> (T, bool) {
+async fn hearing<T>(listener: &mut Listener, waiting: impl Future<Output = T>) -> (T, bool) {
     let mut waiting = std::pin::pin!(waiting);
     let (mut is_refused, mut is_ended) = (false, false);
     loop {

@@ -70,7 +70,7 @@ pub(crate) fn outcome(
     let body = client.send(&request).ok().filter(|answer| answer.status == 200)?.json()?;
     let is_it = body["status"] == "settled" && body["reply_token"] == reply_token;
     let word = |key: &str| body[key].as_str().filter(|_| is_it);
-    Some((word("outcome")?.into(), word("decided_by")?.into()))
+    Some((Outcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
 }
 
 /// Whether an address is that of a hub that can be looked at, by its form.

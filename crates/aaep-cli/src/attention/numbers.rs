@@ -127,11 +127,6 @@ impl Numbers {
         self.questions.get(&number)
     }
 
-    /// The number of a question that has one.
-    pub(crate) fn number_of(&self, asked: &Asked) -> Option<u8> {
-        self.questions.iter().find(|(_, it)| it.is(asked)).map(|(number, _)| *number)
-    }
-
     /// A question is over. Its number goes on standing for it until it is its turn to be given again.
     pub(crate) fn over(&mut self, reply_token: &ReplyToken) {
         for question in self.questions.values_mut() {

@@ -428,7 +428,8 @@ impl Owner {
     pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: u64) {
         let refused = Some(ReplyRefusal::NotAsked);
         let now = self.clock.now();
-        self.audit(now, Audit::Reply { reply_token, principal, refused }, None);
+        let reply = Audit::Reply { reply_token, principal, decided_by: None, refused };
+        self.audit(now, reply, None);
     }
 
     /// The number of a principal.
