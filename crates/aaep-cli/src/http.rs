@@ -8,6 +8,10 @@ mod answer;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,22 +77,39 @@ impl fmt::Display for NoAnswer {
 /// Talks to one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    address: Address,
+    server: Server,
     /// The secret for `Authorization: Bearer`. It has visible ASCII only.
     token: Option<String>,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+enum Server {
+    Net(Address),
+    /// A socket on this machine.
+    #[cfg(unix)]
+    Local(PathBuf),
 }
 
 impl Client {
     /// A client for the server at this address. A token with anything but visible ASCII is none.
     pub(crate) fn new(address: Address, token: Option<String>) -> Self {
-        let is_token =
-            |it: &String| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic());
-        Client { address, token: token.filter(is_token) }
+        Client { server: Server::Net(address), token: token.filter(is_token) }
+    }
+
+    /// A client for the server on a local socket.
+    #[cfg(unix)]
+    pub(crate) fn local(path: PathBuf, token: Option<String>) -> Self {
+        Client { server: Server::Local(path), token: token.filter(is_token) }
     }
 
     /// Where the server is, for people.
     pub(crate) fn origin(&self) -> String {
-        self.address.origin()
+        match &self.server {
+            Server::Net(address) => address.origin(),
+            #[cfg(unix)]
+            Server::Local(path) => format!("unix:{}", path.display()),
+        }
     }
 
     /// Sends a request and reads its answer.
@@ -112,50 +133,40 @@ impl Client {
 
     fn open(&self, timeout: Duration) -> Result<Box<dyn Connection>, NoAnswer> {
         let until = Instant::now() + timeout;
-        let stream = Timed { stream: self.connect(until)?, until };
-        if !self.address.is_https() {
+        let address = match &self.server {
+            Server::Net(address) => address,
+            #[cfg(unix)]
+            Server::Local(path) => {
+                let stream = UnixStream::connect(path).map_err(NoAnswer::NotReached)?;
+                return Ok(Box::new(Timed { stream, until }));
+            }
+        };
+        let stream = Timed { stream: connect(address, until)?, until };
+        if !address.is_https() {
             return Ok(Box::new(stream));
         }
-        let name = ServerName::try_from(self.address.host().to_owned())
+        let name = ServerName::try_from(address.host().to_owned())
             .map_err(|_| NoAnswer::Tls("the host has no name to check".to_owned()))?;
         let connection = ClientConnection::new(tls()?, name)
             .map_err(|error| NoAnswer::Tls(error.to_string()))?;
         Ok(Box::new(StreamOwned::new(connection, stream)))
     }
 
-    fn connect(&self, until: Instant) -> Result<TcpStream, NoAnswer> {
-        let address = &self.address;
-        if !address.is_https() && !address.is_loopback() {
-            return Err(NoAnswer::PlainHttp);
-        }
-        let found = (address.host(), address.port()).to_socket_addrs();
-        let peers = found.map_err(NoAnswer::NotReached)?;
-        // What is called localhost and answers elsewhere gets nothing in the clear.
-        let may_call = |peer: &SocketAddr| address.is_https() || peer.ip().is_loopback();
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
-        for peer in peers.filter(may_call).take(MAX_ADDRESSES) {
-            let left = until.saturating_duration_since(Instant::now()).min(CONNECT_TIMEOUT);
-            match TcpStream::connect_timeout(&peer, left.max(Duration::from_millis(1))) {
-                Ok(stream) => {
-                    stream.set_nodelay(true).map_err(NoAnswer::NotReached)?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(NoAnswer::NotReached(last))
-    }
-
     /// The request as it goes over the wire, in one piece so that it goes in one packet if it can.
     fn text_of(&self, request: &Request<'_>) -> Vec<u8> {
-        let prefix = self.address.path().split('?').next().unwrap_or_default();
+        let (prefix, host) = match &self.server {
+            Server::Net(address) => (address.path(), address.authority()),
+            #[cfg(unix)]
+            Server::Local(_) => ("", "localhost".to_owned()),
+        };
+        let prefix = prefix.split('?').next().unwrap_or_default();
         let mut head = format!(
             "{} {}{} HTTP/1.1\r\nhost: {}\r\nuser-agent: aaep/{}\r\naccept: application/json\r\n\
              accept-encoding: identity\r\nconnection: close\r\n",
             request.method,
             prefix.trim_end_matches('/'),
             request.path,
-            self.address.authority(),
+            host,
             env!("CARGO_PKG_VERSION"),
         );
         if let Some(token) = &self.token {
@@ -172,6 +183,32 @@ impl Client {
         bytes.extend_from_slice(request.body.map_or(&[], |(_, body)| body));
         bytes
     }
+}
+
+fn is_token(text: &String) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn connect(address: &Address, until: Instant) -> Result<TcpStream, NoAnswer> {
+    if !address.is_https() && !address.is_loopback() {
+        return Err(NoAnswer::PlainHttp);
+    }
+    let found = (address.host(), address.port()).to_socket_addrs();
+    let peers = found.map_err(NoAnswer::NotReached)?;
+    // What is called localhost and answers elsewhere gets nothing in the clear.
+    let may_call = |peer: &SocketAddr| address.is_https() || peer.ip().is_loopback();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
+    for peer in peers.filter(may_call).take(MAX_ADDRESSES) {
+        let left = until.saturating_duration_since(Instant::now()).min(CONNECT_TIMEOUT);
+        match TcpStream::connect_timeout(&peer, left.max(Duration::from_millis(1))) {
+            Ok(stream) => {
+                stream.set_nodelay(true).map_err(NoAnswer::NotReached)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(NoAnswer::NotReached(last))
 }
 
 /// A connection, in the clear or not.
@@ -197,28 +234,55 @@ fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {
 
 /// A connection that ends at a moment, however slowly its bytes trickle.
 #[derive(Debug)]
-struct Timed {
-    stream: TcpStream,
+struct Timed<S> {
+    stream: S,
     until: Instant,
 }
 
-impl Timed {
+/// What can be given a time limit.
+trait Limited: Read + Write {
+    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()>;
+    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()>;
+}
+
+impl Limited for TcpStream {
+    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(to)
+    }
+
+    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()> {
+        self.set_write_timeout(to)
+    }
+}
+
+#[cfg(unix)]
+impl Limited for UnixStream {
+    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(to)
+    }
+
+    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()> {
+        self.set_write_timeout(to)
+    }
+}
+
+impl<S> Timed<S> {
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
     }
 }
 
-impl Read for Timed {
+impl<S: Limited> Read for Timed<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.limit_reading(self.left()?)?;
         self.stream.read(buffer)
     }
 }
 
-impl Write for Timed {
+impl<S: Limited> Write for Timed<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.limit_writing(self.left()?)?;
         self.stream.write(bytes)
     }
 

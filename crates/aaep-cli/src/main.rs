@@ -4,10 +4,13 @@
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
 mod agent;
+mod answer;
 mod archive;
 mod ask;
+mod attention;
 mod audit;
 mod capture;
+mod config;
 mod console;
 mod demo;
 mod emit;
@@ -20,6 +23,7 @@ mod progress;
 mod schema;
 mod serve;
 mod sessions;
+mod settings;
 mod split;
 mod stop;
 mod store;
@@ -59,6 +63,12 @@ enum Command {
     Emit(emit::Arguments),
     /// Ask a person and wait: exits with 0 only if the person accepts.
     Ask(ask::Arguments),
+    /// List what waits for you, over all agents, the riskiest first.
+    Attention(attention::Arguments),
+    /// Answer a question by its number, with a short word.
+    Answer(answer::Arguments),
+    /// Show, edit and check your settings.
+    Config(config::Arguments),
     /// Record what a producer says, over any wire, one event to a line.
     Capture(capture::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
@@ -81,6 +91,9 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
+        Command::Attention(arguments) => attention::run(&arguments),
+        Command::Answer(arguments) => answer::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),

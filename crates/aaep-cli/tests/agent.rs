@@ -3,8 +3,13 @@
 
 #[path = "agent/ask.rs"]
 mod ask;
+#[path = "agent/attention.rs"]
+mod attention;
 #[path = "agent/capture.rs"]
 mod capture;
+#[cfg(unix)]
+#[path = "agent/config.rs"]
+mod config;
 #[cfg(unix)]
 #[path = "agent/cuts.rs"]
 mod cuts;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use aaep::{Capabilities, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
 
+pub use self::asks::WaitingAsk;
 use self::listeners::Newcomer;
 pub use self::recover::Recovered;
 use crate::ask::Ask;

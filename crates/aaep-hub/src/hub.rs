@@ -44,6 +44,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 mod violations;
+mod waiting;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,6 +70,7 @@ pub(crate) use sessions::Running as RunningSession;
 pub use sessions::SessionInfo;
 pub use settlement::Settlement;
 pub use violations::to_json as violations_to_json;
+pub use waiting::WaitingAsk;
 
 use crate::access::{Guard, Principal};
 use crate::metrics::Metrics;

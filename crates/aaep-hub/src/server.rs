@@ -29,6 +29,7 @@ mod sessions;
 mod stop;
 mod takeover;
 mod upgrade;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,6 +211,7 @@ impl App {
             Route::LegacyMessage => self.legacy_message(&principal, request).await,
             Route::Publish => self.publish(&principal, request).await,
             Route::Ask => self.ask(&principal, request).await,
+            Route::WaitingAsks => self.waiting_asks(&principal, request.uri()).await,
             Route::AskState(token) => self.ask_state(&principal, &token, request.uri()).await,
             Route::Withdraw(token) => self.withdraw(&principal, &token).await,
             Route::Accepts(agent) => self.accepts(&principal, &agent, request).await,

@@ -52,6 +52,21 @@ object! {
     }
 }
 
+/// How `decided_by` begins in a reply that a rule of the person made, and not the person (§6.3.2).
+const AUTOMATIC: &str = "automatic:";
+
+/// The `decided_by` of a reply that this rule made. No person's own reply says this.
+pub fn automatic(rule: &str) -> String {
+    format!("{AUTOMATIC} {rule}")
+}
+
+/// Whether a reply says of itself that a rule made it, in our form or in the one of the specification's
+/// own example, which begins with `auto:`.
+pub fn is_automatic(decided_by: &str) -> bool {
+    let begins = decided_by.trim_start().to_ascii_lowercase();
+    begins.starts_with(AUTOMATIC) || begins.starts_with("auto:")
+}
+
 /// The answer to a clarification (§6.5.2).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Response {
@@ -91,5 +106,20 @@ impl Field for Response {
                 { "type": "number" },
             ],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_of_a_rule_says_so_and_that_of_a_person_does_not() {
+        for rule in [&*automatic("tidy"), "auto:configured_policy", " Automatic: x", "AUTO:x"] {
+            assert!(is_automatic(rule), "{rule}");
+        }
+        for person in ["user:folake", "", "user", "autumn", "automatic", "user: automatic: x"] {
+            assert!(!is_automatic(person), "{person}");
+        }
     }
 }

@@ -17,9 +17,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) fn aaep(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aaep"));
     command.args(arguments);
-    for name in
-        ["AAEP_HUB", "AAEP_TOKEN", "AAEP_AGENT", "AAEP_SESSION", "AAEP_LANGUAGE", "AAEP_CONFIG"]
-    {
+    for name in [
+        "AAEP_HUB",
+        "AAEP_TOKEN",
+        "AAEP_AGENT",
+        "AAEP_SESSION",
+        "AAEP_LANGUAGE",
+        "AAEP_CONFIG",
+        "AAEP_PROFILE",
+        "AAEP_LANGUAGES",
+        "AAEP_WORDS_PER_MINUTE",
+    ] {
         command.env_remove(name);
     }
     command

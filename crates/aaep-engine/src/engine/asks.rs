@@ -5,6 +5,7 @@
 //! says so and is allowed to, ever means yes.
 
 mod time;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::order::Grant;
 use crate::terms::Terms;
 
 pub(super) use time::TimeWish;
+pub use waiting::WaitingAsk;
 
 impl Engine {
     /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
@@ -180,7 +182,8 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let decide = |ask: &Ask| ask.decide(reply);
-        self.reply(now, principal, (&reply.subscription_id, &reply.reply_token), decide, out);
+        let names = (&reply.subscription_id, &reply.reply_token);
+        self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
     }
 
     pub(super) fn clarify(
@@ -191,14 +194,15 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let decide = |ask: &Ask| ask.answer(&reply.response);
-        self.reply(now, principal, (&reply.subscription_id, &reply.reply_token), decide, out);
+        let names = (&reply.subscription_id, &reply.reply_token);
+        self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
     }
 
     /// The checks of §6.3.4; the sender only learns whether the reply counts (ruling 12).
     fn reply(
         &mut self,
         now: Now,
-        principal: Principal,
+        (principal, decided_by): (Principal, Option<&str>),
         (subscription, token): (&SubscriptionId, &ReplyToken),
         decide: impl FnOnce(&Ask) -> Result<Resolution, ReplyRefusal>,
         out: &mut Vec<Output>,
@@ -206,7 +210,8 @@ impl Engine {
         let checked = self.check_reply(now, principal, subscription, token).and_then(decide);
         out.push(Output::Replied { is_accepted: checked.is_ok() });
         let refused = checked.as_ref().err().copied();
-        out.push(Output::Audit(Audit::Reply { reply_token: token.clone(), principal, refused }));
+        let (reply_token, decided_by) = (token.clone(), decided_by.map(str::to_owned));
+        out.push(Output::Audit(Audit::Reply { reply_token, principal, decided_by, refused }));
         if let Ok(resolution) = checked {
             self.settle(now, token, &resolution, DecidedBy::Reply, out);
         }

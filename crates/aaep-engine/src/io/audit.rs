@@ -22,6 +22,8 @@ pub enum Audit {
         reply_token: ReplyToken,
         /// Who replied.
         principal: Principal,
+        /// Who decided, as the reply says it (§6.3.2): a person, or a rule of theirs. Foreign text.
+        decided_by: Option<String>,
         /// Why it did not count; none if it did.
         refused: Option<ReplyRefusal>,
     },

@@ -24,7 +24,15 @@ pub(super) fn entry(audit: Audit, about: About) -> Entry {
             let people = if told == 1 { "listener" } else { "listeners" };
             ("asked", reply_token, format!("told {told} {people} who can answer"), words)
         }
-        Audit::Reply { reply_token, refused, .. } => ("reply", reply_token, counted(refused), None),
+        Audit::Reply { reply_token, decided_by, refused, .. } => {
+            let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
+            let by = if is_automatic { ", automatic" } else { "" };
+            let outcome = format!("{}{by}", counted(refused));
+            // Words belong to a session, so that they can be deleted with it.
+            let decided_by = decided_by.filter(|_| session_id.is_some());
+            let details = decided_by.map(|it| json!({ "decided_by": it }).to_string());
+            ("reply", reply_token, outcome, details)
+        }
         Audit::Presented { reply_token, left_us, refused, .. } => {
             ("presented", reply_token, with_time(refused, left_us), None)
         }

@@ -50,6 +50,8 @@ pub(super) struct OpenAsk {
     pub(super) asked: Asked,
     pub(super) is_stored: bool,
     pub(super) ends_unix_us: Option<i64>,
+    /// When it was asked, by our clock.
+    pub(super) asked_unix_us: i64,
     /// Who waits for the outcome.
     pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
     /// The agent's socket on which it was asked.
@@ -405,6 +407,7 @@ impl Owner {
                     asked,
                     is_stored: false,
                     ends_unix_us: None,
+                    asked_unix_us: now.unix_us,
                     waiting: Vec::new(),
                     connection: None,
                 },
@@ -425,7 +428,8 @@ impl Owner {
     pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: u64) {
         let refused = Some(ReplyRefusal::NotAsked);
         let now = self.clock.now();
-        self.audit(now, Audit::Reply { reply_token, principal, refused }, None);
+        let reply = Audit::Reply { reply_token, principal, decided_by: None, refused };
+        self.audit(now, reply, None);
     }
 
     /// The number of a principal.

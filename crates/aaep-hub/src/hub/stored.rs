@@ -91,13 +91,13 @@ pub(super) fn load(stored: &store::Recovered) -> Loaded {
     let mut events = HashMap::new();
     for record in &records {
         if let Some(token) = entry::question(&record.event) {
-            events.insert(token, record.event.envelope.event_id.clone());
+            events.insert(token, (record.event.envelope.event_id.clone(), record.unix_us));
         }
     }
     let mut asks = HashMap::new();
     let mut times = Vec::new();
     for ask in &stored.open_asks {
-        let Some(event_id) = events.get(&ask.reply_token) else { continue };
+        let Some((event_id, asked_unix_us)) = events.get(&ask.reply_token) else { continue };
         times.push(AskTimeRecord {
             reply_token: ask.reply_token.clone(),
             ends_unix_us: ask.time.ends_unix_us,
@@ -116,6 +116,7 @@ pub(super) fn load(stored: &store::Recovered) -> Loaded {
                 asked,
                 is_stored: true,
                 ends_unix_us: ask.time.ends_unix_us,
+                asked_unix_us: *asked_unix_us,
                 waiting: Vec::new(),
                 connection: None,
             },

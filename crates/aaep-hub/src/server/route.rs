@@ -37,6 +37,8 @@ pub(crate) enum Route {
     Publish,
     /// An agent asks, and waits.
     Ask,
+    /// Which questions wait for people.
+    WaitingAsks,
     /// How a question stands.
     AskState(String),
     /// A question is taken back.
@@ -87,7 +89,11 @@ impl Route {
             "/events" => get(Route::LegacyEvents),
             "/messages" => post(Route::LegacyMessage),
             "/aaep/v1/publish" => post(Route::Publish),
-            "/aaep/v1/asks" => post(Route::Ask),
+            "/aaep/v1/asks" => match *method {
+                Method::GET | Method::HEAD => Ok(Route::WaitingAsks),
+                Method::POST => Ok(Route::Ask),
+                _ => Err(NoRoute::Method("GET, HEAD, POST")),
+            },
             "/aaep/v1/agent" => get(Route::AgentSocket),
             "/aaep/v1/sessions" => get(Route::Sessions),
             other => named(method, other),
@@ -106,6 +112,7 @@ impl Route {
             | Route::Agents
             | Route::LegacyEvents
             | Route::LegacyMessage
+            | Route::WaitingAsks
             | Route::Sessions
             | Route::SessionEvents(_) => Some(Scope::Listen),
             Route::Publish
@@ -135,6 +142,7 @@ impl Route {
             Route::LegacyMessage => "legacy message",
             Route::Publish => "publish",
             Route::Ask => "ask",
+            Route::WaitingAsks => "waiting asks",
             Route::AskState(_) => "ask state",
             Route::Withdraw(_) => "withdraw",
             Route::Accepts(_) => "accepts",
@@ -237,6 +245,8 @@ mod tests {
             (Method::POST, "/aaep/v1/replies", Scope::Listen),
             (Method::GET, "/events", Scope::Listen),
             (Method::POST, "/messages", Scope::Listen),
+            (Method::GET, "/aaep/v1/asks", Scope::Listen),
+            (Method::POST, "/aaep/v1/asks", Scope::Publish),
             (Method::POST, "/aaep/v1/publish", Scope::Publish),
             (Method::PUT, "/aaep/v1/agents/x", Scope::Publish),
             (Method::GET, "/aaep/v1/agent", Scope::Publish),

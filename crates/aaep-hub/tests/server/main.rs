@@ -20,3 +20,4 @@ mod stopping;
 mod support;
 #[cfg(unix)]
 mod tls;
+mod waiting;

@@ -124,12 +124,22 @@ impl TestHub {
 
 /// Makes a token in the file of a folder. The header that shows it.
 pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
+    token_hearing(folder, name, scopes, Hears::All)
+}
+
+/// The same for someone who hears these agents.
+pub(crate) fn token_hearing(
+    folder: &TempDir,
+    name: &str,
+    scopes: &[Scope],
+    hears: Hears,
+) -> String {
     let path: PathBuf = folder.path().join("tokens.toml");
     let mut tokens = Tokens::load(&path).expect("tokens");
     let new = NewToken {
         name: name.to_owned(),
         scopes: scopes.iter().copied().collect(),
-        hears: Hears::All,
+        hears,
         expires: None,
     };
     let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };

@@ -1,0 +1,138 @@
+//! `aaep answer`: answers a question by its number, from anywhere, such as from a key that runs one line.
+//!
+//! It answers exactly the question that the person was told under that number, or nothing.
+
+pub(crate) mod meaning;
+mod send;
+
+use std::process::ExitCode;
+
+use aaep::LanguageTag;
+use clap::Args;
+
+use crate::attention::file::NumbersFile;
+use crate::attention::{Place, gather, words};
+use crate::console::{self, COULD_NOT, Failure};
+use crate::keys::tell;
+use crate::settings::{self, Flags};
+use send::{Came, Said};
+
+const WORDS: &str = "\
+What can be said:
+  yes, accept, allow or approve   consent. No other word is consent, not even ok or sure
+  no, n, reject, deny or refuse   no consent
+  later, extend or more time      more time; how much can follow, as in: later 120, or: later 5 minutes
+  pause, resume                   let the time stand still, or go on
+  the number or words of a choice, yes or no, a number, or your own words, where that is asked
+Exit codes:
+  0  what you said counts
+  1  it does not: it was not clear, the question is over, or someone answered before you
+  2  it could not be done, or nobody knows what came of it";
+
+/// What to answer.
+#[derive(Debug, Args)]
+#[command(after_help = WORDS)]
+pub(crate) struct Arguments {
+    /// The number of the question, as `aaep attention` tells it. Without it you hear what waits.
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=99))]
+    number: Option<u8>,
+    /// What you say to it. Without it you hear what can be said.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// The words are the answer as they stand, also if they could mean something else, such as later.
+    #[arg(long)]
+    text: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Answers, and says what came of it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Some(number) = arguments.number else { return tell_all(arguments) };
+    let file = NumbersFile::own()?;
+    let Some(question) = file.look()?.question(number).cloned() else {
+        tell(&format!(
+            "No question has the number {number}. To hear which there are: aaep attention"
+        ))?;
+        return Ok(ExitCode::from(1));
+    };
+    if question.address.trim_start().to_ascii_lowercase().starts_with("stdio:") {
+        let what = "the agent of this question is a child of the program where you heard it";
+        return Err(Failure::new(what, "Answer it there."));
+    }
+    if arguments.words.is_empty() {
+        return tell_one(arguments, number, &question.address);
+    }
+    let words = arguments.words.join(" ");
+    let said = Said {
+        number,
+        question: &question,
+        words: &words,
+        as_they_stand: arguments.text,
+        token: arguments.place.token.as_deref(),
+        languages: languages(),
+    };
+    let came = runtime()?.block_on(send::send(&said))?;
+    report(&file, &question.reply_token, came)
+}
+
+/// Says what came of an answer. A question that is over keeps its number only until that is given again.
+fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode, Failure> {
+    let is_over = matches!(came, Came::Settled(_) | Came::Over(_));
+    let (sentence, code) = match came {
+        Came::Settled(sentence) | Came::Waits(sentence) => (sentence, 0),
+        Came::NotDone(sentence) | Came::Over(sentence) => (sentence, 1),
+        Came::Unknown(sentence) => (sentence, COULD_NOT),
+    };
+    tell(&sentence)?;
+    if is_over && let Ok(token) = aaep::ReplyToken::parse(reply_token) {
+        // What came of the answer stands, whether or not that can be written.
+        file.change(|numbers| numbers.over(&token)).unwrap_or_else(|it| console::complain(&it));
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// Nobody said which question: tells all.
+fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let addresses = arguments.place.addresses(&[])?;
+    let queue = gather(&addresses, arguments.place.token.as_deref())?;
+    queue.tell()?;
+    Ok(queue.exit_code())
+}
+
+/// Nobody said what to answer: tells the question, and what can be said.
+fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode, Failure> {
+    let queue = gather(&[address.to_owned()], arguments.place.token.as_deref())?;
+    if queue.is_incomplete {
+        return Ok(ExitCode::from(COULD_NOT));
+    }
+    match queue.questions.iter().find(|(known, _)| *known == Some(number)) {
+        Some((_, waiting)) => {
+            for line in words::block(Some(number), waiting) {
+                tell(&line)?;
+            }
+            tell(&words::what_can_be_said(number, &waiting.event.payload))?;
+        }
+        None => tell(&format!("Question {number} is over."))?,
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// The languages in which the person is told questions, so that it comes in the words that they know. Settings
+/// that cannot be used must not keep anyone from saying no.
+fn languages() -> Option<Vec<LanguageTag>> {
+    match settings::load(&Flags::default()) {
+        Ok(effective) => effective.settings.listen.language_tags(),
+        Err(failure) => {
+            console::complain(&failure);
+            None
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| {
+        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    })
+}

@@ -1,0 +1,359 @@
+//! What a person's words mean as an answer to a question. Pure, and strict: only a few words are consent, and
+//! whatever is not clear answers nothing.
+
+use aaep::event::human::{AwaitingClarification, Choice, ResponseKind};
+use aaep::reply::Response;
+use aaep::{Payload, printable};
+
+/// The words that consent. "Ok" and "sure" are said too easily to be among them.
+pub(crate) const CONSENT: [&str; 4] = ["yes", "accept", "allow", "approve"];
+
+/// The words that refuse.
+pub(crate) const REFUSAL: [&str; 5] = ["no", "n", "reject", "deny", "refuse"];
+
+/// The words that ask for more time, a number of seconds or minutes after them or not.
+const MORE_TIME: [&str; 3] = ["later", "extend", "more time"];
+
+/// How much more time that is when nobody says it.
+const USUAL_SECONDS: u64 = 60;
+
+/// The most time that can be asked for at once: no question is open for longer than a day.
+const MOST_SECONDS: u64 = 86_400;
+
+/// What a person wants.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Meaning {
+    Accept,
+    Reject,
+    Respond(Response),
+    /// More time, in seconds.
+    Extend(u64),
+    Pause,
+    Resume,
+}
+
+/// The words mean nothing for sure, and why, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unclear(pub(crate) String);
+
+/// What words mean as an answer to this question. Words that are meant as they stand are never about time.
+pub(crate) fn understand(
+    payload: &Payload,
+    words: &str,
+    as_they_stand: bool,
+) -> Result<Meaning, Unclear> {
+    let words = words.trim();
+    let plain = plain(words);
+    let time = if as_they_stand { None } else { time(&plain) };
+    match payload {
+        Payload::AwaitingConfirmation(_) => match time {
+            Some(meaning) => meaning,
+            None if CONSENT.contains(&plain.as_str()) => Ok(Meaning::Accept),
+            None if REFUSAL.contains(&plain.as_str()) => Ok(Meaning::Reject),
+            None => Err(Unclear(format!(
+                "{} is neither a clear yes nor a clear no. Consent is one of: {}.",
+                quoted(words),
+                CONSENT.join(", ")
+            ))),
+        },
+        Payload::AwaitingClarification(asked) => {
+            let chosen = chosen(asked, &plain);
+            match (time, chosen) {
+                (Some(_), Ok(Some(_)) | Err(_)) => Err(Unclear(format!(
+                    "{} is one of the choices, and also a word about time. Say the number of the choice.",
+                    quoted(words)
+                ))),
+                (Some(meaning), Ok(None)) => meaning,
+                (None, chosen) => respond(asked, words, &plain, chosen),
+            }
+        }
+        _ => Err(Unclear("This is no question.".to_owned())),
+    }
+}
+
+fn respond(
+    asked: &AwaitingClarification,
+    words: &str,
+    plain: &str,
+    chosen: Result<Option<&Choice>, Unclear>,
+) -> Result<Meaning, Unclear> {
+    if let Some(choice) = chosen? {
+        return Ok(Meaning::Respond(Response::Text(choice.value.clone())));
+    }
+    let takes = |kind| kinds(asked).contains(&kind);
+    if takes(ResponseKind::YesNo) && (plain == "yes" || plain == "no") {
+        return Ok(Meaning::Respond(Response::YesNo(plain == "yes")));
+    }
+    let number = serde_json::from_str::<serde_json::Number>(words).ok();
+    if takes(ResponseKind::Numeric)
+        && let Some(number) = number
+    {
+        return Ok(Meaning::Respond(Response::Number(number)));
+    }
+    // A number that is no choice is a slip, not words.
+    let is_slip = takes(ResponseKind::MultipleChoice) && words.parse::<i64>().is_ok();
+    if takes(ResponseKind::Freetext) && !words.is_empty() && !is_slip {
+        return Ok(Meaning::Respond(Response::Text(words.to_owned())));
+    }
+    Err(Unclear(format!("{} is no answer to this question.", quoted(words))))
+}
+
+/// The choice that is meant by its number, its words, or its value; unclear if it could be two.
+fn chosen<'a>(
+    asked: &'a AwaitingClarification,
+    plain: &str,
+) -> Result<Option<&'a Choice>, Unclear> {
+    if !kinds(asked).contains(&ResponseKind::MultipleChoice) {
+        return Ok(None);
+    }
+    let choices = asked.choices.as_deref().unwrap_or_default();
+    let by_number = plain.parse::<usize>().ok().and_then(|it| choices.get(it.checked_sub(1)?));
+    let is_named =
+        |it: &&Choice| self::plain(&it.label) == plain || self::plain(&it.value) == plain;
+    let mut meant: Vec<&Choice> = choices.iter().filter(is_named).chain(by_number).collect();
+    meant.dedup_by(|one, other| one.value == other.value);
+    match meant.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        _ => Err(Unclear(format!("{} could mean more than one choice.", quoted(plain)))),
+    }
+}
+
+fn kinds(asked: &AwaitingClarification) -> &[ResponseKind] {
+    asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext])
+}
+
+/// What words say about time, if they do.
+fn time(plain: &str) -> Option<Result<Meaning, Unclear>> {
+    match plain {
+        "pause" => return Some(Ok(Meaning::Pause)),
+        "resume" => return Some(Ok(Meaning::Resume)),
+        _ => {}
+    }
+    let amount = MORE_TIME.iter().find_map(|word| plain.strip_prefix(word))?;
+    if amount.is_empty() {
+        return Some(Ok(Meaning::Extend(USUAL_SECONDS)));
+    }
+    // "laterally" is not "later".
+    let amount = amount.strip_prefix(' ')?;
+    let seconds = seconds(amount).filter(|it| (1..=MOST_SECONDS).contains(it));
+    Some(seconds.map(Meaning::Extend).ok_or_else(|| {
+        Unclear(
+            "How much more time is not clear. Say for example: later 120, or: later 5 minutes."
+                .to_owned(),
+        )
+    }))
+}
+
+fn seconds(amount: &str) -> Option<u64> {
+    let (number, unit) = amount.split_once(' ').unwrap_or((amount, "seconds"));
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "second" | "seconds" => Some(number),
+        "minute" | "minutes" => number.checked_mul(60),
+        _ => None,
+    }
+}
+
+/// Words as they are compared: in small letters, single spaces, and without the full stop that dictation adds.
+fn plain(words: &str) -> String {
+    let lower = words.to_lowercase();
+    let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
+    joined.trim_end_matches(['.', '!', ',']).to_owned()
+}
+
+fn quoted(words: &str) -> String {
+    format!("\"{}\"", printable(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::attention::asked::tests::{confirmation, read};
+
+    fn consent(words: &str) -> Result<Meaning, Unclear> {
+        understand(&confirmation("rpl_1", &json!({})).payload, words, false)
+    }
+
+    fn clarify(kinds: &Value, choices: &Value, words: &str) -> Result<Meaning, Unclear> {
+        understand(&clarification(kinds, choices), words, false)
+    }
+
+    fn clarification(kinds: &Value, choices: &Value) -> Payload {
+        let mut event = json!({
+            "@context": aaep::CORE_CONTEXT, "type": "aaep:agent.awaiting.clarification",
+            "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-11-02T06:20:09.118Z",
+            "producer": { "agent_id": "mail" }, "urgency": "critical", "reply_token": "rpl_2",
+            "question": "Which?", "timeout_seconds": 120,
+        });
+        for (key, value) in [("accepted_response_kinds", kinds), ("choices", choices)] {
+            if !value.is_null() {
+                event[key] = value.clone();
+            }
+        }
+        read(&event).payload
+    }
+
+    fn text(words: &str) -> Result<Meaning, Unclear> {
+        Ok(Meaning::Respond(Response::Text(words.to_owned())))
+    }
+
+    #[test]
+    fn only_the_words_on_the_list_are_consent() {
+        for yes in ["yes", "Yes.", " YES ", "accept", "allow", "approve", "Approve!"] {
+            assert_eq!(consent(yes), Ok(Meaning::Accept), "{yes:?}");
+        }
+        for no in ["no", "n", "No.", "reject", "deny", "refuse"] {
+            assert_eq!(consent(no), Ok(Meaning::Reject), "{no:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_clear_answers_nothing() {
+        for unclear in [
+            "",
+            " ",
+            "y",
+            "ok",
+            "okay",
+            "sure",
+            "yep",
+            "yeah",
+            "fine",
+            "go",
+            "go on",
+            "do it",
+            "yes?",
+            "yes no",
+            "yes please",
+            "yes, delete it",
+            "not yes",
+            "no yes",
+            "yesno",
+            "true",
+            "1",
+            "aye",
+            "oui",
+            "ja",
+            "y e s",
+            "yes\u{200b}",
+            "уes",
+            "accept all",
+            "noo",
+            "never mind",
+            "--yes",
+            "/yes",
+            "\u{1b}yes",
+        ] {
+            assert!(consent(unclear).is_err(), "{unclear:?}");
+        }
+        let Err(Unclear(why)) = consent("ok\u{1b}[2J") else { panic!("unclear") };
+        assert!(why.contains("yes, accept, allow, approve") && !why.contains('\u{1b}'), "{why}");
+    }
+
+    #[test]
+    fn more_time_is_asked_for_in_seconds_or_minutes() {
+        for (words, seconds) in [
+            ("later", 60),
+            ("more time", 60),
+            ("More time.", 60),
+            ("extend 120", 120),
+            ("later 5 minutes", 300),
+            ("more time 1 minute", 60),
+            ("later 30 seconds", 30),
+        ] {
+            assert_eq!(consent(words), Ok(Meaning::Extend(seconds)), "{words}");
+        }
+        for wrong in [
+            "later 0",
+            "later -1",
+            "later soon",
+            "later 99999999999",
+            "later 2 hours x",
+            "laterally",
+            "extend 86401",
+        ] {
+            assert!(consent(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(consent("pause"), Ok(Meaning::Pause));
+        assert_eq!(consent("resume"), Ok(Meaning::Resume));
+    }
+
+    #[test]
+    fn words_that_are_meant_as_they_stand_are_never_about_time() {
+        let free = clarification(&Value::Null, &Value::Null);
+        assert_eq!(understand(&free, "later", false), Ok(Meaning::Extend(60)));
+        assert_eq!(understand(&free, "Later", true), text("Later"));
+        let asked = confirmation("rpl_1", &json!({})).payload;
+        assert!(understand(&asked, "later", true).is_err());
+    }
+
+    #[test]
+    fn free_words_are_taken_as_they_are() {
+        let free = |words| clarify(&Value::Null, &Value::Null, words);
+        assert_eq!(free(" The Lagos folder. "), text("The Lagos folder."));
+        assert_eq!(free("yes"), text("yes"));
+        assert_eq!(free("12"), text("12"));
+        assert!(free("  ").is_err());
+    }
+
+    #[test]
+    fn yes_or_no_and_numbers_are_strict() {
+        let yes_no = |words| clarify(&json!(["yes_no"]), &Value::Null, words);
+        assert_eq!(yes_no("Yes."), Ok(Meaning::Respond(Response::YesNo(true))));
+        assert_eq!(yes_no("no"), Ok(Meaning::Respond(Response::YesNo(false))));
+        for unclear in ["y", "true", "accept", "maybe", "1"] {
+            assert!(yes_no(unclear).is_err(), "{unclear}");
+        }
+        let number = |words| clarify(&json!(["numeric"]), &Value::Null, words);
+        for (words, value) in [("12", json!(12)), ("-3.5", json!(-3.5)), (" 0 ", json!(0))] {
+            let Ok(Meaning::Respond(Response::Number(found))) = number(words) else {
+                panic!("{words} is a number");
+            };
+            assert_eq!(json!(found), value);
+        }
+        for unclear in ["twelve", "12 apples", "1,000", "0x10", "NaN", "infinity", "1 2", "yes"] {
+            assert!(number(unclear).is_err(), "{unclear}");
+        }
+    }
+
+    #[test]
+    fn a_choice_is_meant_by_its_number_its_words_or_its_value() {
+        let choices = json!([
+            { "value": "i", "label": "The Inbox" }, { "value": "a", "label": "Archive" },
+        ]);
+        let pick = |words| clarify(&json!(["multiple_choice"]), &choices, words);
+        for first in ["1", "the inbox", "The Inbox.", "i"] {
+            assert_eq!(pick(first), text("i"), "{first}");
+        }
+        assert_eq!(pick("2"), text("a"));
+        for wrong in ["0", "3", "-1", "inbox", "yes", "", "1 2", "99999999999999999999999"] {
+            assert!(pick(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_choice_that_could_be_two_or_a_word_about_time_is_unclear() {
+        let years = json!([{ "value": "2", "label": "Two" }, { "value": "1", "label": "One" }]);
+        let pick = |words| clarify(&json!(["multiple_choice"]), &years, words);
+        assert!(pick("1").is_err(), "the first, or the one that is called 1");
+        assert_eq!(pick("two"), text("2"));
+        let times =
+            json!([{ "value": "now", "label": "Now" }, { "value": "later", "label": "Later" }]);
+        let pick = |words| clarify(&json!(["multiple_choice"]), &times, words);
+        assert!(pick("later").is_err());
+        assert_eq!(pick("2"), text("later"));
+        assert_eq!(pick("pause"), Ok(Meaning::Pause));
+    }
+
+    #[test]
+    fn a_number_that_is_no_choice_is_not_taken_for_words() {
+        let choices = json!([{ "value": "a", "label": "A" }, { "value": "b", "label": "B" }]);
+        let either = |words| clarify(&json!(["multiple_choice", "freetext"]), &choices, words);
+        assert_eq!(either("2"), text("b"));
+        assert!(either("3").is_err());
+        assert_eq!(either("neither of them"), text("neither of them"));
+    }
+}

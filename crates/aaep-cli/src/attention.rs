@@ -1,0 +1,220 @@
+//! `aaep attention`: what waits for the person, over all agents, the riskiest first.
+//!
+//! The numbers that it tells are those of `aaep answer` and of every other listener of this person.
+
+pub(crate) mod asked;
+pub(crate) mod danger;
+pub(crate) mod file;
+pub(crate) mod look;
+pub(crate) mod numbers;
+pub(crate) mod words;
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use aaep::{Payload, printable};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
+use crate::keys::{now_unix_ms, tell};
+use crate::settings::{self, Flags};
+use danger::Danger;
+use file::NumbersFile;
+use look::{Looked, Waiting};
+
+const EXIT_CODES: &str = "\
+An address is like http://127.0.0.1:7117, https://hub.example.org or unix:/path. Without one it is your own hub.
+Exit codes:
+  0  nothing waits for you
+  1  something waits for you
+  2  it could not be looked everywhere, so nobody knows";
+
+/// Where to look.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The addresses of the hubs.
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+    /// Print a JSON object, for machines.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Which hub, and with which token.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Place {
+    /// The address of the hub, over the variable AAEP_HUB and your settings.
+    #[arg(long, value_name = "URL")]
+    hub: Option<String>,
+    /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
+    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+}
+
+impl Place {
+    /// The addresses to look at: these, or the one of this person.
+    pub(crate) fn addresses(&self, urls: &[String]) -> Result<Vec<String>, Failure> {
+        if urls.is_empty() {
+            let flags = Flags { address: self.hub.clone(), ..Flags::default() };
+            let address = settings::load(&flags)?.settings.listen.address;
+            return Ok(vec![address.unwrap_or_else(look::own_address)]);
+        }
+        let mut addresses: Vec<String> = Vec::new();
+        for url in urls {
+            if !addresses.contains(url) {
+                addresses.push(url.clone());
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+/// What waits, each with its number, in the order in which it is told.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) questions: Vec<(Option<u8>, Waiting)>,
+    /// How many there are beside these.
+    pub(crate) more: u64,
+    /// Whether some hub could not be looked at.
+    pub(crate) is_incomplete: bool,
+}
+
+/// Looks, and tells.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let addresses = arguments.place.addresses(&arguments.urls)?;
+    let queue = gather(&addresses, arguments.place.token.as_deref())?;
+    if arguments.json {
+        tell(&ascii_json(&queue.json()))?;
+    } else {
+        queue.tell()?;
+    }
+    Ok(queue.exit_code())
+}
+
+/// Looks at all these hubs and gives what waits there its numbers. A hub that cannot be looked at is
+/// complained about, and the others are told all the same.
+pub(crate) fn gather(addresses: &[String], token: Option<&str>) -> Result<Queue, Failure> {
+    let file = NumbersFile::own()?;
+    let mut queue = Queue::default();
+    for address in addresses {
+        let looked_unix_s = now_unix_ms() / 1000;
+        match look::look(address, token) {
+            Ok(looked) => {
+                queue.more += looked.more;
+                queue.questions.extend(number(&file, looked_unix_s, address, looked)?);
+            }
+            Err(failure) => {
+                console::complain(&failure);
+                queue.is_incomplete = true;
+            }
+        }
+    }
+    queue
+        .questions
+        .sort_by_key(|(_, it)| (Reverse(Danger::rank_of(&it.event)), it.asked_at.unix_us()));
+    Ok(queue)
+}
+
+/// Gives what waits at one address its numbers, and notices what is over there.
+fn number(
+    file: &NumbersFile,
+    looked_unix_s: i64,
+    address: &str,
+    looked: Looked,
+) -> Result<Vec<(Option<u8>, Waiting)>, Failure> {
+    file.change(|numbers| {
+        if looked.more == 0 {
+            let open: Vec<_> = looked.waiting.iter().filter_map(|it| it.asked.clone()).collect();
+            numbers.only_open(looked_unix_s, address, &open);
+        }
+        let now_unix_s = now_unix_ms() / 1000;
+        let numbered = looked.waiting.into_iter().map(|waiting| {
+            let asked = waiting.asked.as_ref();
+            (asked.and_then(|asked| numbers.give(now_unix_s, address, asked)), waiting)
+        });
+        numbered.collect()
+    })
+}
+
+impl Queue {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match (self.is_incomplete, self.count()) {
+            (true, _) => ExitCode::from(COULD_NOT),
+            (false, 0) => ExitCode::SUCCESS,
+            (false, _) => ExitCode::from(1),
+        }
+    }
+
+    /// How many wait.
+    fn count(&self) -> u64 {
+        self.more + self.questions.len() as u64
+    }
+
+    /// Tells it in lines.
+    pub(crate) fn tell(&self) -> Result<(), Failure> {
+        match self.count() {
+            0 if self.is_incomplete => {
+                return tell("Nothing waits for you where it could be looked.");
+            }
+            0 => return tell("Nothing waits for you."),
+            1 => tell("1 question waits for you.")?,
+            many => {
+                tell(&format!("{} wait for you, the riskiest first.", count(many, "question")))?
+            }
+        }
+        for (number, waiting) in &self.questions {
+            tell("")?;
+            for line in words::block(*number, waiting) {
+                tell(&line)?;
+            }
+        }
+        tell("")?;
+        if self.more > 0 {
+            tell(&format!("And {} more.", console::number(self.more)))?;
+        }
+        match self.questions.as_slice() {
+            [(Some(number), waiting)] => {
+                tell(&words::what_can_be_said(*number, &waiting.event.payload))
+            }
+            _ => tell(
+                "To answer: aaep answer NUMBER yes, or no. To hear what else can be said: aaep answer NUMBER.",
+            ),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let questions: Vec<Value> = self.questions.iter().map(question_json).collect();
+        json!({
+            "waiting": self.count(),
+            "complete": !self.is_incomplete,
+            "questions": questions,
+        })
+    }
+}
+
+fn question_json((number, waiting): &(Option<u8>, Waiting)) -> Value {
+    let (kind, danger) = match &waiting.event.payload {
+        Payload::AwaitingConfirmation(asked) => ("confirmation", Some(Danger::of(asked))),
+        _ => ("clarification", None),
+    };
+    json!({
+        "number": number,
+        "address": printable(&waiting.address),
+        "agent": waiting.event.envelope.producer.agent_id,
+        "session_id": waiting.event.envelope.session_id,
+        "reply_token": waiting.asked.as_ref().map(|it| &it.reply_token),
+        "kind": kind,
+        "asks": asked::what(&waiting.event),
+        "risk": danger.map(|it| it.risk.word()),
+        "can_be_undone": danger.map(|it| it.undo.word()),
+        "asked_at": waiting.asked_at,
+        "left_ms": u64::try_from(waiting.left.as_millis()).unwrap_or(u64::MAX),
+        "paused": waiting.is_paused,
+        "event": waiting.json,
+    })
+}

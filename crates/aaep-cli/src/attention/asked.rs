@@ -1,0 +1,241 @@
+//! A question as it was told to the person: which one it is, and in which words.
+//!
+//! A token names a question, but a producer can put other words under the same token. So what is asked is
+//! kept as hashes: one of all that no language changes, and one of the words in each language.
+
+use std::collections::BTreeSet;
+
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation};
+use aaep::extension::Delivery;
+use aaep::{Event, Payload, ReplyToken};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// How many characters of a question are kept to recognise it by.
+const FIRST_WORDS: usize = 80;
+
+/// In how many languages the words of one question are known.
+const MAX_LANGUAGES: usize = 32;
+
+/// How long a question can be open at most, by the protocol.
+const DAY_SECONDS: u64 = 86_400;
+
+/// A question, as someone is told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) reply_token: ReplyToken,
+    pub(crate) agent: String,
+    /// The first words of what is asked. Foreign text.
+    pub(crate) first_words: String,
+    /// A hash of all that is the same in every language.
+    pub(crate) identity: String,
+    /// A hash of the words, for each language in which they came.
+    pub(crate) words: Vec<String>,
+    /// How many seconds it can be open at most.
+    pub(crate) longest_seconds: u64,
+}
+
+impl Asked {
+    /// The question that an event asks, if it asks one.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let (reply_token, timeout_seconds, own) = match &event.payload {
+            Payload::AwaitingConfirmation(asked) => {
+                (&asked.reply_token, asked.timeout_seconds, confirmation(asked))
+            }
+            Payload::AwaitingClarification(asked) => {
+                (&asked.reply_token, asked.timeout_seconds, clarification(asked))
+            }
+            _ => return None,
+        };
+        let said = Delivery::of(event);
+        let most_seconds = said.as_ref().and_then(|it| it.max_timeout_seconds);
+        let identity = json!([
+            event.event_type().as_str(),
+            event.envelope.event_id,
+            event.envelope.session_id,
+            event.envelope.timestamp,
+            event.envelope.producer.agent_id,
+            reply_token,
+            timeout_seconds,
+            most_seconds,
+            said.as_ref().and_then(|it| it.tool.as_ref()),
+            said.as_ref().and_then(|it| it.action_digest.as_ref()),
+            own,
+        ]);
+        let longest_seconds = most_seconds.unwrap_or(0).max(timeout_seconds).min(DAY_SECONDS);
+        Some(Asked {
+            reply_token: reply_token.clone(),
+            agent: cut(&event.envelope.producer.agent_id),
+            first_words: cut(what(event)),
+            identity: hash(&identity),
+            words: words(event),
+            longest_seconds,
+        })
+    }
+}
+
+/// What is asked, in a sentence. Foreign text.
+pub(crate) fn what(event: &Event) -> &str {
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => &asked.action,
+        Payload::AwaitingClarification(asked) => &asked.question,
+        _ => event.words(),
+    }
+}
+
+/// What a confirmation says beside its words.
+fn confirmation(asked: &AwaitingConfirmation) -> Value {
+    json!([
+        asked.default_decision,
+        asked.risk_level,
+        asked.irreversible,
+        asked.reversibility,
+        asked.allowed_replies,
+    ])
+}
+
+/// What a clarification says beside its words.
+fn clarification(asked: &AwaitingClarification) -> Value {
+    let choices = asked.choices.iter().flatten();
+    let choices: Vec<_> = choices.map(|choice| (&choice.value, &choice.label)).collect();
+    json!([asked.accepted_response_kinds, choices, asked.default_response])
+}
+
+/// The hashes of the words in the event's own language, and in every other that it brings.
+fn words(event: &Event) -> Vec<String> {
+    let languages: BTreeSet<_> = event.variants.iter().map(|it| it.language.as_str()).collect();
+    let languages = languages.into_iter().map(Some).take(MAX_LANGUAGES - 1);
+    let mut hashes = Vec::new();
+    for language in [None].into_iter().chain(languages) {
+        let text = |field: &str, own: &str| {
+            let variant = event
+                .variants
+                .iter()
+                .find(|it| it.field == field && Some(it.language.as_str()) == language);
+            variant.map_or_else(|| own.to_owned(), |it| it.text.clone())
+        };
+        let told = match &event.payload {
+            Payload::AwaitingConfirmation(asked) => {
+                vec![text("action", &asked.action), text("consequence", &asked.consequence)]
+            }
+            Payload::AwaitingClarification(asked) => vec![text("question", &asked.question)],
+            _ => continue,
+        };
+        let hash = hash(&json!(told));
+        if !hashes.contains(&hash) {
+            hashes.push(hash);
+        }
+    }
+    hashes
+}
+
+fn hash(value: &Value) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in Sha256::digest(value.to_string().as_bytes()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn cut(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut short: String = characters.by_ref().take(FIRST_WORDS).collect();
+    if characters.next().is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A confirmation as an event, with other fields where they are given.
+    pub(crate) fn confirmation(token: &str, fields: &Value) -> Event {
+        let mut event = json!({
+            "@context": [aaep::CORE_CONTEXT, aaep::extension::CONTEXT],
+            "type": "aaep:agent.awaiting.confirmation",
+            "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-11-02T06:20:09.118Z",
+            "producer": { "agent_id": "photos" }, "urgency": "critical", "reply_token": token,
+            "action": "Delete 240 photos.", "consequence": "They are gone.",
+            "timeout_seconds": 120, "default_decision": "reject",
+        });
+        for (key, value) in fields.as_object().into_iter().flatten() {
+            event[key] = value.clone();
+        }
+        read(&event)
+    }
+
+    pub(crate) fn read(event: &Value) -> Event {
+        match aaep::read(event.to_string().as_bytes(), aaep::Mode::Tolerant).message {
+            Some(aaep::Message::Event(event)) => *event,
+            other => panic!("no event: {other:?}"),
+        }
+    }
+
+    pub(crate) fn asked(token: &str, fields: &Value) -> Asked {
+        Asked::of(&confirmation(token, fields)).expect("a question")
+    }
+
+    #[test]
+    fn the_same_event_is_the_same_question_and_another_is_not() {
+        let first = asked("rpl_1", &json!({}));
+        assert_eq!(first, asked("rpl_1", &json!({})));
+        for (field, other) in [
+            ("event_id", json!("evt_2")),
+            ("session_id", json!("sess_2")),
+            ("timestamp", json!("2026-11-02T06:20:09.119Z")),
+            ("producer", json!({ "agent_id": "mail" })),
+            ("reply_token", json!("rpl_2")),
+            ("timeout_seconds", json!(121)),
+            ("risk_level", json!("high")),
+            ("irreversible", json!(true)),
+            ("reversibility", json!("irreversible")),
+            ("allowed_replies", json!(["reject"])),
+            ("extensions", json!({ "agentvoice": { "tool": "delete" } })),
+            ("extensions", json!({ "agentvoice": { "max_timeout_seconds": 600 } })),
+        ] {
+            let mut fields = json!({});
+            fields[field] = other;
+            assert_ne!(asked("rpl_1", &fields).identity, first.identity, "{fields}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_other_words_of_the_same_question() {
+        let first = asked("rpl_1", &json!({}));
+        for (field, other) in
+            [("action", "Delete everything."), ("consequence", "Nothing happens.")]
+        {
+            let mut fields = json!({});
+            fields[field] = other.into();
+            let other = asked("rpl_1", &fields);
+            assert_eq!(other.identity, first.identity);
+            assert_ne!(other.words, first.words, "{fields}");
+        }
+    }
+
+    #[test]
+    fn words_in_every_language_of_an_event_are_its_words() {
+        let both = asked("rpl_1", &json!({ "action_fr": "Effacer.", "consequence_fr": "Fini." }));
+        let french = asked("rpl_1", &json!({ "action": "Effacer.", "consequence": "Fini." }));
+        assert_eq!(both.words.len(), 2);
+        assert_eq!(both.identity, french.identity);
+        assert!(both.words.contains(&french.words[0]), "as the hub tells it in French alone");
+        assert!(both.words.contains(&asked("rpl_1", &json!({})).words[0]));
+    }
+
+    #[test]
+    fn what_is_no_question_has_no_number_and_long_words_are_cut() {
+        let started = json!({
+            "@context": aaep::CORE_CONTEXT, "type": "aaep:agent.session.started",
+            "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-11-02T06:20:09.118Z",
+            "producer": { "agent_id": "photos" }, "summary_normal": "I begin.",
+        });
+        assert_eq!(Asked::of(&read(&started)), None);
+        let long = asked("rpl_1", &json!({ "action": "x".repeat(4000) }));
+        assert_eq!(long.first_words.chars().count(), FIRST_WORDS + 3);
+    }
+}

@@ -1,0 +1,224 @@
+//! Looking at a hub: what waits there now. Looking is not listening, and answers nothing.
+
+use std::time::Duration;
+
+use aaep::extension::{DecidedBy, Outcome};
+use aaep::{Event, Message, Mode, Timestamp, printable};
+use aaep_transport::link::Target;
+use aaep_trust::fetch::Address;
+use serde_json::Value;
+
+use super::asked::Asked;
+use crate::agent::{DEFAULT_HUB, not_answered, refused, strange};
+use crate::console::Failure;
+use crate::http::{Client, Request};
+
+/// How long a hub may take to say what waits.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many questions are looked at.
+const MAX_LOOKED_AT: u64 = 1024;
+
+/// Stands where someone who may not answer is told no token.
+const NO_TOKEN: &str = "rpl_none";
+
+/// What waits at an address.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    /// The questions, the oldest first.
+    pub(crate) waiting: Vec<Waiting>,
+    /// How many there are beside these.
+    pub(crate) more: u64,
+}
+
+/// A question that waits.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) address: String,
+    /// Which question it is; none if this person may hear it but not answer.
+    pub(crate) asked: Option<Asked>,
+    pub(crate) event: Event,
+    /// The event as it came, for machines.
+    pub(crate) json: Value,
+    pub(crate) asked_at: Timestamp,
+    pub(crate) left: Duration,
+    pub(crate) is_paused: bool,
+}
+
+/// Looks at the hub at an address.
+pub(crate) fn look(address: &str, token: Option<&str>) -> Result<Looked, Failure> {
+    let client = client(address, token)?;
+    let path = format!("/aaep/v1/asks?limit={MAX_LOOKED_AT}");
+    let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
+    let answer = client.send(&request).map_err(|error| not_answered(&client, &error))?;
+    if answer.status != 200 {
+        return Err(refused(&client, &answer));
+    }
+    let body = answer.json().ok_or_else(|| strange(&client))?;
+    read(address, &body).ok_or_else(|| strange(&client))
+}
+
+/// How a question that is over ended, if this person may know.
+pub(crate) fn outcome(
+    address: &str,
+    token: Option<&str>,
+    reply_token: &str,
+) -> Option<(Outcome, DecidedBy)> {
+    let client = client(address, token).ok()?;
+    let path = format!("/aaep/v1/asks/{reply_token}?wait_seconds=0");
+    let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
+    let body = client.send(&request).ok().filter(|answer| answer.status == 200)?.json()?;
+    let is_it = body["status"] == "settled" && body["reply_token"] == reply_token;
+    let word = |key: &str| body[key].as_str().filter(|_| is_it);
+    Some((Outcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
+}
+
+/// Whether an address is that of a hub that can be looked at, by its form.
+pub(crate) fn can_look(address: &str) -> bool {
+    matches!(Target::parse(address), Ok(Target::Sse(_)))
+        || (cfg!(unix) && matches!(Target::parse(address), Ok(Target::Unix(_))))
+}
+
+/// The address of this person's own hub: its socket if it is there, otherwise its port.
+pub(crate) fn own_address() -> String {
+    #[cfg(unix)]
+    if own_socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()) {
+        return "unix:".to_owned();
+    }
+    DEFAULT_HUB.to_owned()
+}
+
+fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
+    let token = token.map(str::to_owned);
+    #[cfg(unix)]
+    if let Ok(Target::Unix(path)) = Target::parse(address) {
+        let path = path.or_else(own_socket).ok_or_else(|| {
+            let what = "no hub of yours has a socket here";
+            Failure::new(what, "Start one with: aaep serve. Or give the address of one.")
+        })?;
+        return Ok(Client::local(path, token));
+    }
+    let address = Address::parse(address).map_err(|error| {
+        let said = format!("{} is no address of a hub that can be looked at", printable(address));
+        let next = format!("Write it like {DEFAULT_HUB}.");
+        Failure::of_sentences(&format!("{said}. {error}"), &next)
+    })?;
+    Ok(Client::new(address, token))
+}
+
+/// The socket of this person's own hub. It is in a folder into which nobody else can put one.
+#[cfg(unix)]
+fn own_socket() -> Option<std::path::PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use aaep_transport::local::{HUB_NAME, connect_paths, own_user_id};
+    let is_own =
+        |it: std::fs::Metadata| it.is_dir() && it.uid() == own_user_id() && it.mode() & 0o022 == 0;
+    connect_paths(HUB_NAME).into_iter().find(|path| {
+        let folder = path.parent();
+        path.exists()
+            && folder.is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok_and(is_own))
+    })
+}
+
+fn read(address: &str, body: &Value) -> Option<Looked> {
+    let total = body["waiting"].as_u64()?;
+    let rows = body["asks"].as_array()?;
+    let waiting: Option<Vec<Waiting>> = rows.iter().map(|row| read_row(address, row)).collect();
+    let waiting = waiting?;
+    let more = total.saturating_sub(waiting.len() as u64);
+    Some(Looked { waiting, more })
+}
+
+fn read_row(address: &str, row: &Value) -> Option<Waiting> {
+    let json = row["event"].clone();
+    let may_reply = row["reply_token"].is_string();
+    let mut whole = json.clone();
+    if !may_reply {
+        whole.as_object_mut()?.insert("reply_token".to_owned(), NO_TOKEN.into());
+    }
+    let text = whole.to_string();
+    let Some(Message::Event(event)) = aaep::read(text.as_bytes(), Mode::Tolerant).message else {
+        return None;
+    };
+    let asked = Asked::of(&event)?;
+    let is_it = !may_reply || row["reply_token"] == asked.reply_token.as_str();
+    is_it.then_some(Waiting {
+        address: address.to_owned(),
+        asked: may_reply.then_some(asked),
+        event: *event,
+        json,
+        asked_at: Timestamp::parse(row["asked_at"].as_str()?).ok()?,
+        left: Duration::from_millis(row["left_ms"].as_u64()?),
+        is_paused: row["paused"].as_bool()?,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::attention::asked::tests::confirmation;
+
+    pub(crate) fn row(fields: &Value) -> Value {
+        let event = serde_json::to_value(confirmation("rpl_1", fields)).expect("JSON");
+        json!({
+            "reply_token": "rpl_1", "session_id": "sess_1", "agent_id": "photos",
+            "asked_at": "2026-11-02T06:20:09.120Z", "left_ms": 93_500, "paused": false,
+            "event": event,
+        })
+    }
+
+    fn list(rows: &[Value]) -> Value {
+        json!({ "waiting": rows.len(), "asks": rows })
+    }
+
+    #[test]
+    fn a_list_is_read_whole_or_not_at_all() {
+        let looked = read("unix:", &list(&[row(&json!({}))])).expect("a list");
+        assert_eq!((looked.waiting.len(), looked.more), (1, 0));
+        let asked = looked.waiting[0].asked.as_ref().expect("a token");
+        assert_eq!(asked.reply_token.as_str(), "rpl_1");
+        assert_eq!(looked.waiting[0].left, Duration::from_millis(93_500));
+        for (field, wrong) in [
+            ("reply_token", json!("rpl_another")),
+            ("asked_at", json!("yesterday")),
+            ("left_ms", json!(-1)),
+            ("paused", json!("no")),
+            ("event", json!({ "type": "aaep:agent.session.started" })),
+        ] {
+            let mut broken = row(&json!({}));
+            broken[field] = wrong;
+            assert!(read("unix:", &list(&[row(&json!({})), broken])).is_none(), "{field}");
+        }
+        assert!(read("unix:", &json!({})).is_none());
+    }
+
+    #[test]
+    fn what_may_not_be_answered_is_heard_without_a_token() {
+        let mut heard = row(&json!({}));
+        heard.as_object_mut().expect("an object").remove("reply_token");
+        heard["event"].as_object_mut().expect("an object").remove("reply_token");
+        let looked = read("unix:", &list(&[heard])).expect("a list");
+        assert!(looked.waiting[0].asked.is_none());
+    }
+
+    #[test]
+    fn more_than_came_is_counted() {
+        let mut body = list(&[row(&json!({}))]);
+        body["waiting"] = json!(7);
+        assert_eq!(read("unix:", &body).expect("a list").more, 6);
+    }
+
+    #[test]
+    fn a_hub_can_be_looked_at_over_http_and_its_socket() {
+        for address in ["http://127.0.0.1:7117", "https://example.org"] {
+            assert!(can_look(address), "{address}");
+        }
+        assert_eq!(can_look("unix:"), cfg!(unix));
+        for address in ["ws://127.0.0.1:7117/aaep/v1/ws", "grpc://x:1", "stdio:agent", "x"] {
+            assert!(!can_look(address), "{address}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The numbers by which people answer: small, and never meaning another question by accident.
+//!
+//! They go from 1 to 99 and round. A number is given again only after all others were, and never while its
+//! question can be open. The same question keeps its number. Pure: `file.rs` keeps them on the disk.
+
+use std::collections::BTreeMap;
+
+use aaep::ReplyToken;
+use serde::{Deserialize, Serialize};
+
+use super::asked::Asked;
+
+/// The highest number. Two digits are quick to say and to type.
+pub(crate) const HIGHEST: u8 = 99;
+
+/// How much later than its longest time a question is taken to be over, for clocks that differ.
+const SLACK_SECONDS: i64 = 300;
+
+/// The most hashes of words that are kept for a question.
+const MAX_WORDS: usize = 64;
+
+/// How long any text of a question may be, in bytes.
+const MAX_TEXT_BYTES: usize = 4096;
+
+/// The numbers, and what each stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Numbers {
+    /// The number that was given last; 0 before the first.
+    last: u8,
+    /// What each number stands for, or stood for when its question is over.
+    questions: BTreeMap<u8, Question>,
+}
+
+/// The question behind a number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Question {
+    /// Where it was heard last.
+    pub(crate) address: String,
+    /// Its token, which is what it is answered by.
+    pub(crate) reply_token: String,
+    /// Who asks. Foreign text.
+    pub(crate) agent: String,
+    /// The first words of it. Foreign text.
+    pub(crate) first_words: String,
+    /// A hash of all that no language changes.
+    identity: String,
+    /// Hashes of the words in which the person was told it.
+    words: Vec<String>,
+    /// Whether it was open when someone last looked.
+    is_open: bool,
+    /// When it was last seen open, in seconds since 1970 began.
+    seen_unix_s: i64,
+    /// When it is over at the latest.
+    until_unix_s: i64,
+}
+
+/// How a question that is about to be answered differs from the one that the person was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Differs {
+    /// It is another question.
+    Question,
+    /// It is put in words that the person was not told.
+    Words,
+}
+
+impl Question {
+    /// Whether a question that came is the one behind this number, in words that the person was told.
+    pub(crate) fn check(&self, asked: &Asked) -> Result<(), Differs> {
+        if self.reply_token != asked.reply_token.as_str() || self.identity != asked.identity {
+            return Err(Differs::Question);
+        }
+        let is_told = |words: &String| self.words.contains(words);
+        if !asked.words.is_empty() && asked.words.iter().all(is_told) {
+            Ok(())
+        } else {
+            Err(Differs::Words)
+        }
+    }
+
+    fn is(&self, asked: &Asked) -> bool {
+        self.reply_token == asked.reply_token.as_str() && self.identity == asked.identity
+    }
+
+    /// Whether it can still be open: nobody has seen its end, and its time is not over.
+    fn may_be_open(&self, now_unix_s: i64) -> bool {
+        self.is_open && now_unix_s < self.until_unix_s
+    }
+}
+
+impl Numbers {
+    /// The number of a question that is open at an address now, and is told to the person. None if all
+    /// numbers stand for questions that are open.
+    pub(crate) fn give(&mut self, now_unix_s: i64, address: &str, asked: &Asked) -> Option<u8> {
+        let known = self.questions.iter().find(|(_, it)| it.is(asked)).map(|(number, _)| *number);
+        let number = known.or_else(|| self.free(now_unix_s))?;
+        if known.is_none() {
+            self.last = number;
+        }
+        let longest = i64::try_from(asked.longest_seconds).unwrap_or(i64::MAX);
+        let until_unix_s = now_unix_s.saturating_add(longest).saturating_add(SLACK_SECONDS);
+        let before = self.questions.remove(&number).filter(|it| it.is(asked));
+        let mut words = before.map(|it| it.words).unwrap_or_default();
+        for hash in &asked.words {
+            if !words.contains(hash) && words.len() < MAX_WORDS {
+                words.push(hash.clone());
+            }
+        }
+        let question = Question {
+            address: address.to_owned(),
+            reply_token: asked.reply_token.to_string(),
+            agent: asked.agent.clone(),
+            first_words: asked.first_words.clone(),
+            identity: asked.identity.clone(),
+            words,
+            is_open: true,
+            seen_unix_s: now_unix_s,
+            until_unix_s,
+        };
+        self.questions.insert(number, question);
+        Some(number)
+    }
+
+    /// What a number stands for.
+    pub(crate) fn question(&self, number: u8) -> Option<&Question> {
+        self.questions.get(&number)
+    }
+
+    /// A question is over. Its number goes on standing for it until it is its turn to be given again.
+    pub(crate) fn over(&mut self, reply_token: &ReplyToken) {
+        for question in self.questions.values_mut() {
+            if question.reply_token == reply_token.as_str() {
+                question.is_open = false;
+            }
+        }
+    }
+
+    /// Someone looked at this moment, and these were all the questions open at an address.
+    pub(crate) fn only_open(&mut self, looked_unix_s: i64, address: &str, open: &[Asked]) {
+        for question in self.questions.values_mut() {
+            let is_there = open.iter().any(|asked| question.is(asked));
+            // One that came while someone looked is not among them, and open all the same.
+            if question.address == address && !is_there && question.seen_unix_s < looked_unix_s {
+                question.is_open = false;
+            }
+        }
+    }
+
+    /// Whether everything is as we would have written it, so that none of it leads anywhere else.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_hash = |text: &String| {
+            text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let is_short = |text: &String| text.len() <= MAX_TEXT_BYTES;
+        self.last <= HIGHEST
+            && self.questions.iter().all(|(number, it)| {
+                (1..=HIGHEST).contains(number)
+                    && ReplyToken::parse(&it.reply_token).is_ok()
+                    && [&it.address, &it.agent, &it.first_words].into_iter().all(is_short)
+                    && is_hash(&it.identity)
+                    && it.words.len() <= MAX_WORDS
+                    && it.words.iter().all(is_hash)
+            })
+    }
+
+    /// The next number, round after the highest, whose question cannot be open.
+    fn free(&self, now_unix_s: i64) -> Option<u8> {
+        let round = (self.last + 1..=HIGHEST).chain(1..=self.last.min(HIGHEST));
+        let is_taken =
+            |number: &u8| self.questions.get(number).is_some_and(|it| it.may_be_open(now_unix_s));
+        round.into_iter().find(|number| !is_taken(number))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! A number never comes to mean another question by accident.
+
+use serde_json::json;
+
+use super::*;
+use crate::attention::asked::tests::asked;
+
+const HUB: &str = "unix:";
+const NOW: i64 = 1_790_000_000;
+
+fn question(token: &str) -> Asked {
+    asked(token, &json!({}))
+}
+
+/// Numbers of which so many were given, all to questions that are over.
+fn after(count: usize) -> Numbers {
+    let mut numbers = Numbers::default();
+    for at in 0..count {
+        let asked = question(&format!("rpl_before{at}"));
+        numbers.give(NOW, HUB, &asked).expect("a number");
+        numbers.over(&asked.reply_token);
+    }
+    numbers
+}
+
+#[test]
+fn numbers_begin_at_1_and_a_question_keeps_its_own() {
+    let mut numbers = Numbers::default();
+    assert_eq!(numbers.give(NOW, HUB, &question("rpl_a")), Some(1));
+    assert_eq!(numbers.give(NOW, HUB, &question("rpl_b")), Some(2));
+    assert_eq!(numbers.give(NOW + 5, HUB, &question("rpl_a")), Some(1));
+    assert_eq!(numbers.give(NOW, "http://127.0.0.1:7117", &question("rpl_a")), Some(1));
+    assert!(numbers.is_sound());
+}
+
+#[test]
+fn a_number_whose_question_is_over_is_not_given_again_before_all_others_were() {
+    let mut numbers = after(1);
+    let all: Vec<u8> = (0..99)
+        .map(|at| {
+            let asked = question(&format!("rpl_later{at}"));
+            let number = numbers.give(NOW, HUB, &asked).expect("a number");
+            numbers.over(&asked.reply_token);
+            number
+        })
+        .collect();
+    let expected: Vec<u8> = (2..=99).chain([1]).collect();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_number_is_never_given_again_while_its_question_is_open() {
+    let mut numbers = Numbers::default();
+    let waiting = question("rpl_waiting");
+    assert_eq!(numbers.give(NOW, HUB, &waiting), Some(1));
+    for at in 0..500 {
+        let asked = question(&format!("rpl_{at}"));
+        assert_ne!(numbers.give(NOW, HUB, &asked), Some(1), "{at}");
+        numbers.over(&asked.reply_token);
+    }
+    assert_eq!(numbers.question(1).map(|it| it.reply_token.as_str()), Some("rpl_waiting"));
+    assert_eq!(numbers.give(NOW, HUB, &waiting), Some(1));
+}
+
+#[test]
+fn with_99_open_questions_the_next_has_none_until_one_is_over() {
+    let mut numbers = Numbers::default();
+    for at in 0..99 {
+        assert!(numbers.give(NOW, HUB, &question(&format!("rpl_{at}"))).is_some());
+    }
+    let one_more = question("rpl_more");
+    assert_eq!(numbers.give(NOW, HUB, &one_more), None);
+    assert_eq!(numbers.give(NOW, HUB, &question("rpl_7")), Some(8), "those that have one keep it");
+    numbers.over(&question("rpl_41").reply_token);
+    assert_eq!(numbers.give(NOW, HUB, &one_more), Some(42));
+}
+
+#[test]
+fn a_question_that_nobody_saw_end_is_over_when_its_time_is() {
+    let mut numbers = after(98);
+    assert_eq!(numbers.give(NOW, HUB, &question("rpl_lost")), Some(99));
+    for at in 0..98 {
+        numbers.give(NOW, HUB, &question(&format!("rpl_{at}")));
+    }
+    let next = question("rpl_next");
+    assert_eq!(numbers.clone().give(NOW + 120, HUB, &next), None, "it may be open");
+    let late = numbers.give(NOW + 120 + SLACK_SECONDS, HUB, &next);
+    assert_eq!(late, Some(99), "all that were open then are over, and it is the turn of 99");
+}
+
+#[test]
+fn another_question_under_the_same_token_has_another_number() {
+    let mut numbers = Numbers::default();
+    let harmless = asked("rpl_a", &json!({ "risk_level": "low" }));
+    let harmful = asked("rpl_a", &json!({ "risk_level": "high" }));
+    assert_eq!(numbers.give(NOW, HUB, &harmless), Some(1));
+    assert_eq!(numbers.give(NOW, HUB, &harmful), Some(2));
+    let first = numbers.question(1).expect("it stays");
+    assert_eq!(first.check(&harmless), Ok(()));
+    assert_eq!(first.check(&harmful), Err(Differs::Question));
+    assert_eq!(first.check(&question("rpl_b")), Err(Differs::Question));
+}
+
+#[test]
+fn words_that_the_person_was_not_told_are_not_answered() {
+    let mut numbers = Numbers::default();
+    let told = question("rpl_a");
+    let reworded = asked("rpl_a", &json!({ "action": "Delete everything." }));
+    assert_eq!(numbers.give(NOW, HUB, &told), Some(1));
+    assert_eq!(numbers.question(1).expect("one").check(&reworded), Err(Differs::Words));
+    assert_eq!(numbers.give(NOW, HUB, &reworded), Some(1), "told once more, in these words");
+    assert_eq!(numbers.question(1).expect("one").check(&reworded), Ok(()));
+    let wordless = Asked { words: Vec::new(), ..told };
+    assert_eq!(numbers.question(1).expect("one").check(&wordless), Err(Differs::Words));
+}
+
+#[test]
+fn who_looks_at_an_address_sees_what_is_over_there_and_only_there() {
+    let mut numbers = Numbers::default();
+    let (here, gone, elsewhere) = (question("rpl_a"), question("rpl_b"), question("rpl_c"));
+    numbers.give(NOW, HUB, &here);
+    numbers.give(NOW, HUB, &gone);
+    numbers.give(NOW, "https://example.org", &elsewhere);
+    numbers.only_open(NOW + 1, HUB, std::slice::from_ref(&here));
+    let is_open = |number: u8| numbers.question(number).expect("one").is_open;
+    assert_eq!([1, 2, 3].map(is_open), [true, false, true]);
+}
+
+#[test]
+fn a_question_that_came_while_someone_looked_stays_open() {
+    let mut numbers = Numbers::default();
+    numbers.give(NOW + 1, HUB, &question("rpl_new"));
+    numbers.only_open(NOW + 1, HUB, &[]);
+    assert!(numbers.question(1).expect("one").is_open);
+}
+
+#[test]
+fn numbers_survive_being_written_and_read() {
+    let mut numbers = after(3);
+    numbers.give(NOW, HUB, &question("rpl_open"));
+    let text = serde_json::to_string(&numbers).expect("JSON");
+    assert_eq!(serde_json::from_str::<Numbers>(&text).expect("the same"), numbers);
+}
+
+#[test]
+fn what_we_would_not_have_written_is_not_sound() {
+    let written = serde_json::to_value(after(2)).expect("JSON");
+    let read = |value| serde_json::from_value::<Numbers>(value);
+    assert!(read(written.clone()).expect("the same").is_sound());
+    for (pointer, wrong) in [
+        ("/last", json!(100)),
+        ("/questions/1/reply_token", json!("rm -r")),
+        ("/questions/1/identity", json!("")),
+        ("/questions/1/words", json!(["x"])),
+        ("/questions/1/first_words", json!("x".repeat(5000))),
+    ] {
+        let mut value = written.clone();
+        *value.pointer_mut(pointer).expect("a field") = wrong;
+        assert!(!read(value).expect("the same form").is_sound(), "{pointer}");
+    }
+    let mut foreign = written.clone();
+    foreign["questions"]["0"] = written["questions"]["1"].clone();
+    assert!(!read(foreign).expect("the same form").is_sound());
+    let mut unknown = written;
+    unknown["more"] = json!(1);
+    assert!(read(unknown).is_err());
+}

@@ -1,0 +1,184 @@
+//! `aaep config`: shows, edits and checks the person's settings.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, ExitCode};
+
+use clap::{Args, Subcommand};
+
+use crate::console::{Failure, count, name_of, reason};
+use crate::keys::tell;
+use crate::settings::keys::{KEYS, Key, Value, template};
+use crate::settings::rules::{Answer, Rule};
+use crate::settings::{self, Effective, Flags, Origin};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  it is done; with check and edit: the settings can be used
+  1  with check and edit: something in the file cannot be used
+  2  it could not be done: wrong usage, or a file that cannot be read or written";
+
+/// What to do with the settings.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show every setting, what it is now, and where that comes from.
+    #[command(after_help = EXIT_CODES)]
+    Show(Flags),
+    /// Open the file in your editor, as VISUAL or EDITOR says, and check it afterwards.
+    #[command(after_help = EXIT_CODES)]
+    Edit,
+    /// Say what in the file cannot be used, with its line.
+    #[command(after_help = EXIT_CODES)]
+    Check,
+    /// Print where the file is.
+    #[command(after_help = EXIT_CODES)]
+    Path,
+}
+
+/// Does it and says so.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Command::Show(flags) => show(&settings::load(flags)?)?,
+        Command::Edit => return edit(),
+        Command::Check => return check(&settings::path()?),
+        Command::Path => tell(&name_of(&settings::path()?))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(effective: &Effective) -> Result<(), Failure> {
+    let table = toml::Table::try_from(&effective.settings).unwrap_or_default();
+    for key in KEYS {
+        let found = table.get(key.table).and_then(|it| it.get(key.name));
+        let origin = effective.origin(key);
+        let value = match (found, key.value) {
+            (_, Value::Example(_, otherwise)) if origin == Origin::Default => otherwise.to_owned(),
+            (Some(value), _) => aaep::printable(&value.to_string()).into_owned(),
+            (None, _) => "not set".to_owned(),
+        };
+        tell(&format!("{}: {value}, {}.", name_of_key(key), words(&origin)))?;
+    }
+    let rules = &effective.settings.rules;
+    if rules.is_empty() {
+        return tell("rules: none, so every question is yours.");
+    }
+    for rule in rules {
+        tell(&rule_in_words(rule))?;
+    }
+    Ok(())
+}
+
+fn name_of_key(key: &Key) -> String {
+    format!("{} {}", key.table, key.name)
+}
+
+fn words(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "by default".to_owned(),
+        Origin::File => "from the file".to_owned(),
+        Origin::Environment(name) => format!("from the variable {name}"),
+        Origin::Flag(name) => format!("from the flag {name}"),
+    }
+}
+
+fn rule_in_words(rule: &Rule) -> String {
+    let does = match rule.answer {
+        Answer::Accept => "accepts",
+        Answer::Reject => "rejects",
+    };
+    let plain = |text: &Option<String>, otherwise: &str| {
+        text.as_deref().map_or_else(|| otherwise.to_owned(), |it| aaep::printable(it).into_owned())
+    };
+    format!(
+        "rule {}: {does} questions of {}, about {}, from the file.",
+        aaep::printable(&rule.name),
+        plain(&rule.agent, "every agent"),
+        plain(&rule.tool, "anything"),
+    )
+}
+
+fn check(path: &Path) -> Result<ExitCode, Failure> {
+    let Some(text) = settings::read(path)? else {
+        tell(&format!(
+            "There is no file {}, so all settings are at their defaults. To begin one: aaep config edit",
+            name_of(path)
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    match settings::effective(&text, |_| None, &Flags::default()) {
+        Ok(effective) => {
+            let rules = count(effective.settings.rules.len() as u64, "rule");
+            tell(&format!("{} can be used. It has {rules}.", name_of(path)))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(wrong) => {
+            for it in &wrong {
+                tell(&it.in_file(path))?;
+            }
+            tell("The file is not used until that is mended. To mend it: aaep config edit")?;
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+fn edit() -> Result<ExitCode, Failure> {
+    let path = settings::path()?;
+    begin(&path)?;
+    let mut editor = editor(&path)?;
+    let name = aaep::printable(&editor.get_program().to_string_lossy()).into_owned();
+    let status = editor.arg(&path).status().map_err(|error| {
+        let what = format!("the editor {name} could not be started: {}", reason(&error));
+        Failure::new(what, "Say which one with the variable EDITOR.")
+    })?;
+    if !status.success() {
+        let what = format!("the editor {name} did not end well");
+        return Err(Failure::new(what, "See what is in the file with: aaep config check"));
+    }
+    check(&path)
+}
+
+/// Begins a file with every setting explained and none set, if there is none.
+fn begin(path: &PathBuf) -> Result<(), Failure> {
+    let next = "Look at the rights of its folder.";
+    let failed = |error: &io::Error| Failure::of_file("write", path, error, next);
+    if let Some(folder) = path.parent() {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder).map_err(|error| failed(&error))?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(mut file) => {
+            file.write_all(template().as_bytes()).map_err(|error| failed(&error))?;
+            tell(&format!("Began {}.", name_of(path)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// The editor of the person, with what it is given. There is no shell.
+fn editor(path: &Path) -> Result<Process, Failure> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let line = set("VISUAL").or_else(|| set("EDITOR")).ok_or_else(|| {
+        let next = format!("Set EDITOR, or edit {} yourself.", name_of(path));
+        Failure::new("neither VISUAL nor EDITOR says which editor is yours", next)
+    })?;
+    let mut words = line.split_whitespace();
+    let mut editor = Process::new(words.next().unwrap_or_default());
+    editor.args(words);
+    Ok(editor)
+}

@@ -1,0 +1,367 @@
+//! Rules by which the person lets some questions be answered without being asked. Pure.
+//!
+//! The first rule that fits counts. Whatever a rule says, nothing is ever accepted that cannot be undone and
+//! could do more than little harm, or of which nobody said how it is; and no clarification is ever answered.
+
+use aaep::event::human::Decision;
+use aaep::extension::Delivery;
+use aaep::{Event, Payload};
+use aaep_subscriber::ConfirmationDetails;
+use serde::{Deserialize, Serialize};
+
+use crate::attention::danger::{Danger, Risk, Undo};
+
+/// The most rules that there can be.
+pub(crate) const MAX_RULES: usize = 256;
+
+/// How long the name of a rule, of an agent or of a tool may be, in characters.
+const MAX_NAME_CHARS: usize = 128;
+
+/// How long the reason of a rule may be, in characters.
+const MAX_WHY_CHARS: usize = 256;
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// What it is called, in the audit log and when it is told.
+    pub(crate) name: String,
+    /// Whose questions: the name of an agent, or the beginning of one and `*`. All if absent.
+    pub(crate) agent: Option<String>,
+    /// About which tool: its name, or the beginning of one and `*`. About anything if absent.
+    pub(crate) tool: Option<String>,
+    /// Up to which risk. A rule that accepts has low if absent; one that rejects has any.
+    pub(crate) risk: Option<AtMost>,
+    /// Only what can be undone, with effort or without.
+    #[serde(default)]
+    pub(crate) reversible: bool,
+    /// What is answered.
+    pub(crate) answer: Answer,
+    /// Why, for those who read the reply.
+    pub(crate) why: Option<String>,
+}
+
+/// Up to which risk a rule goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AtMost {
+    Low,
+    Medium,
+    High,
+}
+
+/// What a rule answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer {
+    Accept,
+    Reject,
+}
+
+/// An answer that a rule gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Automatic<'r> {
+    pub(crate) decision: Decision,
+    pub(crate) rule: &'r Rule,
+}
+
+impl Automatic<'_> {
+    /// What goes with the reply, so that everyone can see that no person made it.
+    pub(crate) fn details(&self) -> ConfirmationDetails {
+        ConfirmationDetails {
+            decided_by: Some(aaep::reply::automatic(&self.rule.name)),
+            decision_rationale: self.rule.why.clone(),
+            ..ConfirmationDetails::default()
+        }
+    }
+}
+
+/// What the rules answer to a question, if they do. If not, the person is asked.
+pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automatic<'r>> {
+    let Payload::AwaitingConfirmation(asked) = &event.payload else { return None };
+    let danger = Danger::of(asked);
+    let said = Delivery::of(event);
+    let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(|tool| tool.as_str());
+    let agent = &event.envelope.producer.agent_id;
+    let rule = rules.iter().find(|rule| rule.fits(agent, tool, danger))?;
+    let decision = match rule.answer {
+        Answer::Reject => Decision::Reject,
+        Answer::Accept if may_accept(danger) => Decision::Accept,
+        Answer::Accept => return None,
+    };
+    let is_offered = |allowed: &Vec<String>| allowed.iter().any(|it| it == decision.as_str());
+    asked.allowed_replies.as_ref().is_none_or(is_offered).then_some(Automatic { decision, rule })
+}
+
+/// Whether a rule may ever accept this.
+fn may_accept(danger: Danger) -> bool {
+    match (danger.risk, danger.undo) {
+        (Risk::Unknown, _) | (_, Undo::Unknown) => false,
+        (Risk::Medium | Risk::High, Undo::Never) => false,
+        (Risk::Low, Undo::Never) | (_, Undo::Easily | Undo::WithEffort) => true,
+    }
+}
+
+impl Rule {
+    fn fits(&self, agent: &str, tool: Option<&str>, danger: Danger) -> bool {
+        let is_agent = self.agent.as_deref().is_none_or(|pattern| is_like(pattern, agent));
+        let is_tool = match (&self.tool, tool) {
+            (None, _) => true,
+            (Some(pattern), Some(tool)) => is_like(pattern, tool),
+            // Nobody said which tool it is.
+            (Some(_), None) => false,
+        };
+        let can_be_undone = matches!(danger.undo, Undo::Easily | Undo::WithEffort);
+        is_agent && is_tool && self.is_risk(danger.risk) && (!self.reversible || can_be_undone)
+    }
+
+    fn is_risk(&self, risk: Risk) -> bool {
+        let at_most = match (self.risk, self.answer) {
+            (Some(at_most), _) => at_most,
+            (None, Answer::Accept) => AtMost::Low,
+            (None, Answer::Reject) => return true,
+        };
+        match risk {
+            Risk::Low => true,
+            Risk::Medium => matches!(at_most, AtMost::Medium | AtMost::High),
+            Risk::High => at_most == AtMost::High,
+            Risk::Unknown => false,
+        }
+    }
+
+    /// What is wrong with the rule, if something is: the key, and a sentence with the next step.
+    pub(crate) fn wrong(&self) -> Option<(&'static str, String)> {
+        let is_plain = |text: &str, most: usize| {
+            !text.trim().is_empty() && text.chars().count() <= most && aaep::printable(text) == text
+        };
+        if !is_plain(&self.name, MAX_NAME_CHARS) {
+            return Some((
+                "name",
+                format!("Give the rule a name of 1 to {MAX_NAME_CHARS} characters."),
+            ));
+        }
+        for (key, pattern) in [("agent", &self.agent), ("tool", &self.tool)] {
+            let Some(pattern) = pattern else { continue };
+            let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
+            if !is_plain(pattern, MAX_NAME_CHARS) || beginning.contains('*') {
+                return Some((
+                    key,
+                    "Write a name, or the beginning of one and * as its last character.".to_owned(),
+                ));
+            }
+        }
+        if self.why.as_ref().is_some_and(|why| !is_plain(why, MAX_WHY_CHARS)) {
+            return Some((
+                "why",
+                format!("Write 1 to {MAX_WHY_CHARS} characters, or leave it out."),
+            ));
+        }
+        self.wrong_accept()
+    }
+
+    /// What a rule that accepts must not do.
+    fn wrong_accept(&self) -> Option<(&'static str, String)> {
+        if self.answer == Answer::Reject {
+            return None;
+        }
+        if matches!(self.risk, Some(AtMost::Medium | AtMost::High)) && !self.reversible {
+            let why = "A rule never accepts what cannot be undone and is of medium or high risk. \
+                       Write risk = \"low\", or add reversible = true.";
+            return Some(("risk", why.to_owned()));
+        }
+        let names = [&self.agent, &self.tool];
+        if names.iter().all(|it| it.as_deref().is_none_or(|it| it == "*")) {
+            let why = "A rule that accepts has to say whose questions or about which tool. \
+                       Add agent or tool.";
+            return Some(("answer", why.to_owned()));
+        }
+        None
+    }
+}
+
+/// Whether a name is this one, or begins as the pattern does.
+fn is_like(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::attention::asked::tests::{confirmation, read};
+
+    fn rule(text: &str) -> Rule {
+        toml::from_str(&format!("name = \"tidy\"\n{text}")).expect("a rule")
+    }
+
+    /// What a single rule answers to a question with these fields.
+    fn answer(text: &str, fields: &Value) -> Option<Decision> {
+        automatic(&[rule(text)], &question(fields)).map(|it| it.decision)
+    }
+
+    fn question(fields: &Value) -> Event {
+        confirmation("rpl_1", fields)
+    }
+
+    /// Something harmless.
+    fn harmless() -> Value {
+        json!({
+            "risk_level": "low", "irreversible": false,
+            "extensions": { "agentvoice": { "tool": "fs.move" } },
+        })
+    }
+
+    fn with(mut fields: Value, key: &str, value: Value) -> Value {
+        fields[key] = value;
+        fields
+    }
+
+    const ACCEPT: &str = "agent = \"photos\"\nanswer = \"accept\"";
+    /// As much as a file can say, past every check.
+    const ACCEPT_ALL: &str = "risk = \"high\"\nanswer = \"accept\"";
+
+    #[test]
+    fn a_rule_answers_what_fits_it_and_nothing_else() {
+        assert_eq!(answer(ACCEPT, &harmless()), Some(Decision::Accept));
+        let other = with(harmless(), "producer", json!({ "agent_id": "mail" }));
+        assert_eq!(answer(ACCEPT, &other), None);
+        for (tool, fits) in
+            [("fs.move", true), ("fs.*", true), ("fs", false), ("move", false), ("*", true)]
+        {
+            let text = format!("tool = \"{tool}\"\nanswer = \"accept\"");
+            assert_eq!(answer(&text, &harmless()).is_some(), fits, "{tool}");
+        }
+        let toolless = with(harmless(), "extensions", json!({}));
+        assert_eq!(answer("tool = \"*\"\nanswer = \"accept\"", &toolless), None);
+    }
+
+    #[test]
+    fn nothing_is_accepted_that_cannot_be_undone_and_is_more_than_low_risk() {
+        for risk in ["medium", "high"] {
+            for fields in [
+                json!({ "risk_level": risk, "irreversible": true }),
+                json!({ "risk_level": risk, "reversibility": "irreversible" }),
+                json!({ "risk_level": risk, "reversibility": "irreversible", "irreversible": false }),
+                json!({ "risk_level": risk, "reversibility": "reversible", "irreversible": true }),
+            ] {
+                assert_eq!(answer(ACCEPT_ALL, &fields), None, "{fields}");
+            }
+        }
+        let low = json!({ "risk_level": "low", "irreversible": true });
+        assert_eq!(answer(ACCEPT_ALL, &low), Some(Decision::Accept));
+    }
+
+    #[test]
+    fn nothing_is_accepted_of_which_nobody_said_how_it_is() {
+        for fields in [
+            json!({}),
+            json!({ "risk_level": "low" }),
+            json!({ "irreversible": false }),
+            json!({ "risk_level": "tiny", "irreversible": false }),
+            json!({ "risk_level": "low", "reversibility": "somehow" }),
+            json!({ "risk_level": "low", "reversibility": "somehow", "irreversible": false }),
+        ] {
+            assert_eq!(answer(ACCEPT_ALL, &fields), None, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_risk_that_is_higher_than_the_rule_is_asked() {
+        let fields = |risk: &str| with(harmless(), "risk_level", risk.into());
+        assert_eq!(answer(ACCEPT, &fields("medium")), None);
+        let medium =
+            "agent = \"photos\"\nrisk = \"medium\"\nreversible = true\nanswer = \"accept\"";
+        assert_eq!(answer(medium, &fields("medium")), Some(Decision::Accept));
+        assert_eq!(answer(medium, &fields("high")), None);
+        let undone = json!({ "risk_level": "low", "irreversible": true });
+        assert_eq!(answer(medium, &undone), None, "only what can be undone");
+    }
+
+    #[test]
+    fn a_rule_that_rejects_fits_any_risk_unless_it_says_one() {
+        for fields in [json!({}), json!({ "risk_level": "high", "irreversible": true }), harmless()]
+        {
+            assert_eq!(answer("answer = \"reject\"", &fields), Some(Decision::Reject), "{fields}");
+        }
+        let low = "risk = \"low\"\nanswer = \"reject\"";
+        assert_eq!(answer(low, &json!({ "risk_level": "high" })), None);
+        assert_eq!(answer(low, &json!({})), None);
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_counts_also_if_it_may_not_accept() {
+        let rules = [rule("agent = \"photos\"\nanswer = \"reject\""), rule(ACCEPT)];
+        let found = automatic(&rules, &question(&harmless())).expect("an answer");
+        assert_eq!(found.decision, Decision::Reject);
+        let rules = [rule(ACCEPT_ALL), rule("answer = \"reject\"")];
+        let dangerous = json!({ "risk_level": "high", "irreversible": true });
+        assert_eq!(automatic(&rules, &question(&dangerous)), None, "the person is asked");
+    }
+
+    #[test]
+    fn a_clarification_and_a_decision_that_is_not_offered_are_for_the_person() {
+        let clarification = read(&json!({
+            "@context": aaep::CORE_CONTEXT, "type": "aaep:agent.awaiting.clarification",
+            "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-11-02T06:20:09.118Z",
+            "producer": { "agent_id": "photos" }, "urgency": "critical", "reply_token": "rpl_2",
+            "question": "Which?", "timeout_seconds": 120, "accepted_response_kinds": ["yes_no"],
+        }));
+        let rules = [rule(ACCEPT), rule("answer = \"reject\"")];
+        assert_eq!(automatic(&rules, &clarification), None);
+        let only_no = with(harmless(), "allowed_replies", json!(["reject"]));
+        assert_eq!(answer(ACCEPT, &only_no), None);
+        assert_eq!(automatic(&[], &question(&harmless())), None);
+    }
+
+    #[test]
+    fn an_automatic_reply_says_which_rule_made_it() {
+        let rules = [rule(&format!("{ACCEPT}\nwhy = \"It can be undone.\""))];
+        let question = question(&harmless());
+        let details = automatic(&rules, &question).expect("an answer").details();
+        let decided_by = details.decided_by.expect("who");
+        assert_eq!(decided_by, "automatic: tidy");
+        assert!(aaep::reply::is_automatic(&decided_by));
+        assert_eq!(details.decision_rationale.as_deref(), Some("It can be undone."));
+    }
+
+    #[test]
+    fn a_rule_that_could_let_harm_happen_is_wrong() {
+        assert_eq!(rule(ACCEPT).wrong(), None);
+        assert_eq!(rule("answer = \"reject\"").wrong(), None);
+        assert_eq!(rule("risk = \"high\"\nanswer = \"reject\"").wrong(), None);
+        for (text, key) in [
+            (ACCEPT_ALL, "risk"),
+            ("agent = \"photos\"\nrisk = \"medium\"\nanswer = \"accept\"", "risk"),
+            ("agent = \"photos\"\nrisk = \"high\"\nanswer = \"accept\"", "risk"),
+            ("answer = \"accept\"", "answer"),
+            ("agent = \"*\"\nanswer = \"accept\"", "answer"),
+            ("agent = \"*\"\ntool = \"*\"\nanswer = \"accept\"", "answer"),
+            ("agent = \"\"\nanswer = \"accept\"", "agent"),
+            ("tool = \"a*b\"\nanswer = \"accept\"", "tool"),
+            ("tool = \"**\"\nanswer = \"reject\"", "tool"),
+            ("agent = \"a\\u001b\"\nanswer = \"reject\"", "agent"),
+            ("why = \"\"\nanswer = \"reject\"", "why"),
+        ] {
+            assert_eq!(rule(text).wrong().map(|(key, _)| key), Some(key), "{text}");
+        }
+        let nameless = Rule { name: " ".to_owned(), ..rule(ACCEPT) };
+        assert_eq!(nameless.wrong().map(|(key, _)| key), Some("name"));
+    }
+
+    #[test]
+    fn a_rule_with_an_unknown_key_or_answer_is_not_read() {
+        for text in [
+            "answer = \"yes\"",
+            "answer = \"accept\"\nriks = \"low\"",
+            "agent = \"x\"",
+            "risk = \"none\"\nanswer = \"reject\"",
+        ] {
+            let whole = format!("name = \"x\"\n{text}");
+            assert!(toml::from_str::<Rule>(&whole).is_err(), "{text}");
+        }
+    }
+}

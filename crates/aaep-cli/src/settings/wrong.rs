@@ -1,0 +1,179 @@
+//! What is wrong with settings: where, why, and what to do.
+
+use std::path::Path;
+
+use aaep::{LanguageTag, printable};
+use aaep_transport::link::Target;
+
+use super::keys::Key;
+use super::rules::MAX_RULES;
+use super::{Origin, Settings};
+use crate::console::name_of;
+
+/// How long a text may be, in characters.
+const MAX_TEXT_CHARS: usize = 1024;
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    /// The line of the file, from 1, where it is known.
+    pub(crate) line: Option<usize>,
+    /// What is wrong, and the next step. Fit for a terminal.
+    pub(crate) what: String,
+}
+
+impl Wrong {
+    /// What the reader of TOML did not understand.
+    pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> Self {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map(|before| before.matches('\n').count() + 1);
+        let message = error.message().lines().next().unwrap_or_default();
+        Wrong { line, what: format!("{}.", printable(message).trim_end_matches('.')) }
+    }
+
+    /// A value from outside the file cannot be understood.
+    pub(super) fn of_value(key: &Key, message: &str) -> Self {
+        let message = printable(message.lines().next().unwrap_or_default()).into_owned();
+        Wrong { line: None, what: format!("{}: {}.", key.name, message.trim_end_matches('.')) }
+    }
+
+    /// The same of a value that came from elsewhere.
+    pub(super) fn from(self, origin: &Origin) -> Self {
+        let what = match origin {
+            Origin::Environment(name) => {
+                format!("The variable {name} cannot be used. {}", self.what)
+            }
+            Origin::Flag(name) => format!("The flag {name} cannot be used. {}", self.what),
+            Origin::Default | Origin::File => self.what,
+        };
+        Wrong { line: None, what }
+    }
+
+    /// In a sentence that names the file and the line.
+    pub(crate) fn in_file(&self, path: &Path) -> String {
+        match self.line {
+            Some(line) => format!("{}, line {line}: {}", name_of(path), self.what),
+            None => self.what.clone(),
+        }
+    }
+}
+
+impl Settings {
+    /// Everything that cannot mean anything, with its line in this text.
+    pub(super) fn wrong(&self, text: &str) -> Vec<Wrong> {
+        let mut all = Vec::new();
+        let mut say = |table: &str, at: usize, key: &str, what: &str| {
+            let what = format!("{key}: {what}");
+            all.push(Wrong { line: line_of(text, table, at, key), what });
+        };
+        self.wrong_listen(&mut say);
+        self.wrong_devices(&mut say);
+        if self.rules.len() > MAX_RULES {
+            say("rules", MAX_RULES, "name", "There are too many rules. Keep 256 or fewer.");
+        }
+        for (at, rule) in self.rules.iter().enumerate() {
+            if let Some((key, what)) = rule.wrong() {
+                let what = format!("{what} It is the rule {}.", printable(&rule.name));
+                say("rules", at, key, &what);
+            }
+        }
+        all
+    }
+
+    fn wrong_listen(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
+        let listen = &self.listen;
+        if let Some(address) = &listen.address
+            && let Err(error) = Target::parse(address)
+        {
+            let error = error.to_string();
+            let what = format!(
+                "{}. Write it like unix: or http://127.0.0.1:7117.",
+                error.trim_end_matches('.')
+            );
+            say("listen", 0, "address", &what);
+        }
+        let is_wrong = |tag: &&String| LanguageTag::parse(tag).is_err();
+        let languages = listen.languages.as_deref();
+        if let Some(tag) = languages.unwrap_or_default().iter().find(is_wrong) {
+            let what = format!("{} is no language. Write tags like en-GB.", printable(tag));
+            say("listen", 0, "languages", &what);
+        }
+        if languages.is_some_and(|tags| tags.is_empty() || tags.len() > 16) {
+            say("listen", 0, "languages", "Name 1 to 16 languages, or leave it out.");
+        }
+        if listen.words_per_minute.is_some_and(|it| !(20..=2000).contains(&it)) {
+            say("listen", 0, "words_per_minute", "Use a number from 20 to 2000.");
+        }
+    }
+
+    fn wrong_devices(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
+        let (speech, braille) = (&self.speech, &self.braille);
+        for (key, value) in
+            [("rate", speech.rate), ("pitch", speech.pitch), ("volume", speech.volume)]
+        {
+            if value.is_some_and(|it| !(-100..=100).contains(&it)) {
+                say("speech", 0, key, "Use a number from -100 to 100.");
+            }
+        }
+        for (table, key, value) in [
+            ("speech", "address", &speech.address),
+            ("speech", "module", &speech.module),
+            ("speech", "voice", &speech.voice),
+            ("braille", "address", &braille.address),
+        ] {
+            // Control characters would be orders to a speech server.
+            let is_plain = |it: &String| {
+                !it.is_empty()
+                    && it.chars().count() <= MAX_TEXT_CHARS
+                    && printable(it) == it.as_str()
+            };
+            if value.as_ref().is_some_and(|it| !is_plain(it)) {
+                say(table, 0, key, "Write plain words, or leave it out.");
+            }
+        }
+        if braille.cells_per_second > 200 {
+            say("braille", 0, "cells_per_second", "Use a number from 0 to 200.");
+        }
+        for (language, table) in &braille.tables {
+            let is_name = |it: &String| {
+                let plain =
+                    |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ',');
+                !it.is_empty()
+                    && it.len() <= 256
+                    && !it.starts_with(['-', '.'])
+                    && it.chars().all(plain)
+            };
+            if LanguageTag::parse(language).is_err() || !is_name(table) {
+                say(
+                    "braille",
+                    0,
+                    "tables",
+                    "Write a language and the name of a table of liblouis for each.",
+                );
+            }
+        }
+    }
+}
+
+/// The line of a key: in the table of this name, or in the one at this place if there are several.
+fn line_of(text: &str, table: &str, at: usize, key: &str) -> Option<usize> {
+    let (one, several) = (format!("[{table}]"), format!("[[{table}]]"));
+    let (mut is_in, mut seen) = (false, 0);
+    let mut header = None;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            let is_several = line.starts_with(&several);
+            is_in = (line.starts_with(&one)) || (is_several && seen == at);
+            seen += usize::from(is_several);
+            if is_in {
+                header = Some(number + 1);
+            }
+        } else if is_in
+            && line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return Some(number + 1);
+        }
+    }
+    header
+}
