@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +18,13 @@ use crate::patience::wait_until;
 
 /// The first port of `BrlAPI`; servers are numbered from it.
 const FIRST_PORT: u16 = 4101;
+
+/// A port that no other server of these tests has, below those that systems give to clients.
+fn next_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let process = u16::try_from(std::process::id() % 400).expect("small");
+    FIRST_PORT + 100 + process * 50 + NEXT.fetch_add(1, Ordering::Relaxed) % 50
+}
 
 /// The server, its folder, and the display.
 pub(crate) struct BrailleServer {
@@ -37,9 +45,8 @@ impl BrailleServer {
     /// One with that way of letting clients in.
     pub(crate) fn start_with(authorization: &str) -> Self {
         let port = wait_until("a port is free", || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let port = listener.local_addr().expect("an address").port();
-            (port > FIRST_PORT).then_some(port)
+            let port = next_port();
+            TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
         });
         let mut server = BrailleServer {
             folder: tempfile::tempdir().expect("a folder"),

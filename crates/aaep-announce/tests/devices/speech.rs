@@ -127,6 +127,18 @@ fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
 }
 
 #[test]
+fn a_list_of_thirteen_thousand_voices_is_read_whole() {
+    let mut voices = vec!["en"; 13_000];
+    voices.push("yo");
+    let server = SpeechServer::start(0.0, &voices);
+    let (device, mut reports) = device(&server);
+    let language = LanguageTag::parse("yo-NG").ok();
+    say(&device, Utterance { language, ..utterance(1, Weight::Normal, "Bawo ni.") });
+    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!(server.languages(), ["yo"]);
+}
+
+#[test]
 fn settings_reach_the_server_and_a_voice_that_is_not_there_is_told() {
     let server = SpeechServer::start(0.0, &["en"]);
     let (sender, mut reports) = Reports::new();

@@ -308,7 +308,7 @@ impl Talk {
         for id in waiting {
             self.cut(id, out);
         }
-        if !self.sayings.is_empty() {
+        if !self.sayings.is_empty() && !matches!(self.tasks.back(), Some(Task::Cancel)) {
             self.tasks.push_back(Task::Cancel);
         }
     }
