@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aaep_announce::device::Address;
 use aaep_announce::device::braille::Settings;
 
-use crate::patience::wait_until;
+use crate::patience::{PATIENCE, wait_until};
 
 /// The first port of `BrlAPI`; servers are numbered from it.
 const FIRST_PORT: u16 = 4101;
@@ -134,6 +134,22 @@ impl BrailleServer {
         }
     }
 
+    /// Presses a key until this is on the display: a key that comes before the device knows that the person can
+    /// feel the window counts for nothing.
+    pub(crate) fn press_until(&mut self, key: &str, text: &str) {
+        let before = self.shown();
+        wait_until(&format!("{key} brings {text:?}"), || {
+            if self.shown() == before {
+                self.press(key);
+            }
+            let until = Instant::now() + Duration::from_secs(1);
+            while self.shown() == before && Instant::now() < until {
+                thread::sleep(Duration::from_millis(10));
+            }
+            (self.shown() == text).then_some(())
+        });
+    }
+
     /// Presses the routing key over the first cell of these words on the display.
     pub(crate) fn press_over(&mut self, words: &str) {
         let cell = self.cell_of(words);
@@ -159,7 +175,7 @@ impl BrailleServer {
     /// Settings that lead to it. Words stay until a key is pressed.
     pub(crate) fn settings(&self) -> Settings {
         let settings = Settings::new(Address::Tcp("127.0.0.1".to_owned(), self.port));
-        Settings { cells_per_second: None, ..settings }
+        Settings { cells_per_second: None, patience: PATIENCE, ..settings }
     }
 }
 

@@ -142,12 +142,22 @@ fn a_list_of_thirteen_thousand_voices_is_read_whole() {
 fn settings_reach_the_server_and_a_voice_that_is_not_there_is_told() {
     let server = SpeechServer::start(0.0, &["en"]);
     let (sender, mut reports) = Reports::new();
-    let settings =
-        speech::Settings { rate: Some(50), voice: Some("Nobody".to_owned()), ..server.settings() };
-    let _device = speech::start(settings, sender).expect("it starts");
+    let settings = speech::Settings {
+        rate: Some(50),
+        pitch: Some(-20),
+        volume: Some(i8::MAX),
+        voice: Some("Nobody".to_owned()),
+        ..server.settings()
+    };
+    let device = speech::start(settings, sender).expect("it starts");
     let notice = reports.until(|it| matches!(it, Report::Notice(_)));
     assert!(matches!(&notice, Report::Notice(words) if words.contains("Nobody")), "{notice:?}");
     reports.until_is(&Report::Works);
+    say(&device, utterance(1, Weight::Normal, "Words."));
+    reports.until_is(&Report::Ended(1));
+    let spoken = server.log().into_iter().find(|it| it["event"] == "speak").expect("it was spoken");
+    let settings = ["rate", "pitch", "volume"].map(|name| spoken[name].as_str().map(str::to_owned));
+    assert_eq!(settings.map(Option::unwrap_or_default), ["50", "-20", "100"]);
 }
 
 #[test]
