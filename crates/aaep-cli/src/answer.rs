@@ -11,10 +11,9 @@ use aaep::LanguageTag;
 use clap::Args;
 
 use crate::attention::file::NumbersFile;
-use crate::attention::{Place, gather, words};
+use crate::attention::{Place, gather, gather_own, words};
 use crate::console::{self, COULD_NOT, Failure};
 use crate::keys::tell;
-use crate::settings::{self, Flags};
 use send::{Came, Said};
 
 const WORDS: &str = "\
@@ -70,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         words: &words,
         as_they_stand: arguments.text,
         token: arguments.place.token.as_deref(),
-        languages: languages(),
+        languages: languages(arguments),
     };
     let came = runtime()?.block_on(send::send(&said))?;
     report(&file, &question.reply_token, came)
@@ -94,15 +93,15 @@ fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode,
 
 /// Nobody said which question: tells all.
 fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let addresses = arguments.place.addresses(&[])?;
-    let queue = gather(&addresses, arguments.place.token.as_deref())?;
+    let queue = gather_own(&arguments.place.listen()?, arguments.place.token.as_deref())?;
     queue.tell()?;
     Ok(queue.exit_code())
 }
 
 /// Nobody said what to answer: tells the question, and what can be said.
 fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode, Failure> {
-    let queue = gather(&[address.to_owned()], arguments.place.token.as_deref())?;
+    let languages = languages(arguments).unwrap_or_default();
+    let queue = gather(&[address.to_owned()], arguments.place.token.as_deref(), &languages)?;
     if queue.is_incomplete {
         return Ok(ExitCode::from(COULD_NOT));
     }
@@ -120,9 +119,9 @@ fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode
 
 /// The languages in which the person is told questions, so that it comes in the words that they know. Settings
 /// that cannot be used must not keep anyone from saying no.
-fn languages() -> Option<Vec<LanguageTag>> {
-    match settings::load(&Flags::default()) {
-        Ok(effective) => effective.settings.listen.language_tags(),
+fn languages(arguments: &Arguments) -> Option<Vec<LanguageTag>> {
+    match arguments.place.listen() {
+        Ok(listen) => listen.language_tags(),
         Err(failure) => {
             console::complain(&failure);
             None

@@ -5,20 +5,22 @@
 pub(crate) mod asked;
 pub(crate) mod danger;
 pub(crate) mod file;
+mod language;
 pub(crate) mod look;
 pub(crate) mod numbers;
 pub(crate) mod words;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use aaep::{Payload, printable};
+use aaep::{LanguageTag, Payload, printable};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
 use crate::keys::{now_unix_ms, tell};
-use crate::settings::{self, Flags};
+use crate::settings::{self, Flags, Listen};
 use danger::Danger;
 use file::NumbersFile;
 use look::{Looked, Waiting};
@@ -47,7 +49,7 @@ pub(crate) struct Arguments {
 /// Which hub, and with which token.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Place {
-    /// The address of the hub, over the variable AAEP_HUB and your settings.
+    /// The address of the hub, over the variable `AAEP_HUB` and your settings.
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
@@ -57,20 +59,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The addresses to look at: these, or the one of this person.
-    pub(crate) fn addresses(&self, urls: &[String]) -> Result<Vec<String>, Failure> {
-        if urls.is_empty() {
-            let flags = Flags { address: self.hub.clone(), ..Flags::default() };
-            let address = settings::load(&flags)?.settings.listen.address;
-            return Ok(vec![address.unwrap_or_else(look::own_address)]);
-        }
-        let mut addresses: Vec<String> = Vec::new();
-        for url in urls {
-            if !addresses.contains(url) {
-                addresses.push(url.clone());
-            }
-        }
-        Ok(addresses)
+    /// The settings of this person, with what was said here.
+    pub(crate) fn listen(&self) -> Result<Listen, Failure> {
+        let flags = Flags { address: self.hub.clone(), ..Flags::default() };
+        Ok(settings::load(&flags)?.settings.listen)
     }
 }
 
@@ -86,8 +78,13 @@ pub(crate) struct Queue {
 
 /// Looks, and tells.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let addresses = arguments.place.addresses(&arguments.urls)?;
-    let queue = gather(&addresses, arguments.place.token.as_deref())?;
+    let listen = arguments.place.listen()?;
+    let queue = if arguments.urls.is_empty() {
+        gather_own(&listen, arguments.place.token.as_deref())?
+    } else {
+        let languages = listen.language_tags().unwrap_or_default();
+        gather(&arguments.urls, arguments.place.token.as_deref(), &languages)?
+    };
     if arguments.json {
         tell(&ascii_json(&queue.json()))?;
     } else {
@@ -96,11 +93,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(queue.exit_code())
 }
 
+/// Looks at the hub of this person.
+pub(crate) fn gather_own(listen: &Listen, token: Option<&str>) -> Result<Queue, Failure> {
+    let address = listen.address.clone().unwrap_or_else(look::own_address);
+    gather(&[address], token, &listen.language_tags().unwrap_or_default())
+}
+
 /// Looks at all these hubs and gives what waits there its numbers. A hub that cannot be looked at is
 /// complained about, and the others are told all the same.
-pub(crate) fn gather(addresses: &[String], token: Option<&str>) -> Result<Queue, Failure> {
+pub(crate) fn gather(
+    addresses: &[String],
+    token: Option<&str>,
+    languages: &[LanguageTag],
+) -> Result<Queue, Failure> {
     let file = NumbersFile::own()?;
     let mut queue = Queue::default();
+    let addresses: BTreeSet<&String> = addresses.iter().collect();
     for address in addresses {
         let looked_unix_s = now_unix_ms() / 1000;
         match look::look(address, token) {
@@ -117,6 +125,9 @@ pub(crate) fn gather(addresses: &[String], token: Option<&str>) -> Result<Queue,
     queue
         .questions
         .sort_by_key(|(_, it)| (Reverse(Danger::rank_of(&it.event)), it.asked_at.unix_us()));
+    for (_, waiting) in &mut queue.questions {
+        waiting.event = language::in_language(waiting.event.clone(), languages);
+    }
     Ok(queue)
 }
 
@@ -164,7 +175,7 @@ impl Queue {
             0 => return tell("Nothing waits for you."),
             1 => tell("1 question waits for you.")?,
             many => {
-                tell(&format!("{} wait for you, the riskiest first.", count(many, "question")))?
+                tell(&format!("{} wait for you, the riskiest first.", count(many, "question")))?;
             }
         }
         for (number, waiting) in &self.questions {

@@ -94,13 +94,13 @@ enum Server {
 impl Client {
     /// A client for the server at this address. A token with anything but visible ASCII is none.
     pub(crate) fn new(address: Address, token: Option<String>) -> Self {
-        Client { server: Server::Net(address), token: token.filter(is_token) }
+        Client { server: Server::Net(address), token: token.filter(|it| is_token(it)) }
     }
 
     /// A client for the server on a local socket.
     #[cfg(unix)]
     pub(crate) fn local(path: PathBuf, token: Option<String>) -> Self {
-        Client { server: Server::Local(path), token: token.filter(is_token) }
+        Client { server: Server::Local(path), token: token.filter(|it| is_token(it)) }
     }
 
     /// Where the server is, for people.
@@ -185,7 +185,7 @@ impl Client {
     }
 }
 
-fn is_token(text: &String) -> bool {
+fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

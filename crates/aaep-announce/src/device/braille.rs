@@ -70,7 +70,7 @@ impl Settings {
             least_look: Duration::from_millis(700),
             tables: Vec::new(),
             translator: "lou_translate".to_owned(),
-            patience: Duration::from_secs(3),
+            patience: Duration::from_secs(5),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Settings {
             rate: None,
             pitch: None,
             volume: None,
-            patience: Duration::from_secs(3),
+            patience: Duration::from_secs(5),
         }
     }
 }

@@ -40,6 +40,21 @@ fn question(id: UtteranceId) -> Utterance {
 /// The page of its answers, as it is laid out on forty cells.
 const ANSWERS: &str = "2/2 no                       yes, delete";
 
+/// Reads the question and goes to its answers.
+fn go_to_answers(server: &mut BrailleServer) {
+    server.wait_for("1/2 Delete the database?");
+    server.press_until("fwinrt", ANSWERS);
+}
+
+/// Presses the routing key over an answer, again if it was too soon, until one is chosen.
+fn answer(server: &mut BrailleServer, reports: &mut Reports, words: &str) -> Report {
+    wait_until("an answer is chosen", || {
+        server.press_over(words);
+        std::iter::from_fn(|| reports.within(Duration::from_secs(1)))
+            .find(|it| matches!(it, Report::Chosen(..)))
+    })
+}
+
 fn has_choice(reports: &[Report]) -> bool {
     reports.iter().any(|it| matches!(it, Report::Chosen(..)))
 }
@@ -58,14 +73,14 @@ fn words_are_shown_in_windows_that_the_person_moves_through() {
     );
     assert_eq!(reports.next(), Report::Began(1));
     server.wait_for("1/2 Twenty-seven files were changed; the");
-    server.press("fwinrt");
-    server.wait_for("2/2 \"tests\" pass, all of them.");
-    server.press("lnup");
-    server.wait_for("1/2 Twenty-seven files were changed; the");
-    server.press("lndn");
-    server.wait_for("2/2 \"tests\" pass, all of them.");
-    server.press("fwinrt");
-    assert_eq!(reports.next(), Report::Ended(1));
+    server.press_until("fwinrt", "2/2 \"tests\" pass, all of them.");
+    server.press_until("lnup", "1/2 Twenty-seven files were changed; the");
+    server.press_until("lndn", "2/2 \"tests\" pass, all of them.");
+    wait_until("the words are over", || {
+        server.press("fwinrt");
+        reports.within(Duration::from_secs(1))
+    });
+    assert_eq!(reports.seen(), [Report::Works, Report::Began(1), Report::Ended(1)]);
     server.wait_for_its_own();
 }
 
@@ -110,13 +125,9 @@ fn a_question_is_answered_with_the_routing_key_over_the_answer() {
     let (device, mut reports) = start(server.settings());
     say(&device, question(1));
     assert_eq!(reports.next(), Report::Began(1));
-    server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
+    go_to_answers(&mut server);
     assert_eq!(reports.next(), Report::Ended(1));
-    thread::sleep(LOOK);
-    server.press_over("delete");
-    assert_eq!(reports.next(), Report::Chosen(1, 0));
+    assert_eq!(answer(&mut server, &mut reports, "delete"), Report::Chosen(1, 0));
     server.wait_for_its_own();
     // Answered is answered.
     server.press("route 35");
@@ -126,12 +137,8 @@ fn a_question_is_answered_with_the_routing_key_over_the_answer() {
     );
 
     say(&device, question(2));
-    server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
-    thread::sleep(LOOK);
-    server.press_over("no");
-    reports.until_is(&Report::Chosen(2, 1));
+    go_to_answers(&mut server);
+    assert_eq!(answer(&mut server, &mut reports, "no"), Report::Chosen(2, 1));
 }
 
 #[test]
@@ -145,8 +152,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
         server.press(&format!("route {cell}"));
     }
     assert!(!has_choice(&reports.after(MOMENT)), "the words are no answer");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
+    server.press_until("fwinrt", ANSWERS);
     thread::sleep(LOOK);
     let (no, yes) = (server.cell_of("no"), server.cell_of("yes"));
     assert!(yes - (no + "no".len()) >= 6, "they are far apart");
@@ -154,28 +160,24 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
         server.press(&format!("route {cell}"));
     }
     assert!(!has_choice(&reports.after(MOMENT)), "blank cells are no answer");
-    server.press(&format!("route {yes}"));
-    reports.until_is(&Report::Chosen(1, 0));
+    assert_eq!(answer(&mut server, &mut reports, "yes"), Report::Chosen(1, 0));
 }
 
 #[test]
 fn a_key_pressed_before_the_answers_were_shown_for_a_while_chooses_nothing() {
     let mut server = BrailleServer::start();
-    let settings = braille::Settings { least_look: Duration::from_secs(3), ..server.settings() };
+    let settings = braille::Settings { least_look: Duration::from_hours(1), ..server.settings() };
     let (device, mut reports) = start(settings);
-    // All keys at once, before anything of the question is known to be on the display.
     server.press("route 35");
     say(&device, question(1));
     server.press("route 35");
     server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
     server.press("route 35");
-    server.wait_for(ANSWERS);
-    server.press("route 35");
+    server.press_until("fwinrt", ANSWERS);
+    for _ in 0..5 {
+        server.press("route 35");
+    }
     assert!(!has_choice(&reports.after(MOMENT)));
-    thread::sleep(Duration::from_secs(3));
-    server.press("route 35");
-    reports.until_is(&Report::Chosen(1, 0));
 }
 
 #[test]
@@ -183,9 +185,7 @@ fn a_withdrawn_question_cannot_be_answered() {
     let mut server = BrailleServer::start();
     let (device, mut reports) = start(server.settings());
     say(&device, question(1));
-    server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
+    go_to_answers(&mut server);
     thread::sleep(LOOK);
     device.tell(Order::Withdraw(1)).expect("it takes orders");
     server.wait_for_its_own();
@@ -203,23 +203,17 @@ fn a_question_comes_back_after_critical_words_with_its_words_first() {
     let mut server = BrailleServer::start();
     let (device, mut reports) = start(server.settings());
     say(&device, question(1));
-    server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
+    go_to_answers(&mut server);
     say(&device, utterance(2, Weight::Normal, "Something less important."));
     reports.until_is(&Report::Cut(2));
     say(&device, utterance(3, Weight::Critical, "The line is gone."));
     server.wait_for("The line is gone.");
     thread::sleep(LOOK);
     server.press("route 35");
-    server.press("fwinrt");
-    server.wait_for("1/2 Delete the database?");
+    server.press_until("fwinrt", "1/2 Delete the database?");
     assert!(!has_choice(&reports.after(MOMENT)));
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
-    thread::sleep(LOOK);
-    server.press_over("no");
-    reports.until_is(&Report::Chosen(1, 1));
+    server.press_until("fwinrt", ANSWERS);
+    assert_eq!(answer(&mut server, &mut reports, "no"), Report::Chosen(1, 1));
 }
 
 #[test]
@@ -236,12 +230,8 @@ fn a_server_that_is_killed_and_comes_back_shows_the_open_question_again() {
     assert!(reports.seen().contains(&Report::Cut(1)));
     server.go();
     assert_eq!(reports.next(), Report::Works, "trouble is told once");
-    server.wait_for("1/2 Delete the database?");
-    server.press("fwinrt");
-    server.wait_for(ANSWERS);
-    thread::sleep(LOOK);
-    server.press_over("yes");
-    reports.until_is(&Report::Chosen(1, 0));
+    go_to_answers(&mut server);
+    assert_eq!(answer(&mut server, &mut reports, "yes"), Report::Chosen(1, 0));
 }
 
 #[test]

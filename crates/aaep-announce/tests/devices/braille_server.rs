@@ -6,17 +6,25 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aaep_announce::device::Address;
 use aaep_announce::device::braille::Settings;
 
-use crate::patience::wait_until;
+use crate::patience::{PATIENCE, wait_until};
 
 /// The first port of `BrlAPI`; servers are numbered from it.
 const FIRST_PORT: u16 = 4101;
+
+/// A port that no other server of these tests has, below those that systems give to clients.
+fn next_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let process = u16::try_from(std::process::id() % 400).expect("small");
+    FIRST_PORT + 100 + process * 50 + NEXT.fetch_add(1, Ordering::Relaxed) % 50
+}
 
 /// The server, its folder, and the display.
 pub(crate) struct BrailleServer {
@@ -37,9 +45,8 @@ impl BrailleServer {
     /// One with that way of letting clients in.
     pub(crate) fn start_with(authorization: &str) -> Self {
         let port = wait_until("a port is free", || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let port = listener.local_addr().expect("an address").port();
-            (port > FIRST_PORT).then_some(port)
+            let port = next_port();
+            TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
         });
         let mut server = BrailleServer {
             folder: tempfile::tempdir().expect("a folder"),
@@ -127,6 +134,22 @@ impl BrailleServer {
         }
     }
 
+    /// Presses a key until this is on the display: a key that comes before the device knows that the person can
+    /// feel the window counts for nothing.
+    pub(crate) fn press_until(&mut self, key: &str, text: &str) {
+        let before = self.shown();
+        wait_until(&format!("{key} brings {text:?}"), || {
+            if self.shown() == before {
+                self.press(key);
+            }
+            let until = Instant::now() + Duration::from_secs(1);
+            while self.shown() == before && Instant::now() < until {
+                thread::sleep(Duration::from_millis(10));
+            }
+            (self.shown() == text).then_some(())
+        });
+    }
+
     /// Presses the routing key over the first cell of these words on the display.
     pub(crate) fn press_over(&mut self, words: &str) {
         let cell = self.cell_of(words);
@@ -152,7 +175,7 @@ impl BrailleServer {
     /// Settings that lead to it. Words stay until a key is pressed.
     pub(crate) fn settings(&self) -> Settings {
         let settings = Settings::new(Address::Tcp("127.0.0.1".to_owned(), self.port));
-        Settings { cells_per_second: None, ..settings }
+        Settings { cells_per_second: None, patience: PATIENCE, ..settings }
     }
 }
 

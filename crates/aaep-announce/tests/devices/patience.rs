@@ -7,7 +7,7 @@ use aaep_announce::device::Told;
 use aaep_announce::{Kind, Report, Utterance, UtteranceId, Weight};
 
 /// How long anything may take before a test gives up. Nothing is measured by it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The reports of one device, in the order in which they came.
 pub(crate) struct Reports {
@@ -27,6 +27,13 @@ impl Reports {
         let told = told.unwrap_or_else(|_| panic!("no further report came after {:?}", self.seen));
         self.seen.push(told.report.clone());
         told.report
+    }
+
+    /// The next report, if one comes within that time.
+    pub(crate) fn within(&mut self, time: Duration) -> Option<Report> {
+        let told = self.receiver.recv_timeout(time).ok()?;
+        self.seen.push(told.report.clone());
+        Some(told.report)
     }
 
     /// Waits for a report, passing over others.

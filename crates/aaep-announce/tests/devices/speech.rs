@@ -127,15 +127,37 @@ fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
 }
 
 #[test]
+fn a_list_of_thirteen_thousand_voices_is_read_whole() {
+    let mut voices = vec!["en"; 13_000];
+    voices.push("yo");
+    let server = SpeechServer::start(0.0, &voices);
+    let (device, mut reports) = device(&server);
+    let language = LanguageTag::parse("yo-NG").ok();
+    say(&device, Utterance { language, ..utterance(1, Weight::Normal, "Bawo ni.") });
+    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!(server.languages(), ["yo"]);
+}
+
+#[test]
 fn settings_reach_the_server_and_a_voice_that_is_not_there_is_told() {
     let server = SpeechServer::start(0.0, &["en"]);
     let (sender, mut reports) = Reports::new();
-    let settings =
-        speech::Settings { rate: Some(50), voice: Some("Nobody".to_owned()), ..server.settings() };
-    let _device = speech::start(settings, sender).expect("it starts");
+    let settings = speech::Settings {
+        rate: Some(50),
+        pitch: Some(-20),
+        volume: Some(i8::MAX),
+        voice: Some("Nobody".to_owned()),
+        ..server.settings()
+    };
+    let device = speech::start(settings, sender).expect("it starts");
     let notice = reports.until(|it| matches!(it, Report::Notice(_)));
     assert!(matches!(&notice, Report::Notice(words) if words.contains("Nobody")), "{notice:?}");
     reports.until_is(&Report::Works);
+    say(&device, utterance(1, Weight::Normal, "Words."));
+    reports.until_is(&Report::Ended(1));
+    let spoken = server.log().into_iter().find(|it| it["event"] == "speak").expect("it was spoken");
+    let settings = ["rate", "pitch", "volume"].map(|name| spoken[name].as_str().map(str::to_owned));
+    assert_eq!(settings.map(Option::unwrap_or_default), ["50", "-20", "100"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use aaep_announce::device::Address;
 use aaep_announce::device::speech::Settings;
 use serde_json::Value;
 
-use crate::patience::wait_until;
+use crate::patience::{PATIENCE, wait_until};
 
 /// The server, its folder, and what it was told to be.
 pub(crate) struct SpeechServer {
@@ -105,7 +105,7 @@ impl SpeechServer {
 
     /// Settings that lead to it and start nothing.
     pub(crate) fn settings(&self) -> Settings {
-        Settings { spawn: None, ..Settings::new(Address::Unix(self.socket())) }
+        Settings { spawn: None, patience: PATIENCE, ..Settings::new(Address::Unix(self.socket())) }
     }
 
     /// Everything that the capture module wrote.

@@ -196,8 +196,8 @@ mod tests {
         read(&event).payload
     }
 
-    fn text(words: &str) -> Result<Meaning, Unclear> {
-        Ok(Meaning::Respond(Response::Text(words.to_owned())))
+    fn text(words: &str) -> Meaning {
+        Meaning::Respond(Response::Text(words.to_owned()))
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
     fn words_that_are_meant_as_they_stand_are_never_about_time() {
         let free = clarification(&Value::Null, &Value::Null);
         assert_eq!(understand(&free, "later", false), Ok(Meaning::Extend(60)));
-        assert_eq!(understand(&free, "Later", true), text("Later"));
+        assert_eq!(understand(&free, "Later", true), Ok(text("Later")));
         let asked = confirmation("rpl_1", &json!({})).payload;
         assert!(understand(&asked, "later", true).is_err());
     }
@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn free_words_are_taken_as_they_are() {
         let free = |words| clarify(&Value::Null, &Value::Null, words);
-        assert_eq!(free(" The Lagos folder. "), text("The Lagos folder."));
-        assert_eq!(free("yes"), text("yes"));
-        assert_eq!(free("12"), text("12"));
+        assert_eq!(free(" The Lagos folder. "), Ok(text("The Lagos folder.")));
+        assert_eq!(free("yes"), Ok(text("yes")));
+        assert_eq!(free("12"), Ok(text("12")));
         assert!(free("  ").is_err());
     }
 
@@ -326,9 +326,9 @@ mod tests {
         ]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &choices, words);
         for first in ["1", "the inbox", "The Inbox.", "i"] {
-            assert_eq!(pick(first), text("i"), "{first}");
+            assert_eq!(pick(first), Ok(text("i")), "{first}");
         }
-        assert_eq!(pick("2"), text("a"));
+        assert_eq!(pick("2"), Ok(text("a")));
         for wrong in ["0", "3", "-1", "inbox", "yes", "", "1 2", "99999999999999999999999"] {
             assert!(pick(wrong).is_err(), "{wrong}");
         }
@@ -339,12 +339,12 @@ mod tests {
         let years = json!([{ "value": "2", "label": "Two" }, { "value": "1", "label": "One" }]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &years, words);
         assert!(pick("1").is_err(), "the first, or the one that is called 1");
-        assert_eq!(pick("two"), text("2"));
+        assert_eq!(pick("two"), Ok(text("2")));
         let times =
             json!([{ "value": "now", "label": "Now" }, { "value": "later", "label": "Later" }]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &times, words);
         assert!(pick("later").is_err());
-        assert_eq!(pick("2"), text("later"));
+        assert_eq!(pick("2"), Ok(text("later")));
         assert_eq!(pick("pause"), Ok(Meaning::Pause));
     }
 
@@ -352,8 +352,8 @@ mod tests {
     fn a_number_that_is_no_choice_is_not_taken_for_words() {
         let choices = json!([{ "value": "a", "label": "A" }, { "value": "b", "label": "B" }]);
         let either = |words| clarify(&json!(["multiple_choice", "freetext"]), &choices, words);
-        assert_eq!(either("2"), text("b"));
+        assert_eq!(either("2"), Ok(text("b")));
         assert!(either("3").is_err());
-        assert_eq!(either("neither of them"), text("neither of them"));
+        assert_eq!(either("neither of them"), Ok(text("neither of them")));
     }
 }

@@ -309,3 +309,50 @@ async fn over(said: &Said<'_>) -> Came {
         None => what,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_person_said_and_the_producer_took_is_told_as_theirs() {
+        let own = |meaning: &Meaning, outcome: Outcome| {
+            resolved(meaning, &outcome, &DecidedBy::Reply, false)
+        };
+        assert_eq!(own(&Meaning::Accept, Outcome::Accept), Came::Settled("You allowed it.".into()));
+        assert_eq!(own(&Meaning::Reject, Outcome::Reject), Came::Settled("You refused it.".into()));
+        let blue = Meaning::Respond(Response::Text("blue\u{1b}".to_owned()));
+        let Came::Settled(said) = own(&blue, Outcome::Answered) else { panic!("it is theirs") };
+        assert!(said.starts_with("You answered: blue") && !said.contains('\u{1b}'), "{said}");
+        for (meaning, outcome, decided_by, is_refused) in [
+            (&Meaning::Accept, Outcome::Reject, DecidedBy::Reply, false),
+            (&Meaning::Reject, Outcome::Accept, DecidedBy::Reply, false),
+            (&Meaning::Accept, Outcome::Accept, DecidedBy::Reply, true),
+            (&Meaning::Accept, Outcome::Accept, DecidedBy::Timeout, false),
+            (&Meaning::Reject, Outcome::Reject, DecidedBy::NoListener, false),
+            (&Meaning::Accept, Outcome::Withdrawn, DecidedBy::Withdrawn, false),
+            (&blue, Outcome::Answered, DecidedBy::Reply, true),
+            (&blue, Outcome::Unanswered, DecidedBy::Timeout, false),
+        ] {
+            let came = resolved(meaning, &outcome, &decided_by, is_refused);
+            assert!(matches!(came, Came::Over(_)), "{meaning:?} {outcome}: {came:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_is_said_as_such() {
+        let said = |outcome, decided_by| elsewhere(&outcome, &decided_by);
+        assert_eq!(
+            said(Outcome::Reject, DecidedBy::Reply),
+            "It was already answered elsewhere: rejected."
+        );
+        assert_eq!(
+            said(Outcome::Reject, DecidedBy::Timeout),
+            "The time to answer is over. It ended: rejected."
+        );
+        assert_eq!(
+            said(Outcome::Withdrawn, DecidedBy::Withdrawn),
+            "The agent no longer asks this."
+        );
+    }
+}

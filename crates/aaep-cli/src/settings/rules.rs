@@ -81,7 +81,7 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
     let Payload::AwaitingConfirmation(asked) = &event.payload else { return None };
     let danger = Danger::of(asked);
     let said = Delivery::of(event);
-    let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(|tool| tool.as_str());
+    let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(aaep::ToolName::as_str);
     let agent = &event.envelope.producer.agent_id;
     let rule = rules.iter().find(|rule| rule.fits(agent, tool, danger))?;
     let decision = match rule.answer {
@@ -95,11 +95,8 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
 
 /// Whether a rule may ever accept this.
 fn may_accept(danger: Danger) -> bool {
-    match (danger.risk, danger.undo) {
-        (Risk::Unknown, _) | (_, Undo::Unknown) => false,
-        (Risk::Medium | Risk::High, Undo::Never) => false,
-        (Risk::Low, Undo::Never) | (_, Undo::Easily | Undo::WithEffort) => true,
-    }
+    let is_stated = danger.risk != Risk::Unknown && danger.undo != Undo::Unknown;
+    is_stated && (danger.undo != Undo::Never || danger.risk == Risk::Low)
 }
 
 impl Rule {

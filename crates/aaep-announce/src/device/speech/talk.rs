@@ -20,6 +20,9 @@ use crate::utterance::{Order, Report, Utterance, UtteranceId};
 const MAX_KEPT_LINES: usize = 8;
 const MAX_EARLY_EVENTS: usize = 16;
 
+/// How many times longer than other answers the list of voices may take.
+const PATIENCE_FOR_VOICES: u32 = 10;
+
 /// How many utterances may be under way. There is one at a time, so more means that something is wrong.
 const MAX_SAYINGS: usize = 64;
 
@@ -82,6 +85,10 @@ impl Talk {
                 Task::AskLanguage => self.ask(now, Asked::Language, "GET LANGUAGE", out),
                 Task::AskVoices => {
                     self.ask(now, Asked::Voices(Voices::default()), "LIST SYNTHESIS_VOICES", out);
+                    // The server first gathers the whole list, which may be thirteen thousand lines.
+                    if let Some((_, until)) = &mut self.asked {
+                        *until += self.settings.patience * PATIENCE_FOR_VOICES;
+                    }
                 }
                 Task::Greeted => {
                     self.state = State::Open;
@@ -308,7 +315,7 @@ impl Talk {
         for id in waiting {
             self.cut(id, out);
         }
-        if !self.sayings.is_empty() {
+        if !self.sayings.is_empty() && !matches!(self.tasks.back(), Some(Task::Cancel)) {
             self.tasks.push_back(Task::Cancel);
         }
     }

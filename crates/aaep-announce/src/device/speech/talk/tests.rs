@@ -136,8 +136,8 @@ fn stopping_between_the_words_and_their_number_stops_them() {
 fn a_server_that_does_not_answer_in_time_is_given_up() {
     let mut played = Played::new();
     played.told(Order::Say(utterance(1, Weight::Normal)));
-    assert!(played.later(2).is_ok());
-    assert!(played.later(2).is_err());
+    assert!(played.later(4).is_ok());
+    assert!(played.later(4).is_err());
     let mut out = Out::default();
     played.talk.lost(&mut out);
     assert_eq!(out.reports, [Report::Cut(1)]);
