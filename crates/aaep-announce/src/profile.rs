@@ -11,10 +11,11 @@ use crate::words::Style;
 pub const PACES: std::ops::RangeInclusive<u64> = 50..=1000;
 
 /// A way of listening that has a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Speech, sentence by sentence.
+    #[default]
     ScreenReader,
     /// A few cells that are read by hand.
     Braille,

@@ -16,6 +16,7 @@ mod demo;
 mod emit;
 mod http;
 mod keys;
+mod listen;
 mod log;
 mod manifest;
 mod problem;
@@ -53,6 +54,8 @@ struct Arguments {
 enum Command {
     /// Show how it works: a hub, a scripted agent, and you, in this terminal.
     Demo(demo::Arguments),
+    /// Hear what agents do, in lines, speech and braille, and answer them.
+    Listen(listen::Arguments),
     /// Run a hub: agents speak into it, people listen to it.
     Serve(serve::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
@@ -86,6 +89,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Listen(arguments) => listen::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -4,13 +4,6 @@
 //! meant is never passed over.
 
 pub(crate) mod keys;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "rules are written and checked here, and applied by a listener that stays"
-    )
-)]
 pub(crate) mod rules;
 mod wrong;
 
@@ -20,6 +13,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use aaep::LanguageTag;
+use aaep_announce::Profile;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -53,19 +47,6 @@ pub(crate) struct Listen {
     pub(crate) profile: Profile,
     pub(crate) languages: Option<Vec<String>>,
     pub(crate) words_per_minute: Option<u64>,
-}
-
-/// How much is told, by a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Profile {
-    #[default]
-    ScreenReader,
-    Braille,
-    Captions,
-    LowCognitiveLoad,
-    Quiet,
-    Debug,
 }
 
 /// Plain lines in the terminal.

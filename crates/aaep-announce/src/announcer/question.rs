@@ -164,6 +164,8 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>)
     let is_final =
         it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
     let undo = match &it.reversibility {
+        // The agent may have said it in the same words.
+        _ if is_final && consequence.ends_with("It cannot be undone.") => "",
         _ if is_final => "It cannot be undone.",
         Some(Reversibility::ReversibleWithEffort) => "It is hard to undo.",
         Some(Reversibility::Reversible) => "It can be undone.",

@@ -1,0 +1,138 @@
+//! `aaep listen`: tells the person what agents do, in lines, speech, braille and sounds, and takes their answers.
+//!
+//! Here is what it is told to do; `room` is the loop, `devices` starts what the settings name, and `typed` reads
+//! what the person types. What is said, when, and how, is decided in `aaep-announce`.
+
+mod devices;
+mod open;
+mod room;
+mod typed;
+mod typing;
+
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use aaep_subscriber::{Listener, Wishes, connect};
+use clap::Args;
+use tokio::time::timeout;
+
+use crate::attention::file::NumbersFile;
+use crate::attention::look;
+use crate::console::Failure;
+use crate::settings::{self, Flags, Settings};
+use room::Room;
+
+const WORDS: &str = "\
+While it runs, type:
+  2 yes, 2 no          answer question 2; aaep answer 2 yes does the same from elsewhere
+  2 later, 2 pause     more time for question 2, or let its time stand still; 2 resume lets it go on
+  yes, no, 1, 2        the same without a number, when only one question waits and you have heard it
+  repeat               hear the last thing again
+  last, exact          hear what the agent said last, or hear it exactly, code and all
+  stop, skip           be quiet now, or go on with the next thing
+  decisions, everything  hear only what needs you, or everything again
+  list                 hear which questions wait
+  help, quit
+Exit codes:
+  0  you stopped it, or the hub ended the subscription in order
+  2  it could not be done: no connection, or refused";
+
+/// How long saying goodbye to the hub may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long connecting may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How to listen.
+#[derive(Debug, Args)]
+#[command(after_help = WORDS)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
+pub(crate) struct Arguments {
+    /// The address of the hub. Without it, it is your own hub on this machine.
+    url: Option<String>,
+    #[command(flatten)]
+    flags: Flags,
+    /// Speak, through speech-dispatcher.
+    #[arg(long)]
+    speech: bool,
+    /// Show it on a braille display, through BRLTTY.
+    #[arg(long)]
+    braille: bool,
+    /// Sound before words.
+    #[arg(long)]
+    sounds: bool,
+    /// Write no lines.
+    #[arg(long)]
+    no_lines: bool,
+    /// Write one JSON object per line, for programs.
+    #[arg(long)]
+    json: bool,
+    /// Ring the terminal's bell for what needs you.
+    #[arg(long)]
+    bell: bool,
+    /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
+    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// Listens until the person stops it, or until the hub ends it for good.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let settings = wanted(arguments)?;
+    let given = arguments.url.clone().or_else(|| settings.listen.address.clone());
+    let address = given.unwrap_or_else(look::own_address);
+    let (reports, told) = mpsc::channel();
+    let devices = devices::start(&settings, arguments.json, &reports)?;
+    let wishes = wishes(&settings, arguments.token.as_deref());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    })?;
+    let served = runtime.block_on(async {
+        let listener = reach(&address, wishes).await?;
+        let room = Room::new(devices, settings.rules, NumbersFile::own()?, address);
+        room.run(listener, told, typed::lines()).await
+    });
+    // Someone may still be waited for who types nothing.
+    runtime.shutdown_background();
+    served
+}
+
+/// The settings of the person, with what was said on the command line.
+fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
+    let mut settings = settings::load(&arguments.flags)?.settings;
+    settings.speech.on |= arguments.speech;
+    settings.braille.on |= arguments.braille;
+    settings.sounds.on |= arguments.sounds;
+    settings.lines.on &= !arguments.no_lines;
+    settings.lines.bell |= arguments.bell;
+    let says_nothing = !(settings.lines.on || settings.speech.on || settings.braille.on);
+    if says_nothing {
+        let what = "nothing would be told: lines, speech and braille are all off";
+        return Err(Failure::new(what, "Turn one of them on, for example with --speech."));
+    }
+    Ok(settings)
+}
+
+/// What is asked of the hub.
+fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
+    let languages = settings.listen.language_tags().unwrap_or_default();
+    let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
+    let mut capabilities = settings.listen.profile.capabilities(&languages);
+    if let (Some(_), Some(pace)) = (capabilities.pace_wpm, settings.listen.words_per_minute) {
+        capabilities.pace_wpm = Some(pace);
+    }
+    wishes.capabilities = capabilities;
+    wishes.bearer = token.map(str::to_owned);
+    wishes
+}
+
+async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Failure> {
+    let next = "See whether the hub runs. To start one: aaep serve";
+    match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
+        Ok(Ok(listener)) => Ok(listener),
+        Ok(Err(error)) => Err(Failure::of_sentences(&error.to_string(), next)),
+        Err(_) => Err(Failure::new("the hub does not answer", next)),
+    }
+}

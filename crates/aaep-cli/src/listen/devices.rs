@@ -1,0 +1,141 @@
+//! The devices that the settings name, each with its announcer.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::Sender;
+
+use aaep::LanguageTag;
+use aaep_announce::device::{Device, Told, braille, lines, sounds, speech};
+use aaep_announce::{Announcer, Preferences};
+
+use crate::console::Failure;
+use crate::settings::{Notifications, Settings};
+
+/// A device that says words, and who decides which.
+pub(super) struct Channel {
+    pub(super) device: Device,
+    pub(super) announcer: Announcer,
+    /// Whether it was told that the device takes no orders.
+    pub(super) is_stuck: bool,
+}
+
+/// All devices.
+pub(super) struct Devices {
+    pub(super) channels: Vec<Channel>,
+    pub(super) sounds: Option<Device>,
+}
+
+/// Starts them.
+pub(super) fn start(
+    settings: &Settings,
+    is_json: bool,
+    reports: &Sender<Told>,
+) -> Result<Devices, Failure> {
+    let mut devices = Vec::new();
+    if settings.lines.on {
+        let options = line_options(settings, is_json);
+        devices.push(
+            lines::start(io::stdout(), options, reports.clone())
+                .map_err(|error| no_thread(&error))?,
+        );
+    }
+    if settings.speech.on {
+        let settings = speech_settings(settings)?;
+        devices.push(speech::start(settings, reports.clone()).map_err(|error| no_thread(&error))?);
+    }
+    if settings.braille.on {
+        let settings = braille_settings(settings)?;
+        devices.push(braille::start(settings, reports.clone()).map_err(|error| no_thread(&error))?);
+    }
+    let sounds =
+        settings.sounds.on.then(|| sounds::start(sound_settings(settings), reports.clone()));
+    let sounds = sounds.transpose().map_err(|error| no_thread(&error))?;
+    let channel = |(at, device): (usize, Device)| {
+        let mut preferences = preferences(settings);
+        // One of them calls for sounds, so that nothing sounds twice.
+        preferences.sounds = at == 0 && sounds.is_some();
+        Channel { device, announcer: Announcer::new(preferences), is_stuck: false }
+    };
+    let channels = devices.into_iter().enumerate().map(channel).collect();
+    Ok(Devices { channels, sounds })
+}
+
+fn no_thread(error: &io::Error) -> Failure {
+    Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+}
+
+fn preferences(settings: &Settings) -> Preferences {
+    let mut preferences = settings.listen.profile.preferences();
+    if let Some(pace) = settings.listen.words_per_minute {
+        preferences.words_per_minute = pace;
+    }
+    preferences
+}
+
+fn line_options(settings: &Settings, is_json: bool) -> lines::LineOptions {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+    // A bell or a notification in a file is of no use to anyone.
+    let is_terminal = io::stdout().is_terminal();
+    let notifies = match settings.lines.notifications {
+        Notifications::None => None,
+        Notifications::Osc9 => Some(lines::Notification::Osc9),
+        Notifications::Osc777 => Some(lines::Notification::Osc777),
+    };
+    lines::LineOptions {
+        is_json,
+        greets: is_set("ACCESSIBLE"),
+        rings: settings.lines.bell && is_terminal,
+        notifies: notifies.filter(|_| is_terminal),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn speech_settings(settings: &Settings) -> Result<speech::Settings, Failure> {
+    let own = &settings.speech;
+    let look_up = |name: &str| match &own.address {
+        Some(address) if name == "SPEECHD_ADDRESS" => Some(address.clone()),
+        _ => variable(name),
+    };
+    let next = "Set address in the table speech with: aaep config edit";
+    let address = speech::address(look_up).map_err(|what| Failure::of_sentences(&what, next))?;
+    let mut wanted = speech::Settings::new(address);
+    "aaep listen".clone_into(&mut wanted.user);
+    wanted.module.clone_from(&own.module);
+    wanted.voice.clone_from(&own.voice);
+    (wanted.rate, wanted.pitch, wanted.volume) = (own.rate, own.pitch, own.volume);
+    wanted.language = settings.listen.language_tags().and_then(|tags| tags.into_iter().next());
+    Ok(wanted)
+}
+
+fn braille_settings(settings: &Settings) -> Result<braille::Settings, Failure> {
+    let own = &settings.braille;
+    let look_up = |name: &str| match &own.address {
+        Some(address) if name == "BRLAPI_HOST" => Some(address.clone()),
+        _ => variable(name),
+    };
+    let next = "Set address in the table braille with: aaep config edit";
+    let address = braille::address(look_up).map_err(|what| Failure::of_sentences(&what, next))?;
+    let mut wanted = braille::Settings::new(address);
+    wanted.terminal = braille::terminal(variable);
+    wanted.cells_per_second = (own.cells_per_second > 0).then_some(own.cells_per_second);
+    if let Some(key_file) = &own.key_file {
+        wanted.key_file.clone_from(key_file);
+    }
+    let table = |(tag, table): (&String, &String)| {
+        LanguageTag::parse(tag).ok().map(|tag| (tag, table.clone()))
+    };
+    wanted.tables = own.tables.iter().filter_map(table).collect();
+    Ok(wanted)
+}
+
+fn sound_settings(settings: &Settings) -> sounds::Settings {
+    let own = &settings.sounds;
+    sounds::Settings {
+        needs_you: own.needs_you.clone(),
+        done: own.done.clone(),
+        error: own.error.clone(),
+        ..sounds::Settings::default()
+    }
+}

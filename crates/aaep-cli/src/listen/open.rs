@@ -1,0 +1,149 @@
+//! The questions that wait for the person here, and whether words without a number can mean one of them. Pure but
+//! for the questions themselves.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aaep::event::human::Decision;
+use aaep::extension::{DecidedBy, Outcome};
+use aaep::{Event, Payload};
+use aaep_announce::{AskNumber, By, Ending};
+use aaep_subscriber::{Ask, AskState};
+
+/// How long a question must have been told before a yes without a number can be meant for it.
+const HEARD_FOR: Duration = Duration::from_secs(1);
+
+/// How long after the end of a question a yes without a number may still be meant for that one.
+const MEANT_FOR_THE_LAST: Duration = Duration::from_secs(5);
+
+/// Numbers for questions that got none: beyond those that the person shares between programs.
+const FIRST_OWN_NUMBER: AskNumber = 100;
+
+/// A question that waits.
+pub(super) struct Waiting {
+    pub(super) ask: Ask,
+    /// Since when the person is being told.
+    pub(super) told_since: Option<Duration>,
+    /// Whether the hub was told that it was presented.
+    pub(super) is_presented: bool,
+    /// Whether the person answered here.
+    pub(super) is_answered: bool,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Open {
+    waiting: BTreeMap<AskNumber, Waiting>,
+    own_numbers: AskNumber,
+    last_over: Option<Duration>,
+}
+
+/// Why words without a number are not taken as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotBare {
+    /// Nothing waits.
+    Nothing,
+    /// Several wait.
+    Several,
+    /// It is not sure that the person means this one.
+    Unsure(AskNumber),
+}
+
+impl Open {
+    /// A question waits from now on, under the number that the person shares between programs or one of our own.
+    pub(super) fn add(&mut self, shared: Option<u8>, ask: Ask) -> AskNumber {
+        let number = shared.map_or_else(
+            || {
+                self.own_numbers += 1;
+                FIRST_OWN_NUMBER + self.own_numbers
+            },
+            AskNumber::from,
+        );
+        let waiting = Waiting { ask, told_since: None, is_presented: false, is_answered: false };
+        self.waiting.insert(number, waiting);
+        number
+    }
+
+    pub(super) fn get(&self, number: AskNumber) -> Option<&Waiting> {
+        self.waiting.get(&number)
+    }
+
+    pub(super) fn get_mut(&mut self, number: AskNumber) -> Option<&mut Waiting> {
+        self.waiting.get_mut(&number)
+    }
+
+    /// The number of a question that waits.
+    pub(super) fn number_of(&self, ask: &Ask) -> Option<AskNumber> {
+        let is_it = |it: &Waiting| it.ask.reply_token() == ask.reply_token();
+        self.waiting.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
+    }
+
+    /// All that wait, by number.
+    pub(super) fn all(&self) -> impl Iterator<Item = (AskNumber, &Waiting)> {
+        self.waiting.iter().map(|(number, it)| (*number, it))
+    }
+
+    /// A question is over.
+    pub(super) fn remove(&mut self, now: Duration, number: AskNumber) -> Option<Waiting> {
+        self.last_over = Some(now);
+        self.waiting.remove(&number)
+    }
+
+    /// Which question words without a number are meant for. Whoever says no needs less care than who says yes.
+    pub(super) fn bare(&self, now: Duration, is_refusal: bool) -> Result<AskNumber, NotBare> {
+        let mut all = self.waiting.iter();
+        let (Some((number, waiting)), another) = (all.next(), all.next()) else {
+            return Err(NotBare::Nothing);
+        };
+        if another.is_some() {
+            return Err(NotBare::Several);
+        }
+        if is_refusal {
+            return Ok(*number);
+        }
+        let is_heard =
+            waiting.told_since.is_some_and(|since| now.saturating_sub(since) >= HEARD_FOR);
+        let is_alone = self.last_over.is_none_or(|at| now.saturating_sub(at) >= MEANT_FOR_THE_LAST);
+        if is_heard && is_alone { Ok(*number) } else { Err(NotBare::Unsure(*number)) }
+    }
+}
+
+/// How a question ended, for the announcer. `was_ours` says whether the person answered here.
+pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> Ending {
+    let AskState::Resolved { outcome, decided_by } = state else {
+        return match state {
+            AskState::Withdrawn(_) => Ending::Withdrawn,
+            AskState::Expired => by_default(event),
+            _ => Ending::Unknown,
+        };
+    };
+    let by = match decided_by {
+        DecidedBy::Reply if was_ours => By::You,
+        DecidedBy::Timeout => By::Timeout,
+        DecidedBy::NoListener => By::Nobody,
+        _ => By::Elsewhere,
+    };
+    match outcome {
+        Outcome::Accept => Ending::Accepted(by),
+        Outcome::Reject => Ending::Rejected(by),
+        Outcome::Answered => Ending::Answered(by),
+        Outcome::Unanswered => Ending::Unanswered,
+        Outcome::Withdrawn => Ending::Withdrawn,
+        Outcome::Other(_) => Ending::Unknown,
+    }
+}
+
+/// What silence means to a question.
+fn by_default(event: &Event) -> Ending {
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => match asked.default_decision {
+            Decision::Accept => Ending::Accepted(By::Timeout),
+            Decision::Reject => Ending::Rejected(By::Timeout),
+        },
+        Payload::AwaitingClarification(asked) if asked.default_response.is_some() => {
+            Ending::Answered(By::Timeout)
+        }
+        Payload::AwaitingClarification(_) => Ending::Unanswered,
+        _ => Ending::Unknown,
+    }
+}

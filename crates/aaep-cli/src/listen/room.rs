@@ -1,0 +1,404 @@
+//! The loop of listening: news from the hub, reports from devices, words from the person, and time.
+//!
+//! Every announcer hears everything and decides for its own device. An answer goes out only because the person
+//! chose it, or because a rule says so that the person wrote; then it is marked as automatic.
+
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use std::sync::mpsc::Receiver as Told;
+use std::time::{Duration, Instant};
+
+use aaep::printable;
+use aaep_announce::device::Told as FromDevice;
+use aaep_announce::{Answer, AskNumber, Asked, Decided, Input, Order, Outcome as Wanted, Report};
+use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
+use tokio::sync::mpsc;
+use tokio::time::{sleep_until, timeout};
+
+use super::GOODBYE;
+use super::devices::Devices;
+use super::open::{Open, ending};
+use crate::answer::meaning::Meaning;
+use crate::attention::asked::{self, Asked as Known};
+use crate::attention::file::NumbersFile;
+use crate::console::{self, COULD_NOT, Failure};
+use crate::keys::now_unix_ms;
+use crate::settings::rules::{Rule, automatic};
+use crate::stop::Stopped;
+
+/// How many answers may be on their way at once.
+const MAX_ON_THEIR_WAY: usize = 256;
+
+/// What came of something that was sent.
+enum Came {
+    /// An answer of the person did not go out.
+    NotAnswered(AskNumber, SayError),
+    /// An answer by a rule went out, or did not.
+    ByRule { ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
+    /// A wish about time did not go out.
+    NotTimed(AskNumber, SayError),
+}
+
+/// Everything that one person's listening consists of.
+pub(super) struct Room {
+    devices: Devices,
+    rules: Vec<Rule>,
+    numbers: NumbersFile,
+    address: String,
+    pub(super) open: Open,
+    began: Instant,
+    came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
+    is_broken: bool,
+    /// The question whose time the person wants to be changed, until that is answered.
+    timed: Option<AskNumber>,
+}
+
+impl Room {
+    pub(super) fn new(
+        devices: Devices,
+        rules: Vec<Rule>,
+        numbers: NumbersFile,
+        address: String,
+    ) -> Self {
+        Room {
+            devices,
+            rules,
+            numbers,
+            address,
+            open: Open::default(),
+            began: Instant::now(),
+            came: mpsc::channel(MAX_ON_THEIR_WAY),
+            is_broken: false,
+            timed: None,
+        }
+    }
+
+    /// Listens until it is over.
+    pub(super) async fn run(
+        mut self,
+        mut listener: Listener,
+        told: Told<FromDevice>,
+        mut typed: mpsc::Receiver<String>,
+    ) -> Result<ExitCode, Failure> {
+        let mut told = forward(told);
+        let stopped = Stopped::new().map_err(|error| {
+            Failure::new(format!("the system tells no signals: {error}"), "Try again later.")
+        })?;
+        let mut stopped = std::pin::pin!(stopped.wait());
+        self.tell_all(&Input::Notice("Listening."));
+        let mut can_type = true;
+        loop {
+            let due = self.devices.channels.iter().filter_map(|it| it.announcer.deadline()).min();
+            let due = due.and_then(|due| self.began.checked_add(due));
+            let sleep = async {
+                match due {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = &mut stopped => break,
+                Some(told) = told.recv() => self.report(told),
+                line = typed.recv(), if can_type => match line {
+                    Some(line) => if self.typed(&line) { break },
+                    None => can_type = false,
+                },
+                Some(came) = self.came.1.recv() => self.settled(came),
+                news = listener.next() => match news {
+                    Some(News::Ended(why)) => return Ok(self.end(&why)),
+                    Some(news) => self.hear(news),
+                    None => return Ok(ExitCode::SUCCESS),
+                },
+                () = sleep => self.tell_all(&Input::Tick),
+            }
+        }
+        // A goodbye that cannot be said in time is one without a word.
+        let _ = timeout(GOODBYE, listener.close(None)).await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The subscription is over.
+    fn end(&mut self, why: &Ended) -> ExitCode {
+        self.tell_all(&Input::Notice(&why.to_string()));
+        match why {
+            Ended::Closed | Ended::ClosedByProducer(_) => ExitCode::SUCCESS,
+            _ => {
+                console::complain(&Failure::of_sentences(&why.to_string(), "Listen again later."));
+                ExitCode::from(COULD_NOT)
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Event(event) => self.tell_all(&Input::Event(&event)),
+            News::Ask(ask) => self.asked(ask),
+            News::AskEnded(ask) => self.over(&ask),
+            News::AskTimeChanged(ask) => {
+                if let Some(number) = self.open.number_of(&ask) {
+                    self.timed = self.timed.filter(|timed| *timed != number);
+                    let (remaining, is_paused) = (ask.remaining(), ask.is_paused());
+                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused });
+                }
+            }
+            News::Gap { session_id, missed, .. } => {
+                self.tell_all(&Input::Gap { session_id: &session_id, missed });
+            }
+            // That it is tried again and again is told once.
+            News::Reconnecting { .. } if self.is_broken => {}
+            News::Reconnecting { .. } => {
+                self.is_broken = true;
+                self.tell_all(&Input::LineBroken);
+            }
+            News::Reconnected => {
+                self.is_broken = false;
+                self.tell_all(&Input::LineBack);
+            }
+            News::LeftOut { count } => self.tell_all(&Input::LeftOut(count)),
+            News::Refused { error, message } => self.refused(&error, &message),
+            // New terms are as good as the old ones, and broken rules are nothing for ears.
+            _ => {}
+        }
+    }
+
+    /// The hub did not take something. What becomes of answers is told by their questions.
+    fn refused(&mut self, error: &str, message: &str) {
+        if error != "invalid_token" {
+            self.tell_all(&Input::Notice(printable(message).as_ref()));
+        } else if let Some(number) = self.timed.take() {
+            let what = format!("The agent does not change the time of question {number} now.");
+            self.tell_all(&Input::Notice(&what));
+        }
+        // A hub that counts the time from when it asked does not want to know when that was heard.
+    }
+
+    /// A question came: a rule answers it, or the person is asked.
+    fn asked(&mut self, ask: Ask) {
+        if ask.can_reply()
+            && let Some(answer) = automatic(&self.rules, ask.event())
+        {
+            let (decision, details) = (answer.decision, answer.details());
+            let rule = answer.rule.name.clone();
+            let is_yes = decision == aaep::event::human::Decision::Accept;
+            let came = self.came.0.clone();
+            tokio::spawn(async move {
+                let sent = ask.decide(decision, details).await;
+                let ask = Box::new(ask);
+                // If nobody listens any more, nobody needs to know.
+                let _ = came.send(Came::ByRule { ask, rule, is_yes, sent }).await;
+            });
+            return;
+        }
+        self.ask(&ask);
+    }
+
+    /// The person is asked.
+    fn ask(&mut self, ask: &Ask) {
+        let known = Known::of(ask.event()).filter(|_| ask.can_reply());
+        let shared = known.and_then(|known| {
+            let now = now_unix_ms() / 1000;
+            let given = self.numbers.change(|numbers| numbers.give(now, &self.address, &known));
+            // Without a shared number it can still be answered here.
+            given.unwrap_or_else(|failure| {
+                console::complain(&failure);
+                None
+            })
+        });
+        let number = self.open.add(shared, ask.clone());
+        let (event, remaining, can_answer) = (ask.event(), ask.remaining(), ask.can_reply());
+        self.tell_all(&Input::Asked(Asked { number, event, remaining, can_answer }));
+    }
+
+    /// A question is over.
+    fn over(&mut self, ask: &Ask) {
+        let Some(number) = self.open.number_of(ask) else { return };
+        let was_ours = self.open.get(number).is_some_and(|it| it.is_answered);
+        let ending = ending(ask.event(), &ask.state(), was_ours);
+        if ask.state().is_final() {
+            self.open.remove(self.now(), number);
+            let token = ask.reply_token().clone();
+            let noted = self.numbers.change(|numbers| numbers.over(&token));
+            noted.unwrap_or_else(|failure| console::complain(&failure));
+        }
+        self.tell_all(&Input::Over { number, ending });
+    }
+
+    /// What came of something that was sent.
+    fn settled(&mut self, came: Came) {
+        match came {
+            Came::NotAnswered(number, error) => {
+                if let Some(waiting) = self.open.get_mut(number) {
+                    waiting.is_answered = false;
+                }
+                let why = error.to_string();
+                self.tell_all(&Input::AnswerFailed { number, why: &why });
+            }
+            Came::NotTimed(number, error) => {
+                self.tell_all(&Input::Notice(&format!("Question {number}: {error}")));
+            }
+            Came::ByRule { ask, rule, is_yes, sent: Ok(()) } => {
+                let (what, rule) = (printable(asked::what(ask.event())), printable(&rule));
+                let answer = if is_yes { "yes" } else { "no" };
+                self.tell_all(&Input::Notice(&format!(
+                    "Your rule {rule} answered {answer}: {what}"
+                )));
+            }
+            // The person is asked, as if there were no rule.
+            Came::ByRule { ask, sent: Err(_), .. } if ask.state().is_open() => self.ask(&ask),
+            Came::ByRule { .. } => {}
+        }
+    }
+
+    /// Every announcer hears it, and every device is told what follows.
+    pub(super) fn tell_all(&mut self, input: &Input<'_>) {
+        for at in 0..self.devices.channels.len() {
+            self.tell(at, input.clone());
+        }
+    }
+
+    fn tell(&mut self, at: usize, input: Input<'_>) {
+        let now = self.now();
+        let mut decided = VecDeque::new();
+        if let Some(channel) = self.devices.channels.get_mut(at) {
+            decided.push_back(channel.announcer.handle(now, input));
+        }
+        while let Some(Decided { orders, outcomes }) = decided.pop_front() {
+            for order in orders {
+                decided.extend(self.order(at, order));
+            }
+            for outcome in outcomes {
+                self.wanted(at, outcome);
+            }
+        }
+    }
+
+    /// Gives an order to a device. What the announcer decides if the device does not take it comes back.
+    fn order(&mut self, at: usize, order: Order) -> Option<Decided> {
+        if let Order::Sound(_) = order {
+            // A sound is never the only sign of anything, so one that is not heard is not missed.
+            let _ = self.devices.sounds.as_ref().map(|sounds| sounds.tell(order));
+            return None;
+        }
+        let now = self.now();
+        let channel = self.devices.channels.get_mut(at)?;
+        let is_taken = channel.device.tell(order).is_ok();
+        let was_stuck = std::mem::replace(&mut channel.is_stuck, !is_taken);
+        if is_taken || was_stuck {
+            return None;
+        }
+        let why = Report::Trouble("It does not take any more words.".to_owned());
+        Some(channel.announcer.handle(now, Input::Device(why)))
+    }
+
+    /// What an announcer wants of us.
+    fn wanted(&mut self, at: usize, outcome: Wanted) {
+        let now = self.now();
+        match outcome {
+            Wanted::Presenting(number) => {
+                if let Some(waiting) = self.open.get_mut(number) {
+                    waiting.told_since.get_or_insert(now);
+                }
+            }
+            Wanted::Presented(number) => self.presented(number),
+            Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
+            Wanted::Trouble(why) => self.tell_others(at, &why),
+            Wanted::Works => self.tell_others(at, "It works again."),
+            // Nobody asks for another pace here.
+            Wanted::Pace(_) => {}
+        }
+    }
+
+    /// One device has something to say that only the others can tell.
+    fn tell_others(&mut self, at: usize, what: &str) {
+        let Some(channel) = self.devices.channels.get(at) else { return };
+        let text = format!("About {}: {what}", channel.device.name());
+        if self.devices.channels.len() == 1 {
+            console::say(&text);
+        }
+        for other in (0..self.devices.channels.len()).filter(|other| *other != at) {
+            self.tell(other, Input::Notice(&text));
+        }
+    }
+
+    /// The question was told whole: its time counts from now, if the hub counts it so.
+    fn presented(&mut self, number: AskNumber) {
+        let Some(waiting) = self.open.get_mut(number) else { return };
+        if std::mem::replace(&mut waiting.is_presented, true) {
+            return;
+        }
+        let ask = waiting.ask.clone();
+        tokio::spawn(async move {
+            // A hub that does not hear it counts from when it asked; there is nothing else to do.
+            let _ = ask.presented().await;
+        });
+    }
+
+    fn report(&mut self, told: FromDevice) {
+        let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
+        match (at, told.report) {
+            (Some(at), report) => self.tell(at, Input::Device(report)),
+            // The device for sounds has nobody who decides for it.
+            (None, Report::Trouble(why) | Report::Notice(why)) => {
+                self.tell_all(&Input::Notice(&format!("About {}: {why}", told.device)));
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// The person answers, or wants something of the time of a question.
+    pub(super) fn answer(&mut self, number: AskNumber, meaning: Meaning) {
+        let Some(waiting) = self.open.get_mut(number) else { return };
+        let is_time = matches!(meaning, Meaning::Extend(_) | Meaning::Pause | Meaning::Resume);
+        waiting.is_answered |= !is_time;
+        if is_time {
+            self.timed = Some(number);
+        }
+        let (ask, came) = (waiting.ask.clone(), self.came.0.clone());
+        tokio::spawn(async move {
+            let sent = match meaning {
+                Meaning::Accept => ask.accept().await,
+                Meaning::Reject => ask.reject().await,
+                Meaning::Respond(response) => ask.answer(response).await,
+                Meaning::Extend(seconds) => ask.extend(seconds).await,
+                Meaning::Pause => ask.pause().await,
+                Meaning::Resume => ask.resume().await,
+            };
+            let Err(error) = sent else { return };
+            let came_of_it = if is_time {
+                Came::NotTimed(number, error)
+            } else {
+                Came::NotAnswered(number, error)
+            };
+            // If nobody listens any more, nobody needs to know.
+            let _ = came.send(came_of_it).await;
+        });
+    }
+}
+
+fn meaning_of(answer: Answer) -> Meaning {
+    match answer {
+        Answer::Decision(aaep::event::human::Decision::Accept) => Meaning::Accept,
+        Answer::Decision(aaep::event::human::Decision::Reject) => Meaning::Reject,
+        Answer::Response(response) => Meaning::Respond(response),
+    }
+}
+
+/// Reports of devices come from threads that know no runtime.
+fn forward(told: Told<FromDevice>) -> mpsc::UnboundedReceiver<FromDevice> {
+    // Not bounded in itself: a device has at most a few reports for each order that it was given.
+    let (sender, receiver) = mpsc::unbounded_channel();
+    // Without the thread no device would be heard; then every device stalls, which is noticed and told.
+    let _ = std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
+        for told in told {
+            if sender.send(told).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,102 @@
+//! What the person types while listening: as lines, and what they mean. Deciding is pure.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::thread;
+
+use aaep_announce::{AskNumber, Wish};
+use tokio::sync::mpsc::{self, Receiver};
+
+/// The longest line that is taken. What comes after it on the same line is another line, and means nothing.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
+
+/// How many lines may wait.
+const MAX_WAITING_LINES: usize = 16;
+
+/// What a line means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Typed<'a> {
+    /// Words to a question, by its number.
+    To(AskNumber, &'a str),
+    /// A number alone: a choice, as they are numbered where the question stands.
+    Choice(usize),
+    /// Words without a number.
+    Words(&'a str),
+    Wish(Wish),
+    List,
+    Help,
+    Quit,
+    Nothing,
+}
+
+/// What a line means. A number with something behind it is always that of a question.
+pub(super) fn read(line: &str) -> Typed<'_> {
+    let line = line.trim();
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if let Ok(number) = first.trim_end_matches([':', '.']).parse::<AskNumber>() {
+        return match (rest.trim(), usize::try_from(number)) {
+            ("", Ok(choice)) => Typed::Choice(choice),
+            (words, _) => Typed::To(number, words),
+        };
+    }
+    match line.to_lowercase().as_str() {
+        "" => Typed::Nothing,
+        "repeat" | "again" => Typed::Wish(Wish::Repeat),
+        "last" => Typed::Wish(Wish::LastReply),
+        "exact" => Typed::Wish(Wish::ExactText),
+        "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
+        "skip" | "next" => Typed::Wish(Wish::Skip),
+        "decisions" => Typed::Wish(Wish::OnlyDecisions(true)),
+        "everything" => Typed::Wish(Wish::OnlyDecisions(false)),
+        "list" | "attention" => Typed::List,
+        "help" | "?" => Typed::Help,
+        "quit" | "exit" => Typed::Quit,
+        _ => Typed::Words(line),
+    }
+}
+
+/// The lines of standard input, as they come. When nobody types any more, there are no more, and listening goes on.
+pub(super) fn lines() -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_LINES);
+    let read_all = move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            match (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    };
+    // Without the thread nothing can be typed; other ways to answer are left.
+    let _ = thread::Builder::new().name("typed".to_owned()).spawn(read_all);
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_comes_first_and_says_which_question_is_meant() {
+        assert_eq!(read("2 yes\n"), Typed::To(2, "yes"));
+        assert_eq!(read(" 12:  my own words "), Typed::To(12, "my own words"));
+        assert_eq!(read("3. no"), Typed::To(3, "no"));
+        assert_eq!(read("7"), Typed::Choice(7));
+        assert_eq!(read("2yes"), Typed::Words("2yes"));
+        assert_eq!(read("-1 yes"), Typed::Words("-1 yes"));
+    }
+
+    #[test]
+    fn wishes_are_single_words_and_everything_else_is_words() {
+        assert_eq!(read("Repeat"), Typed::Wish(Wish::Repeat));
+        assert_eq!(read("decisions"), Typed::Wish(Wish::OnlyDecisions(true)));
+        assert_eq!(read("quit"), Typed::Quit);
+        assert_eq!(read("  \r\n"), Typed::Nothing);
+        assert_eq!(read("yes"), Typed::Words("yes"));
+        assert_eq!(read("quit smoking"), Typed::Words("quit smoking"));
+    }
+}
