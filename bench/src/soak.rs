@@ -202,6 +202,9 @@ impl Soak {
         });
         self.write(&line)?;
         self.moments.push(Moment { minutes, usage, handles });
+        for what in self.totals.new_words() {
+            println!("  {what}");
+        }
         Ok(())
     }
 
@@ -229,9 +232,6 @@ impl Soak {
             );
         }
         println!("Lost or wrong: {faults}.");
-        for what in self.totals.words() {
-            println!("  {what}");
-        }
         let line = json!({
             "resident_kib_per_hour": resident, "own_kib_per_hour": own,
             "handles_per_hour": handles, "faults": faults, "words": self.totals.words(),
