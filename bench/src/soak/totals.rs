@@ -16,6 +16,8 @@ pub(super) struct Totals {
     pub(super) asks: AtomicU64,
     /// Events that listeners got.
     pub(super) deliveries: AtomicU64,
+    /// Listeners that have been connected at least once.
+    pub(super) have_come: AtomicU64,
     /// Listeners that are connected.
     pub(super) here: AtomicU64,
     /// How often a listener came back and went on.
