@@ -99,7 +99,7 @@ fn compare(options: &Options) -> Result<bool, String> {
             }
         }
         let [Some(hub), Some(least)] = best else { continue };
-        let mut block = Block::new(format!("{agents} agents ask at once"));
+        let mut block = Block::new(format!("Agents that ask at once: {agents}"));
         block.line("the hub", hub.amounts("questions settled a second"));
         block.line("bare sockets and a file", least.amounts("round trips a second"));
         let ratio = hub.per_second / least.per_second;

@@ -42,7 +42,7 @@ use totals::Totals;
 const FILLED: u64 = 1100;
 
 /// How long the listeners may take to come.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// The store is swept within the hour, as it is on a machine where it is full.
 const TABLES: &str = "[retention]\nmax_age_days = 1\nmax_megabytes = 16\n";
@@ -113,10 +113,11 @@ fn soak(options: &Options) -> Result<bool, String> {
     let room = listeners + usize::try_from(options.agents).unwrap_or(0);
     let served = Served::start_in(folder.path(), room, TABLES)?;
     let totals = Arc::new(Totals::default());
+    let next = Arc::new(AtomicU64::new(0));
     let agents = Arc::new(Agents {
         address: served.address(),
         totals: Arc::clone(&totals),
-        next: AtomicU64::new(0),
+        next: Arc::clone(&next),
         pause: Duration::from_secs(options.agents)
             / u32::try_from(options.events_per_second).unwrap_or(1),
         is_over: AtomicBool::new(false),
@@ -126,7 +127,7 @@ fn soak(options: &Options) -> Result<bool, String> {
     println!("{listeners} listeners come.");
     let is_over = Arc::new(AtomicBool::new(false));
     let place = Place { address: served.address(), socket: served.socket() };
-    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), Arc::clone(&is_over))?;
+    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&is_over))?;
     let crowd = thread::spawn(move || crowd.run());
     wait_for_all(&totals, options.listeners)?;
     let mut soak = Soak { served, totals, began: Instant::now(), json, moments: Vec::new() };
@@ -152,9 +153,7 @@ fn soak(options: &Options) -> Result<bool, String> {
 fn wait_for_all(totals: &Totals, listeners: u64) -> Result<(), String> {
     let began = Instant::now();
     // Some may have left again already.
-    while totals.arrivals.load(Ordering::Relaxed) < listeners
-        || totals.here.load(Ordering::Relaxed) < listeners * 9 / 10
-    {
+    while totals.have_come.load(Ordering::Relaxed) < listeners {
         if began.elapsed() > PATIENCE {
             let words = totals.words().join("\n");
             return Err(format!("the listeners did not come in time.\n{words}"));
@@ -202,6 +201,9 @@ impl Soak {
         });
         self.write(&line)?;
         self.moments.push(Moment { minutes, usage, handles });
+        for what in self.totals.new_words() {
+            println!("  {what}");
+        }
         Ok(())
     }
 
@@ -229,9 +231,6 @@ impl Soak {
             );
         }
         println!("Lost or wrong: {faults}.");
-        for what in self.totals.words() {
-            println!("  {what}");
-        }
         let line = json!({
             "resident_kib_per_hour": resident, "own_kib_per_hour": own,
             "handles_per_hour": handles, "faults": faults, "words": self.totals.words(),

@@ -20,7 +20,7 @@ pub(super) struct Agents {
     pub(super) address: SocketAddr,
     pub(super) totals: Arc<Totals>,
     /// The number of the next session.
-    pub(super) next: AtomicU64,
+    pub(super) next: Arc<AtomicU64>,
     /// How long an agent waits for each event that it publishes, on average.
     pub(super) pause: Duration,
     pub(super) is_over: AtomicBool,
@@ -111,7 +111,11 @@ impl Agents {
     ) -> Result<(), String> {
         let question = plan.event(index).ok_or("no question")?.to_string();
         let path = "/aaep/v1/asks?wait_seconds=60";
-        let answer = connection.post(path, "application/json", &question)?;
+        let (mut status, mut answer) = connection.request(path, "application/json", &question)?;
+        while status == 202 {
+            let path = format!("/aaep/v1/asks/rpl_soak{number}i{index}?wait_seconds=60");
+            (status, answer) = connection.get(&path)?;
+        }
         let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
         let (wanted, _) = decision(number, index, PEOPLE);
         if answer["outcome"] == wanted && answer["decided_by"] == "reply" {

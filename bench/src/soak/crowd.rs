@@ -1,23 +1,22 @@
 //! All listeners in one thread: what comes for each of them, and what each of them does when.
 
+mod hear;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token, Waker};
 use serde_json::json;
 
-use super::hearing::Event;
-use super::jobs::{self, Done, Job};
-use super::listener::{Kind, Line, Listener, PEOPLE, Presence};
-use super::plan::decision;
+use super::jobs::{Done, Job, Jobs};
+use super::listener::{Kind, Line, Listener, Presence};
 use super::totals::Totals;
-use crate::timing;
-use crate::wire::{Frame, Opened, Place, Wire};
+use crate::wire::{Opened, Place, Wire};
 
 /// Not a listener.
 const WAKER: Token = Token(usize::MAX);
@@ -35,9 +34,11 @@ pub(super) struct Crowd {
     poll: Poll,
     listeners: Vec<Listener>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
-    jobs: Sender<Job>,
+    jobs: Jobs,
     done: Receiver<Done>,
     totals: Arc<Totals>,
+    /// The number of the session that begins next.
+    next_session: Arc<AtomicU64>,
     /// Whether the agents are done, so that everyone hears the rest and goes.
     is_over: Arc<AtomicBool>,
     buffer: Vec<u8>,
@@ -48,15 +49,16 @@ impl Crowd {
         place: &Place,
         count: usize,
         totals: Arc<Totals>,
+        next_session: Arc<AtomicU64>,
         is_over: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
-        let (jobs, done) = jobs::start(place, waker);
+        let (jobs, done) = Jobs::start(place, waker);
         let listeners = (0..count).map(Listener::new).collect();
         let timers = BinaryHeap::new();
         let buffer = vec![0; 1 << 16];
-        Ok(Crowd { poll, listeners, timers, jobs, done, totals, is_over, buffer })
+        Ok(Crowd { poll, listeners, timers, jobs, done, totals, next_session, is_over, buffer })
     }
 
     /// Listens until everything was heard, or until it takes too long.
@@ -183,7 +185,7 @@ impl Crowd {
     }
 
     fn do_soon(&self, job: Job) {
-        if self.jobs.send(job).is_err() {
+        if !self.jobs.hand_in(job) {
             self.totals.fault("nobody connects any more".to_owned());
         }
     }
@@ -211,7 +213,14 @@ impl Crowd {
                         let listener = &mut self.listeners[at];
                         listener.subscription_id = subscription_id;
                         listener.read = read;
+                        if listener.kind == Kind::Visitor {
+                            let begun = self.next_session.load(Ordering::Relaxed);
+                            listener.hearing.joins_before(begun);
+                        }
                         Totals::add(&self.totals.here);
+                        if !std::mem::replace(&mut listener.has_come, true) {
+                            Totals::add(&self.totals.have_come);
+                        }
                         self.listen(at, line);
                     }
                     Err(error) => self.totals.fault(format!("listener {at}: {error}")),
@@ -240,127 +249,6 @@ impl Crowd {
             self.timers.push(Reverse((due, at)));
         }
         self.read(at);
-    }
-
-    /// Reads whatever there is for a listener.
-    fn read(&mut self, at: usize) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let still_there = loop {
-            let listener = &mut self.listeners[at];
-            let Presence::Here(line) = &mut listener.presence else { break true };
-            match line.read(&mut buffer) {
-                Ok(0) => break false,
-                Ok(count) => listener.read.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break true,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break false,
-            }
-        };
-        self.buffer = buffer;
-        let is_open = self.hear(at);
-        let is_here = matches!(self.listeners[at].presence, Presence::Here(_));
-        if is_here && !(still_there && is_open) {
-            Totals::add(&self.totals.let_go);
-            self.leave(at, Duration::from_millis(500));
-        }
-    }
-
-    /// Takes what came whole; whether the hub keeps the connection.
-    fn hear(&mut self, at: usize) -> bool {
-        let wire = self.listeners[at].wire;
-        let bytes = std::mem::take(&mut self.listeners[at].read);
-        let mut rest = bytes.as_slice();
-        let mut is_open = true;
-        while is_open {
-            let (frame, used) = match wire.frame(rest) {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
-                Err(why) => {
-                    self.totals.fault(format!("listener {at}: {why}"));
-                    return false;
-                }
-            };
-            match frame {
-                Frame::Message(json) => is_open = self.hear_message(at, json),
-                Frame::Lines(lines) => {
-                    let lines = lines.split(|byte| *byte == b'\n');
-                    for json in lines.filter_map(|line| line.strip_prefix(b"data: ")) {
-                        is_open &= self.hear_message(at, json);
-                    }
-                }
-                Frame::Ping(content) => self.send(at, &Wire::pong(content)),
-                Frame::End => is_open = false,
-                Frame::Other => {}
-            }
-            rest = &rest[used..];
-        }
-        self.listeners[at].read = rest.to_vec();
-        is_open
-    }
-
-    /// Takes a message; whether the hub keeps the connection.
-    fn hear_message(&mut self, at: usize, json: &[u8]) -> bool {
-        let event: Event<'_> = match serde_json::from_slice(json) {
-            Ok(event) => event,
-            Err(error) => {
-                self.totals.fault(format!("listener {at} got something that is no event: {error}"));
-                return true;
-            }
-        };
-        match event.kind.as_ref() {
-            "agentvoice:closed" | "subscription.close" => return false,
-            kind if !kind.starts_with("aaep:agent.") => {
-                let text = aaep::printable(&String::from_utf8_lossy(json)).to_string();
-                self.totals.fault(format!("listener {at} was told {text}"));
-                return true;
-            }
-            _ => {}
-        }
-        Totals::add(&self.totals.deliveries);
-        let listener = &mut self.listeners[at];
-        let gaps = listener.hearing.gaps;
-        for fault in listener.hearing.take(&event) {
-            self.totals.fault(format!("listener {at}, {:?}: {fault}", listener.kind));
-        }
-        if listener.hearing.gaps > gaps {
-            Totals::add(&self.totals.gaps);
-        }
-        if let Some(id) = &event.id {
-            listener.last_event_id.clear();
-            listener.last_event_id.push_str(id);
-        }
-        if let (Kind::Person, Some((number, index))) = (listener.kind, event.question()) {
-            self.answer(at, number, index);
-        }
-        true
-    }
-
-    fn answer(&mut self, at: usize, number: u64, index: usize) {
-        let (decision, who) = decision(number, index, PEOPLE);
-        if who != at {
-            return;
-        }
-        let message = json!({
-            "type": "confirmation.reply", "reply_token": format!("rpl_soak{number}i{index}"),
-            "decision": decision, "subscription_id": self.listeners[at].subscription_id,
-            "timestamp": timing::timestamp(),
-        });
-        match self.listeners[at].wire {
-            Wire::Stream => self.do_soon(Job::Say { message, line: None }),
-            wire => self.send(at, &wire.message(&message)),
-        }
-    }
-
-    fn send(&mut self, at: usize, bytes: &[u8]) {
-        let Presence::Here(line) = &mut self.listeners[at].presence else { return };
-        if let Err(error) = line.send(bytes) {
-            // Whoever is let go hears so next.
-            let is_gone =
-                matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
-            if !is_gone {
-                self.totals.fault(format!("listener {at} could not speak: {error}"));
-            }
-        }
     }
 
     /// At the end, everyone comes and reads.

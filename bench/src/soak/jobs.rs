@@ -10,8 +10,11 @@ use super::listener::Line;
 use crate::serve::Connection;
 use crate::wire::{Opened, Place, Resume, Wire};
 
-/// How many threads there are.
-const THREADS: usize = 4;
+/// How many threads let listeners come.
+const OPENING: usize = 12;
+
+/// How many threads say something for listeners, who do not wait for others to come.
+const SAYING: usize = 4;
 
 /// Something to be done.
 pub(super) enum Job {
@@ -33,18 +36,37 @@ pub(super) enum Done {
     Said(Result<(), String>),
 }
 
-/// Starts the threads. Whoever waits for what is done is woken.
-pub(super) fn start(place: &Place, waker: mio::Waker) -> (Sender<Job>, Receiver<Done>) {
-    let (jobs, waiting) = mpsc::channel();
-    let (sender, done) = mpsc::channel();
-    let waiting = Arc::new(Mutex::new(waiting));
-    let waker = Arc::new(waker);
-    for _ in 0..THREADS {
-        let (place, waiting) = (place.clone(), Arc::clone(&waiting));
-        let (sender, waker) = (sender.clone(), Arc::clone(&waker));
-        thread::spawn(move || work(&place, &waiting, &sender, &waker));
+/// Where jobs are handed in.
+pub(super) struct Jobs {
+    opening: Sender<Job>,
+    saying: Sender<Job>,
+}
+
+impl Jobs {
+    /// Starts the threads. Whoever waits for what is done is woken.
+    pub(super) fn start(place: &Place, waker: mio::Waker) -> (Self, Receiver<Done>) {
+        let (sender, done) = mpsc::channel();
+        let waker = Arc::new(waker);
+        let threads = |count: usize| {
+            let (jobs, waiting) = mpsc::channel();
+            let waiting = Arc::new(Mutex::new(waiting));
+            for _ in 0..count {
+                let (place, waiting) = (place.clone(), Arc::clone(&waiting));
+                let (sender, waker) = (sender.clone(), Arc::clone(&waker));
+                thread::spawn(move || work(&place, &waiting, &sender, &waker));
+            }
+            jobs
+        };
+        (Jobs { opening: threads(OPENING), saying: threads(SAYING) }, done)
     }
-    (jobs, done)
+
+    /// Whether it will be done.
+    pub(super) fn hand_in(&self, job: Job) -> bool {
+        match job {
+            Job::Open { .. } => self.opening.send(job).is_ok(),
+            Job::Say { .. } => self.saying.send(job).is_ok(),
+        }
+    }
 }
 
 fn work(place: &Place, waiting: &Mutex<Receiver<Job>>, sender: &Sender<Done>, waker: &mio::Waker) {

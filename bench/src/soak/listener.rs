@@ -166,6 +166,8 @@ pub(super) struct Listener {
     pub(super) wire: Wire,
     pub(super) capabilities: Value,
     pub(super) presence: Presence,
+    /// Whether it has been connected at least once.
+    pub(super) has_come: bool,
     pub(super) hearing: Hearing,
     /// Empty before it subscribed.
     pub(super) subscription_id: String,
@@ -186,6 +188,7 @@ impl Listener {
             wire: [Wire::Stream, Wire::WebSocket, Wire::Local][place % 3],
             capabilities: kind.capabilities(place),
             presence: Presence::Away,
+            has_come: false,
             hearing: kind.hearing(),
             subscription_id: String::new(),
             last_event_id: String::new(),

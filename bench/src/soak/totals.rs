@@ -16,6 +16,8 @@ pub(super) struct Totals {
     pub(super) asks: AtomicU64,
     /// Events that listeners got.
     pub(super) deliveries: AtomicU64,
+    /// Listeners that have been connected at least once.
+    pub(super) have_come: AtomicU64,
     /// Listeners that are connected.
     pub(super) here: AtomicU64,
     /// How often a listener came back and went on.
@@ -27,7 +29,14 @@ pub(super) struct Totals {
     /// How often a listener was told that something is missing.
     pub(super) gaps: AtomicU64,
     faults: AtomicU64,
-    words: Mutex<Vec<String>>,
+    words: Mutex<Words>,
+}
+
+#[derive(Default)]
+struct Words {
+    all: Vec<String>,
+    /// How many of them were told.
+    told: usize,
 }
 
 impl Totals {
@@ -38,8 +47,8 @@ impl Totals {
     pub(super) fn fault(&self, what: String) {
         Totals::add(&self.faults);
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.len() < MAX_WORDS {
-            words.push(what);
+        if words.all.len() < MAX_WORDS {
+            words.all.push(what);
         }
     }
 
@@ -49,6 +58,14 @@ impl Totals {
 
     /// The first of them, in sentences.
     pub(super) fn words(&self) -> Vec<String> {
-        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
+    }
+
+    /// Those that were not told yet.
+    pub(super) fn new_words(&self) -> Vec<String> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told, all) = (words.told, words.all.len());
+        words.told = all;
+        words.all.get(told..).unwrap_or_default().to_vec()
     }
 }
