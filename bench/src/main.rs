@@ -7,16 +7,24 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod ask;
 mod capture;
 mod engine;
 mod fanout;
+mod group;
 mod plot;
 mod process;
+mod publish;
+mod random;
+mod rounds;
 mod sample;
 mod serve;
+mod soak;
+mod startup;
 mod table;
 mod timing;
 mod validate;
+mod wire;
 
 #[derive(Parser)]
 #[command(about = "Measures, and compares with others in the same run.")]
@@ -33,6 +41,14 @@ enum Command {
     Engine(engine::Options),
     /// What it costs a running hub to tell many listeners something.
     Fanout(fanout::Options),
+    /// How many events agents can publish durably, next to what the disk allows.
+    Publish(publish::Options),
+    /// How fast questions are asked, answered and settled.
+    Ask(ask::Options),
+    /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
+    Startup(startup::Options),
+    /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
+    Soak(soak::Options),
     /// What a process of this program does for another one.
     #[command(hide = true, subcommand)]
     Part(fanout::part::Part),
@@ -43,6 +59,10 @@ fn main() -> ExitCode {
         Command::Validate(options) => validate::run(&options),
         Command::Engine(options) => engine::run(&options),
         Command::Fanout(options) => fanout::run(&options),
+        Command::Publish(options) => publish::run(&options),
+        Command::Ask(options) => ask::run(&options),
+        Command::Startup(options) => startup::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Part(part) => fanout::part::run(&part),
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     /// Memory of its own.
     pub(crate) bytes: f64,
+    /// All of its memory that is resident, also that which it shares with files.
+    pub(crate) resident_bytes: f64,
 }
 
 impl Usage {
@@ -25,10 +27,21 @@ impl Usage {
         let stat = read("stat")?;
         let status = read("status")?;
         let cpu = ticks(&stat).ok_or("no processor time in /proc")?;
-        let bytes = memory_kb(&status).ok_or("no memory in /proc")? * 1024.0;
+        let memory = |name| memory_kb(&status, name);
+        let own = memory("RssAnon:").ok_or("no memory in /proc")?;
+        // What it shares with its like, as nginx does between its processes, is its own, too.
+        let bytes = (own + memory("RssShmem:").unwrap_or(0.0)) * 1024.0;
+        let resident_bytes = memory("VmRSS:").ok_or("no memory in /proc")? * 1024.0;
         // Ticks are coarse and count threads that are gone, too; the threads that run know it finely.
-        Ok(Usage { cpu: (TICK * cpu).max(of_threads(process)), bytes })
+        Ok(Usage { cpu: (TICK * cpu).max(of_threads(process)), bytes, resident_bytes })
     }
+}
+
+/// How many files, sockets and the like a process has open.
+pub(crate) fn handles(process: u32) -> Result<usize, String> {
+    let path = format!("/proc/{process}/fd");
+    let open = fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(open.count())
 }
 
 /// The processor time of the threads that a process has, where the kernel keeps it; else nothing.
@@ -50,13 +63,9 @@ fn ticks(stat: &str) -> Option<u32> {
     Some(user + system)
 }
 
-/// Memory of its own, and what it shares with its like, as nginx does between its processes.
-fn memory_kb(status: &str) -> Option<f64> {
-    let field = |name: &str| -> Option<f64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().trim_end_matches(" kB").parse().ok()
-    };
-    Some(field("RssAnon:")? + field("RssShmem:").unwrap_or(0.0))
+fn memory_kb(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Lets this process and those that it starts open as many files as the system allows them, and says how many
@@ -95,8 +104,8 @@ mod tests {
     fn processor_time_and_memory_are_read_whatever_the_name_is() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1";
         assert_eq!(ticks(stat), Some(300));
-        assert_eq!(memory_kb("Name:\ta\nRssAnon:\t    1234 kB\n"), Some(1234.0));
-        assert_eq!(memory_kb("RssAnon:\t 1 kB\nRssShmem:\t 2 kB\n"), Some(3.0));
-        assert_eq!(memory_kb("Name:\ta\n"), None);
+        let status = "Name:\ta\nVmRSS:\t    5678 kB\nRssAnon:\t    1234 kB\n";
+        assert_eq!(memory_kb(status, "RssAnon:"), Some(1234.0));
+        assert_eq!(memory_kb(status, "VmRSS:"), Some(5678.0));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,32 +15,61 @@ use crate::process::Usage;
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A hub that runs, with its store in a folder that goes when this goes.
+/// The name of its local socket in its folder.
+const SOCKET: &str = "hub.sock";
+
+/// A hub that runs.
 pub(crate) struct Served {
     child: Child,
     address: SocketAddr,
-    folder: TempDir,
+    socket: PathBuf,
+    /// Goes when this goes.
+    folder: Option<TempDir>,
 }
 
 impl Served {
-    /// Starts it with room for so many listeners.
+    /// Starts it with room for so many listeners, and with its files in a folder of its own.
     pub(crate) fn start(listeners: usize) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
-        let (child, address) = serve(&folder, listeners)?;
-        Ok(Served { child, address, folder })
+        let mut served = Served::start_in(folder.path(), listeners, "")?;
+        served.folder = Some(folder);
+        Ok(served)
+    }
+
+    /// Starts it with its files in this folder, which may have a store from before, and with these further
+    /// tables of configuration.
+    pub(crate) fn start_in(folder: &Path, listeners: usize, tables: &str) -> Result<Self, String> {
+        let (child, address) = serve(folder, listeners, tables)?;
+        Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its local socket is.
+    /// The path of its local socket.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.path().join("hub.sock")
+        self.socket.clone()
+    }
+
+    /// The number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn usage(&self) -> Result<Usage, String> {
         Usage::of(self.child.id())
+    }
+
+    /// How often its store has waited for the disk so far, as it says itself.
+    pub(crate) fn commits(&self) -> Result<f64, String> {
+        let mut connection = Connection::open(self.address)?;
+        let (status, metrics) = connection.get("/metrics")?;
+        let name = "aaep_store_commit_seconds_count ";
+        let count = metrics.lines().find_map(|line| line.strip_prefix(name));
+        count
+            .and_then(|count| count.trim().parse().ok())
+            .ok_or_else(|| format!("the hub does not say how often it stored: {status}"))
     }
 
     /// Lets it stop by itself.
@@ -85,20 +114,20 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-fn serve(folder: &TempDir, listeners: usize) -> Result<(Child, SocketAddr), String> {
-    let path = |name: &str| folder.path().join(name);
+fn serve(folder: &Path, listeners: usize, tables: &str) -> Result<(Child, SocketAddr), String> {
+    let path = |name: &str| folder.join(name);
     let room = listeners + 100;
     let config = format!(
         "[hub]\nmax_subscriptions = {room}\n[limits]\nconnections = {room}\n\
          connections_per_principal = {room}\nsubscriptions_per_principal = {room}\n\
-         publishes_per_second = 1000000\npublish_burst = 1000000\n"
+         publishes_per_second = 1000000\npublish_burst = 1000000\n{tables}"
     );
     fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
     let mut child = Command::new(program()?)
         .args(["serve", "--bind", "127.0.0.1:0", "--config"])
         .arg(path("hub.toml"))
         .arg("--socket")
-        .arg(path("hub.sock"))
+        .arg(path(SOCKET))
         .arg("--store")
         .arg(path("store"))
         .arg("--tokens")
@@ -145,17 +174,42 @@ impl Connection {
     }
 
     pub(crate) fn post(&mut self, path: &str, kind: &str, body: &str) -> Result<String, String> {
+        let (status, text) = self.request(path, kind, body)?;
+        if matches!(status, 200 | 201 | 204) {
+            Ok(text)
+        } else {
+            Err(format!("{path}: {status} {text}"))
+        }
+    }
+
+    /// Asks for a page and gives the status and the text of the answer.
+    pub(crate) fn get(&mut self, path: &str) -> Result<(u16, String), String> {
+        let address = self.address;
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n"))?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<(u16, String), String> {
+        let (status, length) = self.head()?;
+        let mut text = vec![0; length];
+        self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
+        Ok((status, String::from_utf8_lossy(&text).into_owned()))
+    }
+
+    /// Sends a body and gives the status and the text of the answer.
+    pub(crate) fn request(
+        &mut self,
+        path: &str,
+        kind: &str,
+        body: &str,
+    ) -> Result<(u16, String), String> {
         let address = self.address;
         let length = body.len();
         self.send(&format!(
             "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {kind}\r\n\
              content-length: {length}\r\n\r\n{body}"
         ))?;
-        let (status, length) = self.head()?;
-        let mut text = vec![0; length];
-        self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        if matches!(status, 200 | 201) { Ok(text) } else { Err(format!("{path}: {status} {text}")) }
+        self.answer()
     }
 
     /// The status of an answer, and how long its body is.

@@ -1,7 +1,7 @@
 //! Timing in turns: every subject runs a batch, then every subject the next, so that whatever else
 //! the machine does hits all alike.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::table::Amount;
 
@@ -58,4 +58,12 @@ impl Turns {
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^53")]
 pub(crate) fn float(count: u64) -> f64 {
     count as f64
+}
+
+/// This moment as messages have it.
+pub(crate) fn timestamp() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unix_us = i64::try_from(since.as_micros()).unwrap_or(0);
+    let timestamp = aaep::Timestamp::from_unix_us(unix_us);
+    timestamp.map_or_else(String::new, |it| it.as_str().to_owned())
 }

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use aaep::event::action::OutputStreaming;
+
 use super::memory::{Folded, Rest};
 use crate::audience::{Audience, SessionKey, TextKey, Unit, text_key};
 
@@ -62,16 +64,24 @@ impl Place {
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.
-    /// `told_at` says up to where an output went before a place among all events.
+    /// `told_at` says up to where an output went before a place among all events, as long as its session
+    /// is remembered.
     pub(super) fn in_log(
         &self,
         log: &Audience,
-        mut told_at: impl FnMut(&TextKey, u64) -> u64,
+        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<InLog> {
+        if self.is_past(log) {
+            return Some(self.at_end_of(log, told_at));
+        }
         let mut told = self.texts.clone();
+        let in_log = ends_before(self.end, log);
         let texts = units(log).filter_map(|(_, unit)| text_of(unit));
         for key in texts.chain(log.held_texts().map(|(key, ..)| key)) {
-            told.entry(key).or_insert_with_key(|key| told_at(key, self.end));
+            // The log may have units of a session that was forgotten. They were told all the same.
+            told.entry(key).or_insert_with_key(|key| {
+                told_at(key, self.end).or(in_log.get(key).copied()).unwrap_or(0)
+            });
         }
         let is_open = |(_, unit): &(u64, &Unit)| !unit.is_urgent && self.is_open(unit, &told);
         let at = units(log).find(is_open).map_or(log.end(), |(at, _)| at);
@@ -92,6 +102,33 @@ impl Place {
         Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries, owes_gap }))
     }
 
+    /// Whether nothing that is in a log is still to be told, as it is for whoever comes, and comes back soon.
+    fn is_past(&self, log: &Audience) -> bool {
+        let is_plain = self.untold.is_empty() && self.texts.is_empty();
+        is_plain && log.is_all_before(self.end.min(self.urgent_end))
+    }
+
+    /// The same as [`Place::in_log`] for a place past the log, without looking through all of it: many may come
+    /// at once.
+    fn at_end_of(
+        &self,
+        log: &Audience,
+        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
+    ) -> InLog {
+        let mut told_text = BTreeMap::new();
+        for (key, begin, _) in log.held_texts() {
+            let in_log = || ends_before(self.end, log).get(&key).copied();
+            let told = told_at(&key, self.end).or_else(in_log).unwrap_or(0);
+            if begin < told {
+                told_text.insert(key, told);
+            }
+        }
+        let (folded, summaries) = (self.folded.clone(), self.summaries.clone());
+        let rest =
+            Rest { ahead: BTreeSet::new(), folded, told_text, summaries, owes_gap: self.owes_gap };
+        (log.end(), log.end(), rest)
+    }
+
     /// Whether a log has everything that is still to be told.
     fn is_reached_by(&self, log: &Audience, begins: &BTreeMap<TextKey, u64>) -> bool {
         let first = self.untold.first().copied().unwrap_or(self.end);
@@ -107,7 +144,7 @@ impl Place {
             return is_later || self.untold.contains(&unit.order);
         };
         let key = text_key(unit.session, chunk);
-        let end = chunk.position + chunk.chunk.chars().count() as u64;
+        let end = end_of(chunk);
         let told_up_to = told.get(&key).copied().unwrap_or(0);
         let ends_later = chunk.complete && (is_later || self.texts.contains_key(&key));
         end > told_up_to || ends_later
@@ -139,6 +176,18 @@ fn begins(open: &[&Unit], log: &Audience) -> BTreeMap<TextKey, u64> {
         }
     }
     begins
+}
+
+/// Up to where the units go that a log has of each output from before a place among all events.
+fn ends_before(order: u64, log: &Audience) -> BTreeMap<TextKey, u64> {
+    let before = units(log).filter(|(_, unit)| unit.order < order);
+    let end = |unit: &Unit| unit.text().map(|chunk| (text_key(unit.session, chunk), end_of(chunk)));
+    before.filter_map(|(_, unit)| end(unit)).collect()
+}
+
+/// Where a piece of text ends.
+fn end_of(chunk: &OutputStreaming) -> u64 {
+    chunk.position + chunk.chunk.chars().count() as u64
 }
 
 fn text_of(unit: &Unit) -> Option<TextKey> {

@@ -1,0 +1,335 @@
+//! `publish`: how many events agents can publish durably, next to what the disk allows.
+//!
+//! Agents send events over HTTP to `aaep serve`, whose store is on a real disk, and each waits for its answer,
+//! which comes when the event is stored. In the same run and in turn, as many threads hand the same bytes to one
+//! writer that appends them to a file, or commits them to a table of redb, with one wait for the disk for all
+//! that wait. That is the limit: it reads no request, checks nothing and tells nobody. Between the two is a
+//! server of HTTP written by hand that does nothing but append.
+
+mod by_hand;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::group::{Disk, Item, Writer};
+use crate::rounds::{self, Pace, Turn};
+use crate::serve::{Connection, Served};
+use crate::table::{Amount, Block, Report, Target, Wanted};
+use crate::timing::{float, timestamp};
+
+/// How long the JSON of an event is.
+const EVENT_BYTES: usize = 500;
+
+/// After so many events an agent begins another session.
+const MAX_EVENTS: u64 = 8000;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How many agents publish at once.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64],
+          value_parser = clap::value_parser!(u64).range(1..=256))]
+    agents: Vec<u64>,
+    /// How many events each request has.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 32],
+          value_parser = clap::value_parser!(u64).range(1..=256))]
+    batch: Vec<u64>,
+    /// How long each is measured at a time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+    /// Where files are written; it should be on a real disk.
+    #[arg(long, value_name = "DIR", default_value = "target")]
+    folder: PathBuf,
+    /// Write the numbers to this file as JSON, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What was found for one subject: how fast it is, and how often it waited for the disk in a second.
+#[derive(Clone, Copy)]
+struct Found {
+    pace: Pace,
+    syncs_per_second: f64,
+    /// Microseconds of processor time of the hub for one event.
+    cpu: Option<f64>,
+}
+
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match compare(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => fail(&why),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "it is a program that says why it failed")]
+fn fail(why: &str) -> ExitCode {
+    eprintln!("Publishing could not be measured: {why}");
+    ExitCode::from(2)
+}
+
+fn compare(options: &Options) -> Result<(), String> {
+    let place = |error| format!("{}: {error}", options.folder.display());
+    let own = TempDir::new_in(&options.folder).map_err(place)?;
+    let folder = TempDir::new_in(&options.folder).map_err(place)?;
+    let served = Served::start_in(folder.path(), 300, "")?;
+    let file = Writer::start(Disk::file(own.path())?);
+    let table = Writer::start(Disk::table(own.path())?);
+    let by_hand = by_hand::start(&file)?;
+    let mut report = Report::default();
+    report.say(format!(
+        "{EVENT_BYTES} bytes an event, {} seconds at a time, best of {}.",
+        options.seconds, options.rounds
+    ));
+    let time = Duration::from_secs(options.seconds);
+    let mut sessions = 0;
+    let mut worst: [Option<f64>; 2] = [None; 2];
+    for batch in &options.batch {
+        for agents in &options.agents {
+            let (agents, batch) = (*agents, *batch);
+            let mut best: [Option<Found>; 4] = [None; 4];
+            for _ in 0..options.rounds {
+                let found = [
+                    hub(&served, agents, batch, &mut sessions, time)?,
+                    over_http(by_hand, &file, agents, batch, time)?,
+                    bare(&file, agents, batch, time)?,
+                    bare(&table, agents, batch, time)?,
+                ];
+                for (best, found) in best.iter_mut().zip(found) {
+                    *best = Some(found.better(*best));
+                }
+            }
+            let [Some(hub), Some(by_hand), Some(file), Some(table)] = best else { continue };
+            for (worst, other) in worst.iter_mut().zip([file, by_hand]) {
+                let ratio = hub.pace.per_second / other.pace.per_second;
+                *worst = Some(worst.map_or(ratio, |worst| worst.min(ratio)));
+            }
+            let title = format!("Agents at once: {agents}. Events in a request: {batch}");
+            report.add(&block(title, batch, [hub, by_hand, file, table]));
+        }
+    }
+    report.judge(&[
+        Target {
+            what: "Events published in a second, by those that are only appended, where it is least",
+            wanted: Wanted::AtLeast(0.5),
+            unit: "times",
+            found: worst[0],
+        },
+        Target {
+            what: "The same by those that a server written by hand appends",
+            wanted: Wanted::AtLeast(0.5),
+            unit: "times",
+            found: worst[1],
+        },
+    ]);
+    served.stop()?;
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", report.to_json());
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+impl Found {
+    fn better(self, other: Option<Self>) -> Self {
+        other.filter(|it| it.pace.per_second > self.pace.per_second).unwrap_or(self)
+    }
+
+    fn amounts(self, batch: u64) -> Vec<Amount> {
+        let mut amounts =
+            vec![Amount::new("", self.pace.per_second * float(batch), "events a second")];
+        amounts.extend(self.pace.amounts("requests a second"));
+        amounts.push(Amount::new("", self.syncs_per_second, "waits for the disk a second"));
+        if let Some(cpu) = self.cpu {
+            amounts.push(Amount::new("", cpu, "processor microseconds an event"));
+        }
+        amounts
+    }
+}
+
+fn block(title: String, batch: u64, [hub, by_hand, file, table]: [Found; 4]) -> Block {
+    let mut block = Block::new(title);
+    block.line("the hub", hub.amounts(batch));
+    block.line("a server by hand", by_hand.amounts(batch));
+    block.line("appending", file.amounts(batch));
+    block.line("redb alone", table.amounts(batch));
+    let by = |other: Found| hub.pace.per_second / other.pace.per_second;
+    block.line(
+        "the hub",
+        vec![
+            Amount::new("by appending", by(file), "times"),
+            Amount::new("by redb alone", by(table), "times"),
+            Amount::new("by a server by hand", by(by_hand), "times"),
+        ],
+    );
+    block
+}
+
+/// Lets so many agents publish for a while.
+fn hub(
+    served: &Served,
+    agents: u64,
+    batch: u64,
+    sessions: &mut u64,
+    time: Duration,
+) -> Result<Found, String> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for _ in 0..agents {
+        *sessions += 1;
+        let mut agent = Agent::start(served.address(), *sessions, batch)?;
+        turns.push(Box::new(move || agent.publish()));
+    }
+    let (before, cpu_before) = (served.commits()?, served.usage()?.cpu);
+    let pace = rounds::run(turns, time)?;
+    let cpu = served.usage()?.cpu.saturating_sub(cpu_before).as_secs_f64();
+    let commits = served.commits()? - before;
+    let events = pace.per_second * time.as_secs_f64() * float(batch);
+    let cpu = Some(cpu * 1e6 / events);
+    Ok(Found { pace, syncs_per_second: commits / time.as_secs_f64(), cpu })
+}
+
+/// Lets as many agents send the same to the server that was written by hand.
+fn over_http(
+    address: SocketAddr,
+    writer: &Writer,
+    agents: u64,
+    batch: u64,
+    time: Duration,
+) -> Result<Found, String> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for number in 0..agents {
+        let mut agent = Agent::start(address, number, batch)?;
+        turns.push(Box::new(move || agent.publish()));
+    }
+    let before = writer.syncs();
+    let pace = rounds::run(turns, time)?;
+    let syncs = float(writer.syncs() - before);
+    Ok(Found { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
+}
+
+/// Lets as many threads store the same for a while.
+fn bare(writer: &Writer, agents: u64, batch: u64, time: Duration) -> Result<Found, String> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for agent in 0..agents {
+        let events: Vec<String> = (0..batch).map(|number| event(agent, 0, number)).collect();
+        let bytes: Arc<[u8]> = events.concat().into_bytes().into();
+        let writer = writer.clone();
+        let (sender, stored) = mpsc::sync_channel(1);
+        turns.push(Box::new(move || {
+            let sender = sender.clone();
+            let then = Box::new(move || {
+                // Whoever is gone needs no answer.
+                let _ = sender.send(());
+            });
+            writer.store(Item { bytes: Arc::clone(&bytes), then })?;
+            stored.recv().map_err(|_| "it could not be stored".to_owned())
+        }));
+    }
+    let before = writer.syncs();
+    let pace = rounds::run(turns, time)?;
+    let syncs = float(writer.syncs() - before);
+    Ok(Found { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
+}
+
+/// An agent with a connection that stays.
+struct Agent {
+    connection: Connection,
+    number: u64,
+    batch: u64,
+    /// How often it began another session.
+    session: u64,
+    events: u64,
+}
+
+impl Agent {
+    fn start(address: SocketAddr, number: u64, batch: u64) -> Result<Self, String> {
+        let connection = Connection::open(address)?;
+        let mut agent = Agent { connection, number, batch, session: 0, events: 0 };
+        agent.begin_session()?;
+        Ok(agent)
+    }
+
+    fn begin_session(&mut self) -> Result<(), String> {
+        self.session += 1;
+        self.events = 0;
+        let started = json!({
+            "type": "aaep:agent.session.started",
+            "session_id": session_id(self.number, self.session),
+            "producer": { "agent_id": "bench" }, "summary_normal": "It begins.",
+        });
+        self.post("application/json", &started.to_string())
+    }
+
+    fn end_session(&mut self) -> Result<(), String> {
+        let ended = json!({
+            "type": "aaep:agent.session.completed",
+            "session_id": session_id(self.number, self.session),
+            "producer": { "agent_id": "bench" }, "summary_normal": "Done.",
+        });
+        self.post("application/json", &ended.to_string())
+    }
+
+    fn post(&mut self, kind: &str, body: &str) -> Result<(), String> {
+        self.connection.post("/aaep/v1/publish", kind, body).map(drop)
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        if self.events + self.batch > MAX_EVENTS {
+            self.end_session()?;
+            self.begin_session()?;
+        }
+        let mut body = String::with_capacity(EVENT_BYTES + 1);
+        for _ in 0..self.batch {
+            let event = event(self.number, self.session, self.events);
+            writeln!(body, "{event}").map_err(|error| error.to_string())?;
+            self.events += 1;
+        }
+        let kind = if self.batch == 1 { "application/json" } else { "application/x-ndjson" };
+        self.post(kind, &body)
+    }
+}
+
+fn session_id(agent: u64, session: u64) -> String {
+    format!("sess_bench{agent}s{session}")
+}
+
+/// An event with everything that a hub would fill in, so that what is sent is what is stored.
+fn event(agent: u64, session: u64, number: u64) -> String {
+    let timestamp = timestamp();
+    let text = |padding: usize| {
+        format!(
+            "{{\"@context\":\"https://aaep-protocol.org/context/v1\",\
+             \"type\":\"aaep:agent.progress.updated\",\"event_id\":\"evt_bench{agent}s{session}n{number}\",\
+             \"session_id\":\"{}\",\"timestamp\":\"{timestamp}\",\
+             \"producer\":{{\"agent_id\":\"bench\"}},\"progress\":{{\"percent\":50}},\
+             \"summary_normal\":\"{:x<padding$}\"}}",
+            session_id(agent, session),
+            ""
+        )
+    };
+    let bare = text(0).len();
+    text(EVENT_BYTES.saturating_sub(bare))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_valid_as_it_is_and_has_its_length() {
+        let event = event(7, 3, 99);
+        assert_eq!(event.len(), EVENT_BYTES);
+        let reading = aaep::read(event.as_bytes(), aaep::Mode::Strict);
+        assert!(reading.message.is_some(), "{:?}", reading.violations);
+    }
+}

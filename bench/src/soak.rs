@@ -1,0 +1,242 @@
+//! `soak`: a hub with a mixed crowd of listeners for a long time. Nothing may be lost, and memory may not grow.
+//!
+//! A third of the listeners is on each of server-sent events, WebSocket and the Unix socket. Half of them take
+//! three events a second in whole sentences, a tenth does not read now and then, others are cut off and come
+//! back, leave in order, or just listen. Agents begin sessions, stream text, ask, and end. What a session has
+//! in it follows from its number, so that every listener knows what it must have heard.
+//!
+//! Before the listeners come, the hub is given as many sessions as it remembers, so that what grows
+//! afterwards is not its memory of sessions.
+
+mod agents;
+mod crowd;
+mod hearing;
+mod jobs;
+mod listener;
+mod plan;
+mod slope;
+mod totals;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{self, Usage};
+use crate::serve::Served;
+use crate::timing::float;
+use crate::wire::Place;
+use agents::Agents;
+use crowd::Crowd;
+use totals::Totals;
+
+/// How many sessions the hub is given first: more than it remembers.
+const FILLED: u64 = 1100;
+
+/// How long the listeners may take to come.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// The store is swept within the hour, as it is on a machine where it is full.
+const TABLES: &str = "[retention]\nmax_age_days = 1\nmax_megabytes = 16\n";
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// For how many minutes.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: u64,
+    /// How many listeners there are.
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(20..=9000))]
+    listeners: u64,
+    /// How many agents there are at a time.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=500))]
+    agents: u64,
+    /// How many events all agents together publish in a second, about. With many more than the default, those
+    /// who take three a second fall so far behind that they are told of gaps.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    events_per_second: u64,
+    /// Tell how it stands every so many seconds.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    every_seconds: u64,
+    /// Where the hub has its files; a folder for the time of the soak is made there.
+    #[arg(long, value_name = "DIR", default_value = "target")]
+    folder: PathBuf,
+    /// Write every line to this file, too, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match soak(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => fail(&why),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "it is a program that says why it failed")]
+fn fail(why: &str) -> ExitCode {
+    eprintln!("The soak could not be finished: {why}");
+    ExitCode::from(2)
+}
+
+/// How the hub stands at one moment.
+struct Moment {
+    minutes: f64,
+    usage: Usage,
+    handles: usize,
+}
+
+/// One soak.
+struct Soak {
+    served: Served,
+    totals: Arc<Totals>,
+    began: Instant,
+    json: Option<File>,
+    moments: Vec<Moment>,
+}
+
+/// Whether nothing was lost.
+fn soak(options: &Options) -> Result<bool, String> {
+    let json = options.json.as_ref().map(File::create).transpose();
+    let json = json.map_err(|error| format!("the file for JSON: {error}"))?;
+    let listeners = usize::try_from(options.listeners).map_err(|error| error.to_string())?;
+    let folder = TempDir::new_in(&options.folder)
+        .map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    let room = listeners + usize::try_from(options.agents).unwrap_or(0);
+    let served = Served::start_in(folder.path(), room, TABLES)?;
+    let totals = Arc::new(Totals::default());
+    let next = Arc::new(AtomicU64::new(0));
+    let agents = Arc::new(Agents {
+        address: served.address(),
+        totals: Arc::clone(&totals),
+        next: Arc::clone(&next),
+        pause: Duration::from_secs(options.agents)
+            / u32::try_from(options.events_per_second).unwrap_or(1),
+        is_over: AtomicBool::new(false),
+    });
+    println!("The hub is given {FILLED} sessions, so that its memory of sessions is full.");
+    agents.fill(FILLED)?;
+    println!("{listeners} listeners come.");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let place = Place { address: served.address(), socket: served.socket() };
+    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&is_over))?;
+    let crowd = thread::spawn(move || crowd.run());
+    wait_for_all(&totals, options.listeners)?;
+    let mut soak = Soak { served, totals, began: Instant::now(), json, moments: Vec::new() };
+    soak.tell()?;
+    let threads = Agents::start(&agents, options.agents);
+    let lines = options.minutes * 60 / options.every_seconds;
+    for line in 1..=lines.max(1) {
+        let at = soak.began + Duration::from_secs(line * options.every_seconds);
+        thread::sleep(at.saturating_duration_since(Instant::now()));
+        soak.tell()?;
+    }
+    println!("The agents end their sessions, and everyone hears the rest.");
+    agents.is_over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().map_err(|_| "an agent gave up")?;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    crowd.join().map_err(|_| "the listeners gave up")??;
+    soak.tell()?;
+    soak.finish()
+}
+
+fn wait_for_all(totals: &Totals, listeners: u64) -> Result<(), String> {
+    let began = Instant::now();
+    // Some may have left again already.
+    while totals.have_come.load(Ordering::Relaxed) < listeners {
+        if began.elapsed() > PATIENCE {
+            let words = totals.words().join("\n");
+            return Err(format!("the listeners did not come in time.\n{words}"));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+impl Soak {
+    fn count(count: &AtomicU64) -> u64 {
+        count.load(Ordering::Relaxed)
+    }
+
+    /// Tells how it stands, in a line.
+    fn tell(&mut self) -> Result<(), String> {
+        let process = self.served.process();
+        let usage = Usage::of(process)?;
+        let handles = process::handles(process)?;
+        let minutes = self.began.elapsed().as_secs_f64() / 60.0;
+        let cpu_percent = self.moments.last().map_or(0.0, |before| {
+            let seconds = (minutes - before.minutes) * 60.0;
+            let cpu = usage.cpu.saturating_sub(before.usage.cpu).as_secs_f64();
+            100.0 * cpu / seconds.max(0.001)
+        });
+        let totals = &self.totals;
+        let (published, deliveries) =
+            (Self::count(&totals.published), Self::count(&totals.deliveries));
+        let (here, returns) = (Self::count(&totals.here), Self::count(&totals.returns));
+        let (arrivals, let_go) = (Self::count(&totals.arrivals), Self::count(&totals.let_go));
+        let (gaps, asks) = (Self::count(&totals.gaps), Self::count(&totals.asks));
+        let faults = totals.faults();
+        println!(
+            "Minute {minutes:.1}: {published} events published, {deliveries} deliveries, {faults} lost or wrong, \
+             {:.1} MiB resident, {handles} handles, processor {cpu_percent:.0} percent, {here} listeners here, \
+             {returns} returns, {arrivals} arrivals, {let_go} let go, {gaps} gaps told, {asks} questions settled.",
+            usage.resident_bytes / 1_048_576.0
+        );
+        let line = json!({
+            "minutes": minutes, "published": published, "deliveries": deliveries,
+            "faults": faults, "resident_bytes": usage.resident_bytes, "own_bytes": usage.bytes,
+            "handles": handles, "cpu_percent": cpu_percent, "here": here, "returns": returns,
+            "arrivals": arrivals, "let_go": let_go, "gaps_told": gaps, "asks_settled": asks,
+            "sessions": Self::count(&totals.sessions),
+        });
+        self.write(&line)?;
+        self.moments.push(Moment { minutes, usage, handles });
+        for what in self.totals.new_words() {
+            println!("  {what}");
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, line: &Value) -> Result<(), String> {
+        let Some(file) = &mut self.json else { return Ok(()) };
+        writeln!(file, "{line}").map_err(|error| format!("the file for JSON: {error}"))
+    }
+
+    /// Tells what came out; whether nothing was lost.
+    fn finish(mut self) -> Result<bool, String> {
+        // The end, where listeners come and agents go, is no part of the slope.
+        let steady = self.moments.len().saturating_sub(1);
+        let half = self.moments.get(steady / 2..steady).unwrap_or_default();
+        let points = |of: fn(&Moment) -> f64| -> Vec<(f64, f64)> {
+            half.iter().map(|moment| (moment.minutes / 60.0, of(moment))).collect()
+        };
+        let resident = slope::slope(&points(|it| it.usage.resident_bytes / 1024.0));
+        let own = slope::slope(&points(|it| it.usage.bytes / 1024.0));
+        let handles = slope::slope(&points(|it| float(it.handles as u64)));
+        let faults = self.totals.faults();
+        if let (Some(resident), Some(own), Some(handles)) = (resident, own, handles) {
+            println!(
+                "Over the second half, resident memory grew by {resident:.0} KiB an hour, memory of its own \
+                 by {own:.0} KiB an hour, handles by {handles:.1} an hour."
+            );
+        }
+        println!("Lost or wrong: {faults}.");
+        let line = json!({
+            "resident_kib_per_hour": resident, "own_kib_per_hour": own,
+            "handles_per_hour": handles, "faults": faults, "words": self.totals.words(),
+        });
+        self.write(&line)?;
+        self.served.stop()?;
+        Ok(faults == 0)
+    }
+}

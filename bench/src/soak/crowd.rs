@@ -1,0 +1,294 @@
+//! All listeners in one thread: what comes for each of them, and what each of them does when.
+
+mod hear;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token, Waker};
+use serde_json::json;
+
+use super::jobs::{Done, Job, Jobs};
+use super::listener::{Kind, Line, Listener, Presence};
+use super::totals::Totals;
+use crate::wire::{Opened, Place, Wire};
+
+/// Not a listener.
+const WAKER: Token = Token(usize::MAX);
+
+/// How often it is looked whether somebody is due.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long after the last event everyone may take to hear it.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// How long a hub has to hear that someone leaves.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+pub(super) struct Crowd {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    timers: BinaryHeap<Reverse<(Instant, usize)>>,
+    jobs: Jobs,
+    done: Receiver<Done>,
+    totals: Arc<Totals>,
+    /// The number of the session that begins next.
+    next_session: Arc<AtomicU64>,
+    /// Whether the agents are done, so that everyone hears the rest and goes.
+    is_over: Arc<AtomicBool>,
+    buffer: Vec<u8>,
+}
+
+impl Crowd {
+    pub(super) fn new(
+        place: &Place,
+        count: usize,
+        totals: Arc<Totals>,
+        next_session: Arc<AtomicU64>,
+        is_over: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
+        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
+        let (jobs, done) = Jobs::start(place, waker);
+        let listeners = (0..count).map(Listener::new).collect();
+        let timers = BinaryHeap::new();
+        let buffer = vec![0; 1 << 16];
+        Ok(Crowd { poll, listeners, timers, jobs, done, totals, next_session, is_over, buffer })
+    }
+
+    /// Listens until everything was heard, or until it takes too long.
+    pub(super) fn run(mut self) -> Result<(), String> {
+        let mut events = Events::with_capacity(1024);
+        let mut is_over_since = None;
+        for at in 0..self.listeners.len() {
+            self.come(at);
+        }
+        loop {
+            match self.poll.poll(&mut events, Some(LOOK)) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    return Err(error.to_string());
+                }
+                _ => {}
+            }
+            for event in &events {
+                if event.token() != WAKER {
+                    self.read(event.token().0);
+                }
+            }
+            while let Ok(done) = self.done.try_recv() {
+                self.take(done);
+            }
+            let now = Instant::now();
+            while let Some(Reverse((due, at))) = self.timers.peek().copied()
+                && due <= now
+            {
+                self.timers.pop();
+                if self.listeners[at].due == Some(due) {
+                    self.act(at);
+                }
+            }
+            if self.is_over.load(Ordering::Relaxed) {
+                let since = *is_over_since.get_or_insert_with(|| {
+                    self.gather();
+                    now
+                });
+                if self.has_heard_all() || since.elapsed() > PATIENCE {
+                    self.judge();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// What is due for a listener.
+    fn act(&mut self, at: usize) {
+        let is_over = self.is_over.load(Ordering::Relaxed);
+        let listener = &mut self.listeners[at];
+        listener.due = None;
+        match std::mem::replace(&mut listener.presence, Presence::Away) {
+            Presence::Away => self.come(at),
+            Presence::Coming => listener.presence = Presence::Coming,
+            Presence::Here(line) if is_over => listener.presence = Presence::Here(line),
+            Presence::Here(line) => self.turn(at, line),
+            Presence::Stalled(line) => {
+                if is_over || listener.random.between(0, 1) == 0 {
+                    self.listen(at, line);
+                } else {
+                    drop(line);
+                    self.leave(at, Duration::ZERO);
+                }
+            }
+            Presence::Leaving(line) => {
+                drop(line);
+                listener.begin_anew();
+                let pause = listener.kind.pauses(&mut listener.random);
+                self.leave(at, pause);
+            }
+        }
+    }
+
+    /// A listener that was here does what it does now and then.
+    fn turn(&mut self, at: usize, mut line: Line) {
+        let listener = &mut self.listeners[at];
+        let pause = listener.kind.pauses(&mut listener.random);
+        match listener.kind {
+            Kind::Stalled => {
+                let deregistered = self.poll.registry().deregister(line.source());
+                if deregistered.is_err() {
+                    self.totals.fault("a connection could not be set aside".to_owned());
+                }
+                listener.presence = Presence::Stalled(line);
+                self.set_due(at, pause);
+            }
+            Kind::Visitor => {
+                let id = &listener.subscription_id;
+                let message = json!({ "type": "subscription.close", "subscription_id": id });
+                if listener.wire == Wire::Stream {
+                    self.do_soon(Job::Say { message, line: Some(line) });
+                    self.listeners[at].begin_anew();
+                    self.leave(at, pause);
+                } else {
+                    // What it does not read any more does not count.
+                    let _ = self.poll.registry().deregister(line.source());
+                    if let Err(error) = line.send(&listener.wire.message(&message)) {
+                        self.totals.fault(format!("listener {at} could not leave: {error}"));
+                    }
+                    listener.presence = Presence::Leaving(line);
+                    self.set_due(at, FAREWELL);
+                }
+            }
+            _ => {
+                drop(line);
+                self.leave(at, pause);
+            }
+        }
+    }
+
+    fn set_due(&mut self, at: usize, time: Duration) {
+        let due = Instant::now() + time;
+        self.listeners[at].due = Some(due);
+        self.timers.push(Reverse((due, at)));
+    }
+
+    /// A listener is not connected any more, and comes back later.
+    fn leave(&mut self, at: usize, pause: Duration) {
+        self.totals.here.fetch_sub(1, Ordering::Relaxed);
+        let listener = &mut self.listeners[at];
+        listener.presence = Presence::Away;
+        listener.read = Vec::new();
+        self.set_due(at, pause);
+    }
+
+    fn do_soon(&self, job: Job) {
+        if !self.jobs.hand_in(job) {
+            self.totals.fault("nobody connects any more".to_owned());
+        }
+    }
+
+    fn come(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        listener.presence = Presence::Coming;
+        let resume = listener.resume();
+        Totals::add(if resume.is_some() { &self.totals.returns } else { &self.totals.arrivals });
+        let job = Job::Open {
+            listener: at,
+            wire: listener.wire,
+            capabilities: listener.capabilities.clone(),
+            resume,
+            has_small_buffer: listener.kind == Kind::Stalled,
+        };
+        self.do_soon(job);
+    }
+
+    fn take(&mut self, done: Done) {
+        match done {
+            Done::Opened { listener: at, opened: Ok(Opened { socket, subscription_id, read }) } => {
+                match Line::new(socket) {
+                    Ok(line) => {
+                        let listener = &mut self.listeners[at];
+                        listener.subscription_id = subscription_id;
+                        listener.read = read;
+                        if listener.kind == Kind::Visitor {
+                            let begun = self.next_session.load(Ordering::Relaxed);
+                            listener.hearing.joins_before(begun);
+                        }
+                        Totals::add(&self.totals.here);
+                        if !std::mem::replace(&mut listener.has_come, true) {
+                            Totals::add(&self.totals.have_come);
+                        }
+                        self.listen(at, line);
+                    }
+                    Err(error) => self.totals.fault(format!("listener {at}: {error}")),
+                }
+            }
+            Done::Opened { listener: at, opened: Err(why) } => {
+                self.totals.fault(format!("listener {at} could not come: {why}"));
+                self.listeners[at].presence = Presence::Away;
+                self.set_due(at, FAREWELL);
+            }
+            Done::Said(Ok(())) => {}
+            Done::Said(Err(why)) => self.totals.fault(format!("a listener was not heard: {why}")),
+        }
+    }
+
+    /// A listener reads from now on.
+    fn listen(&mut self, at: usize, mut line: Line) {
+        let registry = self.poll.registry();
+        if let Err(error) = registry.register(line.source(), Token(at), Interest::READABLE) {
+            self.totals.fault(format!("listener {at}: {error}"));
+        }
+        let listener = &mut self.listeners[at];
+        listener.presence = Presence::Here(line);
+        listener.stay();
+        if let Some(due) = listener.due {
+            self.timers.push(Reverse((due, at)));
+        }
+        self.read(at);
+    }
+
+    /// At the end, everyone comes and reads.
+    fn gather(&mut self) {
+        for at in 0..self.listeners.len() {
+            let presence = &self.listeners[at].presence;
+            if matches!(presence, Presence::Away | Presence::Stalled(_)) {
+                self.set_due(at, Duration::ZERO);
+            }
+        }
+    }
+
+    /// How many sessions a listener must have heard, if that is known.
+    fn wanted(&self, listener: &Listener) -> Option<u64> {
+        let is_known = listener.kind != Kind::Visitor && listener.hearing.gaps == 0;
+        is_known.then(|| self.totals.sessions.load(Ordering::Relaxed))
+    }
+
+    fn has_heard_all(&self) -> bool {
+        self.listeners.iter().all(|it| {
+            let is_here = matches!(it.presence, Presence::Here(_));
+            let has_all = self.wanted(it).is_none_or(|wanted| it.hearing.ended >= wanted);
+            is_here && has_all && it.hearing.unended() == 0
+        })
+    }
+
+    /// Notes what anyone has not heard in the end.
+    fn judge(&self) {
+        for (at, listener) in self.listeners.iter().enumerate() {
+            let (kind, hearing) = (listener.kind, &listener.hearing);
+            if !matches!(listener.presence, Presence::Here(_)) {
+                self.totals.fault(format!("listener {at}, {kind:?}, is not there in the end"));
+            }
+            if let Some(wanted) = self.wanted(listener).filter(|it| *it != hearing.ended) {
+                let ended = hearing.ended;
+                self.totals.fault(format!("listener {at}, {kind:?}: {ended} sessions of {wanted}"));
+            } else if hearing.unended() > 0 {
+                let count = hearing.unended();
+                self.totals.fault(format!("listener {at}, {kind:?}: {count} sessions without end"));
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What an agent does in a session. The number of the session decides all of it, so that a listener knows
+//! what it must have heard without being told.
+
+use serde_json::{Value, json};
+
+use crate::random::Random;
+
+/// How many things an agent does between the beginning and the end.
+const FEWEST: u64 = 3;
+const MOST: u64 = 8;
+
+/// One event.
+pub(super) enum Step {
+    Started,
+    Thinks,
+    /// A piece of text, and where it begins in the whole.
+    Words {
+        chunk: String,
+        position: usize,
+        is_last: bool,
+    },
+    Progress(u64),
+    ToolInvoked(usize),
+    ToolCompleted(usize),
+    Asks,
+    Completed,
+}
+
+/// One session.
+pub(super) struct Plan {
+    number: u64,
+    pub(super) steps: Vec<Step>,
+    /// How long all of its text is, in characters.
+    pub(super) text_chars: usize,
+    pub(super) asks: usize,
+}
+
+impl Plan {
+    pub(super) fn of(number: u64) -> Self {
+        let mut random = Random::new(number);
+        let mut plan = Plan { number, steps: Vec::new(), text_chars: 0, asks: 0 };
+        plan.steps.extend([Step::Started, Step::Thinks]);
+        let rounds = random.between(FEWEST, MOST);
+        for round in 0..rounds {
+            match random.between(0, 7) {
+                0 => {
+                    plan.steps.push(Step::Asks);
+                    plan.asks += 1;
+                }
+                1 => plan.steps.push(Step::Progress(100 * round / rounds)),
+                2 => {
+                    let call = plan.steps.len();
+                    plan.steps.extend([Step::ToolInvoked(call), Step::ToolCompleted(call)]);
+                }
+                _ => {
+                    plan.say(format!("In round {round} "), false);
+                    plan.say(format!("of session {number} "), false);
+                    plan.say("I looked at ".to_owned(), false);
+                    plan.say(format!("{} photos ", random.between(1, 100_000)), false);
+                    plan.say("of the sea. ".to_owned(), false);
+                }
+            }
+        }
+        plan.say(format!("This was all of session {number}."), true);
+        plan.steps.push(Step::Completed);
+        plan
+    }
+
+    fn say(&mut self, chunk: String, is_last: bool) {
+        let position = self.text_chars;
+        self.text_chars += chunk.chars().count();
+        self.steps.push(Step::Words { chunk, position, is_last });
+    }
+
+    /// The event of a step, as the agent publishes it.
+    pub(super) fn event(&self, index: usize) -> Option<Value> {
+        let number = self.number;
+        let mut event = match self.steps.get(index)? {
+            Step::Started => {
+                json!({ "type": "aaep:agent.session.started", "summary_normal": "It begins." })
+            }
+            Step::Thinks => json!({ "type": "aaep:agent.state.changed", "to_state": "thinking" }),
+            Step::Words { chunk, position, is_last } => json!({
+                "type": "aaep:agent.output.streaming", "output_id": format!("out_{number}"),
+                "chunk": chunk, "position": position, "complete": is_last,
+            }),
+            Step::Progress(percent) => json!({
+                "type": "aaep:agent.progress.updated", "progress": { "percent": percent },
+                "summary_normal": format!("{percent} percent of the photos."),
+            }),
+            Step::ToolInvoked(call) => json!({
+                "type": "aaep:agent.tool.invoked", "tool": "look",
+                "tool_call_id": format!("call_{number}x{call}"),
+                "summary_normal": "Looking at photos.",
+            }),
+            Step::ToolCompleted(call) => json!({
+                "type": "aaep:agent.tool.completed", "tool": "look",
+                "tool_call_id": format!("call_{number}x{call}"), "status": "success",
+                "summary_normal": "Looked at photos.",
+            }),
+            Step::Asks => json!({
+                "type": "aaep:agent.awaiting.confirmation",
+                "reply_token": format!("rpl_soak{number}i{index}"),
+                "action": "Delete the photos.", "consequence": "They are gone for good.",
+                "risk_level": "high", "irreversible": true, "default_decision": "reject",
+                "timeout_seconds": 300, "summary_normal": "May I delete the photos?",
+            }),
+            Step::Completed => {
+                json!({ "type": "aaep:agent.session.completed", "summary_normal": "Done." })
+            }
+        };
+        event["event_id"] = format!("evt_soak{number}i{index}").into();
+        event["session_id"] = format!("sess_soak{number}").into();
+        event["producer"] = json!({ "agent_id": "soak" });
+        Some(event)
+    }
+}
+
+/// The number of a session.
+pub(super) fn session_number(session_id: &str) -> Option<u64> {
+    session_id.strip_prefix("sess_soak")?.parse().ok()
+}
+
+/// Which step of its session an event is; none if the hub made the event.
+pub(super) fn step_index(event_id: &str) -> Option<usize> {
+    event_id.strip_prefix("evt_soak")?.split_once('i')?.1.parse().ok()
+}
+
+/// How a question is answered, and by which of so many people.
+pub(super) fn decision(number: u64, index: usize, people: usize) -> (&'static str, usize) {
+    let sum = usize::try_from(number).unwrap_or(0) + index;
+    (if sum.is_multiple_of(2) { "accept" } else { "reject" }, sum % people)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_gives_the_same_session_every_time() {
+        for number in 0..100 {
+            let (one, other) = (Plan::of(number), Plan::of(number));
+            assert_eq!(one.steps.len(), other.steps.len());
+            for index in 0..one.steps.len() {
+                let event = one.event(index).expect("a step");
+                assert_eq!(Some(&event), other.event(index).as_ref());
+                assert_eq!(step_index(event["event_id"].as_str().expect("an id")), Some(index));
+                let session = event["session_id"].as_str().expect("an id");
+                assert_eq!(session_number(session), Some(number));
+            }
+            assert!(one.event(one.steps.len()).is_none());
+        }
+    }
+
+    #[test]
+    fn text_has_no_holes_and_one_end() {
+        for number in 0..100 {
+            let plan = Plan::of(number);
+            let (mut end, mut ends) = (0, 0);
+            for step in &plan.steps {
+                if let Step::Words { chunk, position, is_last } = step {
+                    assert_eq!(*position, end);
+                    end += chunk.chars().count();
+                    ends += usize::from(*is_last);
+                }
+            }
+            assert_eq!((end, ends), (plan.text_chars, 1));
+        }
+    }
+
+    #[test]
+    fn an_event_of_the_hub_is_no_step() {
+        assert_eq!(step_index("evt_7k2m"), None);
+        assert_eq!(step_index("evt_soak12"), None);
+        assert_eq!(session_number("sess_other3"), None);
+    }
+}

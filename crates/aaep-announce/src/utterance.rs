@@ -1,0 +1,114 @@
+//! What goes to a device, and what comes back.
+
+use aaep::LanguageTag;
+
+/// One utterance, unique within a run.
+pub type UtteranceId = u64;
+
+/// Something to be said, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Utterance {
+    /// Which one it is.
+    pub id: UtteranceId,
+    /// What it is about.
+    pub kind: Kind,
+    /// How important it is.
+    pub weight: Weight,
+    /// The words, for ears and fingers: one line, no marks, no control characters.
+    pub words: String,
+    /// The language of the words, where it is known.
+    pub language: Option<LanguageTag>,
+    /// Whether the words run from right to left.
+    pub is_right_to_left: bool,
+    /// What the person can answer, if it is a question: one of these, in the order in which they are offered.
+    pub choices: Vec<Choice>,
+}
+
+/// An answer that a person can choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The answer in a word or a few: it is spoken, printed, and shown in cells.
+    pub words: String,
+    /// Whether it lets something happen that would not happen otherwise. A device keeps it apart from the others,
+    /// so that no slip of a finger chooses it.
+    pub is_consent: bool,
+}
+
+/// What an utterance is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An agent needs an answer.
+    Question,
+    /// How a question was settled, or that it is over.
+    Settled,
+    /// What an agent says.
+    Reply,
+    /// What an agent does: its state, its tools.
+    Doing,
+    /// How far it is.
+    Progress,
+    /// Something went wrong.
+    Error,
+    /// An agent has finished.
+    Done,
+    /// About listening itself: the line, a gap, a device.
+    Notice,
+}
+
+/// How important an utterance is, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// Only the newest counts.
+    Progress,
+    /// May be passed over while something else is said.
+    Background,
+    /// Waits its turn.
+    Normal,
+    /// Said at once, whatever else is being said.
+    Critical,
+}
+
+/// A sound that is heard before words are. Never the only sign of anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Earcon {
+    /// An agent needs an answer.
+    NeedsYou,
+    /// An agent has finished.
+    Done,
+    /// Something went wrong.
+    Error,
+}
+
+/// What a device is told. Orders are carried out in the order in which they are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Say it, show it, print it. Reported with [`Report::Began`], and then [`Report::Ended`] or [`Report::Cut`].
+    Say(Utterance),
+    /// Stop what is being said now.
+    Stop,
+    /// Take a question away: it can no longer be answered.
+    Withdraw(UtteranceId),
+    /// Sound it.
+    Sound(Earcon),
+}
+
+/// What a device tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// It is being said from now on.
+    Began(UtteranceId),
+    /// It was said whole.
+    Ended(UtteranceId),
+    /// It was stopped before its end, or could not be said.
+    Cut(UtteranceId),
+    /// The person chose an answer: the place in [`Utterance::choices`].
+    Chosen(UtteranceId, usize),
+    /// The person wants it to be quiet now.
+    Hush,
+    /// The person wants to hear the last thing again.
+    Repeat,
+    /// The device does not work for now, and why, in words for people. Told once until it works again.
+    Trouble(String),
+    /// The device works, at the start and after trouble.
+    Works,
+}
