@@ -216,10 +216,13 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
         effort.rounds
     ));
     let rows = cells(options, &effort, &mut report)?;
+    // What was found so far is told even if something else cannot be measured.
     let critical = options.has(Case::Critical).then(|| critical::measure(most, &effort));
-    let critical = critical.transpose()?;
+    let critical = measured("Critical events", critical, &mut report);
     let growth = options.has(Case::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
-    let growth = growth.transpose()?;
+    let growth = measured("Growth", growth, &mut report);
+    let is_complete = critical.is_ok() && growth.is_ok();
+    let (critical, growth) = (critical.unwrap_or(None), growth.unwrap_or(None));
     let mut targets = rows::targets(&rows);
     if let Some(critical) = &critical {
         report.add(&critical.block());
@@ -240,12 +243,24 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
     });
     report.judge(&targets);
     keep(options, &report, &rows)?;
+    if !is_complete {
+        return Ok(ExitCode::from(2));
+    }
     if options.smoke {
         rows::check_sanity(&rows)?;
         critical.iter().try_for_each(Critical::check_sanity)?;
         growth.iter().try_for_each(Growth::check_sanity)?;
     }
     Ok(if losses == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What was found, if it was looked for; says why it could not be.
+fn measured<T>(
+    what: &str,
+    found: Option<Result<T, String>>,
+    report: &mut Report,
+) -> Result<Option<T>, ()> {
+    found.transpose().map_err(|why| report.say(format!("\n{what} could not be measured: {why}")))
 }
 
 /// All wires, numbers of listeners and crowds.
@@ -256,8 +271,12 @@ fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<
     let mut rows = Vec::new();
     for wire in options.wires() {
         for listeners in options.listeners() {
-            for (_, crowd) in crowds.iter().filter(|(case, _)| options.has(*case)) {
-                let cell = Cell { wire, listeners, crowd: *crowd };
+            for (case, crowd) in crowds {
+                // Whether it works is known from one wire; a crowd is the same on every one.
+                if !options.has(case) || (options.smoke && wire != Wire::Sse && case != Case::One) {
+                    continue;
+                }
+                let cell = Cell { wire, listeners, crowd };
                 let found = cell.measure(effort, &peers)?;
                 report.add(&rows::block(&cell, &found));
                 rows.extend(found);

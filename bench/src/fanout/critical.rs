@@ -125,7 +125,7 @@ fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
 
 /// Ordinary events at their times, and critical ones among them; how late those were, and what was lost.
 fn round(subject: &mut Subject, for_about: Duration) -> Result<(Latencies, u64), String> {
-    subject.listeners.forget()?;
+    subject.begin()?;
     subject.listeners.time()?;
     let began = Instant::now();
     let mut critical = Vec::new();

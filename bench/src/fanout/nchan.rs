@@ -78,7 +78,7 @@ fn configuration(folder: &Path, address: SocketAddr, listeners: usize) -> String
         "load_module {MODULE};\nuser root;\nworker_processes 1;\n\
          daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log crit;\n\
          events {{ worker_connections {room}; }}\n\
-         http {{\naccess_log off;\nkeepalive_requests 1000000000;\ntcp_nodelay on;\n\
+         http {{\naccess_log off;\nkeepalive_requests 1000000000;\nkeepalive_timeout 1d;\ntcp_nodelay on;\n\
          client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
          fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
          scgi_temp_path {folder}/scgi;\n\
