@@ -132,7 +132,10 @@ async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Failure> {
     let next = "See whether the hub runs. To start one: aaep serve";
     match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
         Ok(Ok(listener)) => Ok(listener),
-        Ok(Err(error)) => Err(Failure::of_sentences(&error.to_string(), next)),
+        Ok(Err(error)) => {
+            let text = format!("{error} To start a hub of your own: aaep serve");
+            Err(Failure::of_sentences(&text, next))
+        }
         Err(_) => Err(Failure::new("the hub does not answer", next)),
     }
 }

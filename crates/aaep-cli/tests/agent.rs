@@ -22,6 +22,8 @@ mod emit;
 mod kills;
 #[path = "agent/kit.rs"]
 mod kit;
+#[path = "agent/listen.rs"]
+mod listen;
 #[path = "agent/pages.rs"]
 mod pages;
 #[path = "agent/sessions.rs"]

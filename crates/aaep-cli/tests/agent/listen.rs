@@ -1,0 +1,259 @@
+//! `aaep listen` against a real hub: what is told in lines, and that an answer goes only where it was meant.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::support::{Hub, out};
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Someone who listens in a terminal without any comfort.
+struct Ear {
+    hub: Hub,
+    process: Child,
+    typing: ChildStdin,
+    bytes: Receiver<u8>,
+    heard: String,
+    folder: TempDir,
+}
+
+impl Ear {
+    fn new(arguments: &[&str]) -> Self {
+        Ear::with_settings("", arguments)
+    }
+
+    fn with_settings(settings: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("aaep");
+        std::fs::create_dir_all(&place).expect("a folder");
+        std::fs::write(place.join("aaep.toml"), settings).expect("settings");
+        let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+        let mut command = hub.aaep(&[&["listen"], arguments].concat());
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+            command.env(name, folder.path());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("aaep runs");
+        let typing = process.stdin.take().expect("its input");
+        let mut output = BufReader::new(process.stdout.take().expect("its output"));
+        let (sender, bytes) = mpsc::channel();
+        thread::spawn(move || {
+            // Byte by byte, because a prompt does not end its line.
+            while let Ok(&[first, ..]) = output.fill_buf() {
+                output.consume(1);
+                if sender.send(first).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut ear = Ear { hub, process, typing, bytes, heard: String::new(), folder };
+        ear.hears("Listening.");
+        ear
+    }
+
+    /// Waits until this was written, after what was waited for before; gives everything up to its end.
+    fn hears(&mut self, words: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.heard.find(words) {
+                let rest = self.heard.split_off(at + words.len());
+                return std::mem::replace(&mut self.heard, rest);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(byte) = self.bytes.recv_timeout(left) else {
+                panic!("{words:?} was not heard, but {:?}", self.heard)
+            };
+            self.heard.push(char::from(byte));
+        }
+    }
+
+    fn types(&mut self, line: &str) {
+        writeln!(self.typing, "{line}").expect("typed");
+        self.typing.flush().expect("typed");
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Child {
+        let mut command = self.hub.aaep(&[&["ask"], arguments].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("aaep runs")
+    }
+
+    /// Leaves in order.
+    fn quit(mut self) {
+        self.types("quit");
+        assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+/// What came of a question.
+fn outcome(asking: Child) -> (Option<i32>, String) {
+    let output = asking.wait_with_output().expect("aaep ends");
+    (output.status.code(), out(&output))
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const DANGEROUS: &[&str] = &["Delete 240 photos?", "--irreversible", "--risk", "high"];
+
+#[test]
+fn what_an_agent_says_is_told_without_marks() {
+    let mut ear = Ear::new(&[]);
+    let said = ear.hub.run(&["emit", "say", "Hello **world**. See `main.rs`."]);
+    assert!(said.status.success());
+    ear.hears("agent: Hello world. See main.rs.\n");
+    ear.quit();
+}
+
+#[test]
+fn a_question_is_put_whole_and_answered_by_its_number() {
+    let mut ear = Ear::new(&[]);
+    let asking = ear.ask(DANGEROUS);
+    let told = ear.hears("Answer 1 or 2: ");
+    for words in
+        ["Permission required:", "Delete 240 photos?", "High risk.", "It cannot be undone."]
+    {
+        assert_eq!(told.matches(words).count(), 1, "{words:?} in {told}");
+    }
+    ear.types("1 yes");
+    ear.hears("settled:");
+    assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn words_that_are_not_clear_answer_nothing() {
+    let mut ear = Ear::new(&[]);
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer 1 or 2: ");
+    for words in ["1 sure", "1 ok", "1 yes please"] {
+        ear.types(words);
+        ear.hears("Nothing was answered.");
+    }
+    ear.types("2 yes");
+    ear.hears("No question with the number 2 waits.");
+    ear.types("1 no");
+    assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
+    let mut ear = Ear::new(&[]);
+    let first = ear.ask(&["Sort the mail?", "--risk", "low"]);
+    ear.hears("Answer 1 or 2: ");
+    // This one is settled while the person makes up their mind, and another one comes in its place.
+    ear.types("1 no");
+    assert_eq!(outcome(first), (Some(1), "reject\n".to_owned()));
+    let second = ear.ask(DANGEROUS);
+    ear.hears("Answer 1 or 2: ");
+    ear.types("yes");
+    ear.hears("Question 2 has only just been asked. Nothing was answered.");
+    ear.types("2");
+    ear.hears("Question 2 has only just been asked. Nothing was answered.");
+    ear.types("no");
+    assert_eq!(outcome(second), (Some(1), "reject\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn with_two_questions_open_an_answer_needs_a_number() {
+    let mut ear = Ear::new(&[]);
+    let one = ear.ask(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
+    ear.hears("Answer 1 or 2: ");
+    let other = ear.ask(&[DANGEROUS, &["--agent", "photos"]].concat());
+    ear.hears("Answer 1 or 2: ");
+    ear.types("no");
+    ear.hears("Several questions wait.");
+    ear.types("2 no");
+    assert_eq!(outcome(other), (Some(1), "reject\n".to_owned()));
+    ear.types("list");
+    let told = ear.hears("Time left:");
+    assert!(told.contains("Question 1, from mail: Sort the mail?"), "{told}");
+    ear.types("1 yes");
+    assert_eq!(outcome(one), (Some(0), "accept\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn a_rule_of_the_person_answers_what_it_names_and_nothing_else() {
+    let rules = "[[rules]]\nname = \"no photos\"\nagent = \"photos\"\nanswer = \"reject\"\n";
+    let mut ear = Ear::with_settings(rules, &[]);
+    let unwanted = ear.ask(&[DANGEROUS, &["--agent", "photos"]].concat());
+    ear.hears("Your rule no photos answered no: Delete 240 photos?");
+    assert_eq!(outcome(unwanted), (Some(1), "reject\n".to_owned()));
+    let other = ear.ask(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
+    ear.hears("Answer 1 or 2: ");
+    ear.types("1 no");
+    assert_eq!(outcome(other), (Some(1), "reject\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn a_rule_never_consents_to_what_nobody_called_harmless() {
+    let rules = "[[rules]]\nname = \"all mail\"\nagent = \"mail\"\nanswer = \"accept\"\n";
+    let mut ear = Ear::with_settings(rules, &[]);
+    for arguments in [DANGEROUS, &["Sort the mail?"], &["Sort the mail?", "--risk", "low"]] {
+        // Nobody said whether sorting the mail can be undone.
+        let asking = ear.ask(&[arguments, &["--agent", "mail"]].concat());
+        ear.hears("Answer 1 or 2: ");
+        ear.types("no");
+        assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+        ear.hears("settled:");
+    }
+    ear.quit();
+}
+
+#[test]
+fn an_answer_from_elsewhere_takes_the_question_away() {
+    let mut ear = Ear::new(&[]);
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer 1 or 2: ");
+    let mut answered = ear.hub.aaep(&["answer", "1", "no"]);
+    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        answered.env(name, ear.folder.path());
+    }
+    let answered = answered.output().expect("aaep runs");
+    assert_eq!(out(&answered), "You refused it.\n");
+    let told = ear.hears("settled:");
+    assert!(told.ends_with("settled:"), "{told}");
+    ear.types("yes");
+    ear.hears("Nothing waits for you.");
+    assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn programs_get_one_object_a_line() {
+    let mut ear = Ear::with_settings("", &["--json"]);
+    assert!(ear.hub.run(&["emit", "say", "Hello."]).status.success());
+    let lines = ear.hears("Hello.");
+    let last = lines.lines().last().expect("a line");
+    assert!(last.starts_with('{'), "{last}");
+    ear.quit();
+}
+
+#[test]
+fn without_a_hub_the_next_step_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = crate::support::aaep(&["listen", "http://127.0.0.1:9"]);
+    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        command.env(name, folder.path());
+    }
+    let output = command.stdin(Stdio::null()).output().expect("aaep runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        crate::support::err(&output).contains("aaep serve"),
+        "{}",
+        crate::support::err(&output)
+    );
+}
