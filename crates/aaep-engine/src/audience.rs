@@ -113,8 +113,6 @@ pub(crate) struct Audience {
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// The place among all events of the newest unit that is no longer remembered.
     forgotten: Option<u64>,
-    /// The same of all units that there ever were.
-    newest: Option<u64>,
 }
 
 impl Audience {
@@ -133,7 +131,6 @@ impl Audience {
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
             forgotten: None,
-            newest: None,
         }
     }
 
@@ -216,7 +213,6 @@ impl Audience {
             (_, Payload::StateChanged(_)) => drop(self.urgent_state.insert(key(), at)),
             _ => {}
         }
-        self.newest = self.newest.max(Some(unit.order));
         self.log.push_back(unit);
         // Twice as fast as it grows, in case it was made with more than it keeps.
         for _ in 0..2 {
@@ -242,11 +238,6 @@ impl Audience {
     /// Whether the log has everything from this place among all events on.
     pub(crate) fn reaches_back_to(&self, order: u64) -> bool {
         self.forgotten.is_none_or(|forgotten| forgotten < order)
-    }
-
-    /// Whether everything in the log is from before this place among all events.
-    pub(crate) fn is_all_before(&self, order: u64) -> bool {
-        self.newest.is_none_or(|newest| newest < order)
     }
 
     /// The position behind the last unit.

@@ -71,9 +71,6 @@ impl Place {
         log: &Audience,
         mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<InLog> {
-        if self.is_past(log) {
-            return Some(self.at_end_of(log, told_at));
-        }
         let mut told = self.texts.clone();
         let in_log = ends_before(self.end, log);
         let texts = units(log).filter_map(|(_, unit)| text_of(unit));
@@ -100,33 +97,6 @@ impl Place {
         let (folded, summaries) = (self.folded.clone(), self.summaries.clone());
         let owes_gap = self.owes_gap;
         Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries, owes_gap }))
-    }
-
-    /// Whether nothing that is in a log is still to be told, as it is for whoever comes, and comes back soon.
-    fn is_past(&self, log: &Audience) -> bool {
-        let is_plain = self.untold.is_empty() && self.texts.is_empty();
-        is_plain && log.is_all_before(self.end.min(self.urgent_end))
-    }
-
-    /// The same as [`Place::in_log`] for a place past the log, without looking through all of it: many may come
-    /// at once.
-    fn at_end_of(
-        &self,
-        log: &Audience,
-        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
-    ) -> InLog {
-        let mut told_text = BTreeMap::new();
-        for (key, begin, _) in log.held_texts() {
-            let in_log = || ends_before(self.end, log).get(&key).copied();
-            let told = told_at(&key, self.end).or_else(in_log).unwrap_or(0);
-            if begin < told {
-                told_text.insert(key, told);
-            }
-        }
-        let (folded, summaries) = (self.folded.clone(), self.summaries.clone());
-        let rest =
-            Rest { ahead: BTreeSet::new(), folded, told_text, summaries, owes_gap: self.owes_gap };
-        (log.end(), log.end(), rest)
     }
 
     /// Whether a log has everything that is still to be told.
