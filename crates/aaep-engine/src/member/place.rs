@@ -6,8 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep::event::action::OutputStreaming;
-
 use super::memory::{Folded, Rest};
 use crate::audience::{Audience, SessionKey, TextKey, Unit, text_key};
 
@@ -64,21 +62,17 @@ impl Place {
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.
-    /// `told_at` says up to where an output went before a place among all events, as long as its session
-    /// is remembered.
+    /// `told_at` says up to where an output went before a place among all events.
     pub(super) fn in_log(
         &self,
         log: &Audience,
-        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
+        mut told_at: impl FnMut(&TextKey, u64) -> u64,
     ) -> Option<InLog> {
         let mut told = self.texts.clone();
-        let in_log = ends_before(self.end, log);
-        let texts = units(log).filter_map(|(_, unit)| text_of(unit));
+        let later = units(log).filter(|(_, unit)| unit.order >= self.end);
+        let texts = later.filter_map(|(_, unit)| text_of(unit));
         for key in texts.chain(log.held_texts().map(|(key, ..)| key)) {
-            // The log may have units of a session that was forgotten. They were told all the same.
-            told.entry(key).or_insert_with_key(|key| {
-                told_at(key, self.end).or(in_log.get(key).copied()).unwrap_or(0)
-            });
+            told.entry(key).or_insert_with_key(|key| told_at(key, self.end));
         }
         let is_open = |(_, unit): &(u64, &Unit)| !unit.is_urgent && self.is_open(unit, &told);
         let at = units(log).find(is_open).map_or(log.end(), |(at, _)| at);
@@ -113,8 +107,16 @@ impl Place {
         let Some(chunk) = unit.text() else {
             return is_later || self.untold.contains(&unit.order);
         };
+        // Whatever went before was told, also of sessions that are forgotten by now. A log may be long, and
+        // most of it is of this kind.
+        if !is_later && self.texts.is_empty() {
+            return false;
+        }
         let key = text_key(unit.session, chunk);
-        let end = end_of(chunk);
+        if !is_later && !self.texts.contains_key(&key) {
+            return false;
+        }
+        let end = chunk.position + chunk.chunk.chars().count() as u64;
         let told_up_to = told.get(&key).copied().unwrap_or(0);
         let ends_later = chunk.complete && (is_later || self.texts.contains_key(&key));
         end > told_up_to || ends_later
@@ -146,18 +148,6 @@ fn begins(open: &[&Unit], log: &Audience) -> BTreeMap<TextKey, u64> {
         }
     }
     begins
-}
-
-/// Up to where the units go that a log has of each output from before a place among all events.
-fn ends_before(order: u64, log: &Audience) -> BTreeMap<TextKey, u64> {
-    let before = units(log).filter(|(_, unit)| unit.order < order);
-    let end = |unit: &Unit| unit.text().map(|chunk| (text_key(unit.session, chunk), end_of(chunk)));
-    before.filter_map(|(_, unit)| end(unit)).collect()
-}
-
-/// Where a piece of text ends.
-fn end_of(chunk: &OutputStreaming) -> u64 {
-    chunk.position + chunk.chunk.chars().count() as u64
 }
 
 fn text_of(unit: &Unit) -> Option<TextKey> {

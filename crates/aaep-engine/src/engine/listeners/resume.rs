@@ -391,13 +391,9 @@ impl Engine {
     }
 }
 
-/// Up to where an output went before a place among all events; none if its session is forgotten.
-pub(super) fn told_at(
-    sessions: &BTreeMap<SessionKey, Session>,
-    key: &TextKey,
-    order: u64,
-) -> Option<u64> {
-    let history = sessions.get(&key.0)?.history.iter().rev();
+/// Up to where an output went before a place among all events.
+pub(super) fn told_at(sessions: &BTreeMap<SessionKey, Session>, key: &TextKey, order: u64) -> u64 {
+    let history = sessions.get(&key.0).into_iter().flat_map(|session| session.history.iter().rev());
     let mut before = history.filter(|entry| entry.order < order);
     let end = before.find_map(|entry| match &entry.event.payload {
         aaep::Payload::OutputStreaming(chunk) if text_key(key.0, chunk) == *key => {
@@ -405,5 +401,5 @@ pub(super) fn told_at(
         }
         _ => None,
     });
-    Some(end.unwrap_or(0))
+    end.unwrap_or(0)
 }
