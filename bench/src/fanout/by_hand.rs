@@ -47,6 +47,12 @@ impl Server for ByHand {
         Address::Tcp(self.address)
     }
 
+    /// Another connection, because one on which nothing was said for a while may be over.
+    fn begin(&mut self) -> Result<(), String> {
+        self.publisher = Connection::open(self.address)?;
+        Ok(())
+    }
+
     fn tell(&mut self, events: usize) -> Result<(), String> {
         let body = vec![self.event.as_str(); events].join("\n");
         self.publisher.post("/publish", "application/x-ndjson", &body).map(drop)

@@ -86,13 +86,19 @@ impl Subject {
 
     /// A round begins, and everyone is there.
     pub(super) fn begin(&mut self) -> Result<(), String> {
-        self.server.begin()?;
+        let name = self.kind().name();
+        self.server.begin().map_err(|why| format!("{name} began no round: {why}"))?;
         self.listeners.forget()?;
-        self.server.tell(1)?;
+        self.tell(1)?;
         if !self.listeners.wait(1)? {
             return Err(format!("{} does not reach everyone", self.kind().name()));
         }
         self.listeners.forget()
+    }
+
+    fn tell(&mut self, events: usize) -> Result<(), String> {
+        let name = self.kind().name();
+        self.server.tell(events).map_err(|why| format!("{name} was told something: {why}"))
     }
 
     /// Tells everyone these events, so many at a time, each when everyone has those before.
@@ -103,7 +109,7 @@ impl Subject {
         let mut told = 0;
         while told < events {
             let now = burst.min(events - told);
-            self.server.tell(now)?;
+            self.tell(now)?;
             told += now;
             if !self.listeners.wait(told)? {
                 break;
@@ -144,7 +150,7 @@ impl Subject {
             let due = every * u32::try_from(published.len()).unwrap_or(u32::MAX);
             thread::sleep(due.saturating_sub(began.elapsed()));
             published.push(now_ns());
-            self.server.tell(1)?;
+            self.tell(1)?;
         }
         self.listeners.wait(published.len())?;
         let losses = self.losses(published.len(), began.elapsed())?;

@@ -114,6 +114,12 @@ impl Server for Nchan {
         Address::Tcp(self.address)
     }
 
+    /// Another connection, because one on which nothing was said for a while may be over.
+    fn begin(&mut self) -> Result<(), String> {
+        self.publisher = Connection::open(self.address)?;
+        Ok(())
+    }
+
     /// All requests at once, then all answers.
     fn tell(&mut self, events: usize) -> Result<(), String> {
         let (host, length, event) = (self.address, self.event.len(), &self.event);
