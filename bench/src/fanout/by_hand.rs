@@ -102,11 +102,22 @@ async fn web_socket(State(sender): State<Sender<String>>, upgrade: WebSocketUpgr
     upgrade.on_upgrade(|socket| tell(socket, sender))
 }
 
+/// Tells a listener everything until it is gone.
 async fn tell(mut socket: WebSocket, sender: Sender<String>) {
     let mut heard = sender.subscribe();
-    while let Ok(text) = heard.recv().await {
-        if socket.send(Message::Text(text.into())).await.is_err() {
-            return;
+    loop {
+        tokio::select! {
+            text = heard.recv() => {
+                let Ok(text) = text else { return };
+                if socket.send(Message::Text(text.into())).await.is_err() {
+                    return;
+                }
+            }
+            said = socket.recv() => {
+                if !matches!(said, Some(Ok(_))) {
+                    return;
+                }
+            }
         }
     }
 }
