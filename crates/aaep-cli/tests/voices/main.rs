@@ -7,6 +7,7 @@
 #[path = "../../../aaep-announce/tests/devices/braille_server.rs"]
 mod braille_server;
 mod desk;
+mod doctor;
 mod hostile;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]
 #[path = "../../../aaep-announce/tests/devices/patience.rs"]
