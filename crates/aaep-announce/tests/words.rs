@@ -325,6 +325,22 @@ fn a_sentence_that_never_ends_is_told_as_it_comes_and_not_hoarded() {
     }
 }
 
+#[test]
+fn a_word_that_is_far_too_long_is_cut_once_however_it_comes() {
+    let piece = "x".repeat(1024);
+    for (before, end) in [("", End::Anywhere), ("Before ", End::Anywhere), ("Before ", End::Words)]
+    {
+        let mut stream = Stream::new(Style::PLAIN);
+        let mut said = vec![stream.push(before, end)];
+        said.extend((0..1024).map(|_| stream.push(&piece, end)));
+        said.push(stream.push(" after.", End::Completion));
+        let head = "x".repeat(40);
+        let words = said.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = format!("{before}{head}, cut, 1,048,576 characters in all after.");
+        assert!(words == expected, "{words:.300}");
+    }
+}
+
 /// The words of a text that comes in these pieces.
 fn streamed(pieces: &[(&str, End)]) -> Vec<String> {
     let mut stream = Stream::new(Style::PLAIN);

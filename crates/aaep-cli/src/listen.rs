@@ -1,9 +1,10 @@
 //! `aaep listen`: tells the person what agents do, in lines, speech, braille and sounds, and takes their answers.
 //!
-//! Here is what it is told to do; `room` is the loop, `devices` starts what the settings name, and `typed` reads
+//! Here is what it is told to do; `room` is the loop, `asking` puts questions, `devices` starts what the settings name, and `typed` reads
 //! what the person types. What is said, when, and how, is decided in `aaep-announce`.
 
-mod devices;
+mod asking;
+pub(crate) mod devices;
 mod open;
 mod room;
 mod typed;
@@ -116,7 +117,7 @@ fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
 }
 
 /// What is asked of the hub.
-fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
+pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
     let languages = settings.listen.language_tags().unwrap_or_default();
     let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
     let mut capabilities = settings.listen.profile.capabilities(&languages);
@@ -128,7 +129,8 @@ fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
     wishes
 }
 
-async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Failure> {
+/// Connects, within its patience.
+pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Failure> {
     let next = "See whether the hub runs. To start one: aaep serve";
     match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
         Ok(Ok(listener)) => Ok(listener),

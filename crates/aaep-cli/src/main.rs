@@ -13,6 +13,7 @@ mod capture;
 mod config;
 mod console;
 mod demo;
+mod doctor;
 mod emit;
 mod http;
 mod keys;
@@ -72,6 +73,8 @@ enum Command {
     Answer(answer::Arguments),
     /// Show, edit and check your settings.
     Config(config::Arguments),
+    /// Say what of listening works here: the hub, speech, braille, sounds.
+    Doctor(doctor::Arguments),
     /// Record what a producer says, over any wire, one event to a line.
     Capture(capture::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::Attention(arguments) => attention::run(&arguments),
         Command::Answer(arguments) => answer::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),

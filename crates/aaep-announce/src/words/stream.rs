@@ -133,7 +133,12 @@ impl Stream {
             return;
         }
         let start = self.line.rfind(' ').map_or(0, |at| at + 1);
-        let run = self.line.split_off(start);
+        let mut run = self.line.split_off(start);
+        if start == 0 && self.open.is_some() {
+            // Its beginning came with an earlier piece and is in the prose already.
+            let start = self.prose.rfind(' ').map_or(0, |at| at + 1);
+            run.insert_str(0, &self.prose.split_off(start));
+        }
         self.line.extend(run.chars().take(RUN_HEAD));
         let note = format!(", cut, {} characters in all", grouped(&length.to_string()));
         self.line.push_str(&note);

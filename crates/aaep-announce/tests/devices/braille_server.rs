@@ -1,4 +1,5 @@
-//! A private BRLTTY with a virtual display of forty cells, whose keys the tests press.
+//! A private BRLTTY with a virtual display of forty cells, whose keys the tests press. The tests of `aaep listen`
+//! use it too.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -170,6 +171,11 @@ impl BrailleServer {
             child.wait().expect("it ends");
         }
         self.display = None;
+    }
+
+    /// The value of `BRLAPI_HOST` that leads to it.
+    pub(crate) fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port - FIRST_PORT)
     }
 
     /// Settings that lead to it. Words stay until a key is pressed.

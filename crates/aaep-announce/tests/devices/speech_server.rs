@@ -1,4 +1,4 @@
-//! A private speech-dispatcher whose only voice is the capture module.
+//! A private speech-dispatcher whose only voice is the capture module. The tests of `aaep listen` use it too.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -33,7 +33,8 @@ impl SpeechServer {
         let conf = server.path("conf");
         fs::create_dir_all(conf.join("modules")).expect("a folder");
         fs::create_dir_all(server.path("logs")).expect("a folder");
-        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/capture-module");
+        let module = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../aaep-announce/tests/support/capture-module");
         let main = format!(
             "LogLevel 3\nLogDir \"{}\"\nAudioOutputMethod \"libao\"\nDefaultLanguage \"en\"\n\
              AddModule \"capture\" \"{}\" \"capture.conf\"\nDefaultModule capture\n",

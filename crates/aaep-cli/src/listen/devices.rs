@@ -92,7 +92,8 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn speech_settings(settings: &Settings) -> Result<speech::Settings, Failure> {
+/// What the settings say of speech.
+pub(crate) fn speech_settings(settings: &Settings) -> Result<speech::Settings, Failure> {
     let own = &settings.speech;
     let look_up = |name: &str| match &own.address {
         Some(address) if name == "SPEECHD_ADDRESS" => Some(address.clone()),
@@ -109,7 +110,8 @@ fn speech_settings(settings: &Settings) -> Result<speech::Settings, Failure> {
     Ok(wanted)
 }
 
-fn braille_settings(settings: &Settings) -> Result<braille::Settings, Failure> {
+/// What the settings say of braille.
+pub(crate) fn braille_settings(settings: &Settings) -> Result<braille::Settings, Failure> {
     let own = &settings.braille;
     let look_up = |name: &str| match &own.address {
         Some(address) if name == "BRLAPI_HOST" => Some(address.clone()),
@@ -130,7 +132,8 @@ fn braille_settings(settings: &Settings) -> Result<braille::Settings, Failure> {
     Ok(wanted)
 }
 
-fn sound_settings(settings: &Settings) -> sounds::Settings {
+/// What the settings say of sounds.
+pub(crate) fn sound_settings(settings: &Settings) -> sounds::Settings {
     let own = &settings.sounds;
     sounds::Settings {
         needs_you: own.needs_you.clone(),

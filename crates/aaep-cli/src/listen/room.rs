@@ -10,27 +10,28 @@ use std::time::{Duration, Instant};
 
 use aaep::printable;
 use aaep_announce::device::Told as FromDevice;
-use aaep_announce::{Answer, AskNumber, Asked, Decided, Input, Order, Outcome as Wanted, Report};
+use aaep_announce::{Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report};
 use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 
 use super::GOODBYE;
 use super::devices::Devices;
-use super::open::{Open, ending};
+use super::open::Open;
 use crate::answer::meaning::Meaning;
-use crate::attention::asked::{self, Asked as Known};
+use crate::attention::asked;
 use crate::attention::file::NumbersFile;
 use crate::console::{self, COULD_NOT, Failure};
-use crate::keys::now_unix_ms;
-use crate::settings::rules::{Rule, automatic};
+use crate::settings::rules::Rule;
 use crate::stop::Stopped;
 
 /// How many answers may be on their way at once.
 const MAX_ON_THEIR_WAY: usize = 256;
 
-/// What came of something that was sent.
-enum Came {
+/// What came of something that was sent, or waited for elsewhere.
+pub(super) enum Came {
+    /// A question has its number, or must do without one that is shared.
+    Numbered(Box<Ask>, Option<u8>),
     /// An answer of the person did not go out.
     NotAnswered(AskNumber, SayError),
     /// An answer by a rule went out, or did not.
@@ -42,12 +43,12 @@ enum Came {
 /// Everything that one person's listening consists of.
 pub(super) struct Room {
     devices: Devices,
-    rules: Vec<Rule>,
-    numbers: NumbersFile,
-    address: String,
+    pub(super) rules: Vec<Rule>,
+    pub(super) numbers: NumbersFile,
+    pub(super) address: String,
     pub(super) open: Open,
     began: Instant,
-    came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
+    pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
     is_broken: bool,
     /// The question whose time the person wants to be changed, until that is answered.
     timed: Option<AskNumber>,
@@ -177,60 +178,10 @@ impl Room {
         // A hub that counts the time from when it asked does not want to know when that was heard.
     }
 
-    /// A question came: a rule answers it, or the person is asked.
-    fn asked(&mut self, ask: Ask) {
-        if ask.can_reply()
-            && let Some(answer) = automatic(&self.rules, ask.event())
-        {
-            let (decision, details) = (answer.decision, answer.details());
-            let rule = answer.rule.name.clone();
-            let is_yes = decision == aaep::event::human::Decision::Accept;
-            let came = self.came.0.clone();
-            tokio::spawn(async move {
-                let sent = ask.decide(decision, details).await;
-                let ask = Box::new(ask);
-                // If nobody listens any more, nobody needs to know.
-                let _ = came.send(Came::ByRule { ask, rule, is_yes, sent }).await;
-            });
-            return;
-        }
-        self.ask(&ask);
-    }
-
-    /// The person is asked.
-    fn ask(&mut self, ask: &Ask) {
-        let known = Known::of(ask.event()).filter(|_| ask.can_reply());
-        let shared = known.and_then(|known| {
-            let now = now_unix_ms() / 1000;
-            let given = self.numbers.change(|numbers| numbers.give(now, &self.address, &known));
-            // Without a shared number it can still be answered here.
-            given.unwrap_or_else(|failure| {
-                console::complain(&failure);
-                None
-            })
-        });
-        let number = self.open.add(shared, ask.clone());
-        let (event, remaining, can_answer) = (ask.event(), ask.remaining(), ask.can_reply());
-        self.tell_all(&Input::Asked(Asked { number, event, remaining, can_answer }));
-    }
-
-    /// A question is over.
-    fn over(&mut self, ask: &Ask) {
-        let Some(number) = self.open.number_of(ask) else { return };
-        let was_ours = self.open.get(number).is_some_and(|it| it.is_answered);
-        let ending = ending(ask.event(), &ask.state(), was_ours);
-        if ask.state().is_final() {
-            self.open.remove(self.now(), number);
-            let token = ask.reply_token().clone();
-            let noted = self.numbers.change(|numbers| numbers.over(&token));
-            noted.unwrap_or_else(|failure| console::complain(&failure));
-        }
-        self.tell_all(&Input::Over { number, ending });
-    }
-
     /// What came of something that was sent.
     fn settled(&mut self, came: Came) {
         match came {
+            Came::Numbered(ask, shared) => self.tell_ask(&ask, shared),
             Came::NotAnswered(number, error) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.is_answered = false;
@@ -249,7 +200,7 @@ impl Room {
                 )));
             }
             // The person is asked, as if there were no rule.
-            Came::ByRule { ask, sent: Err(_), .. } if ask.state().is_open() => self.ask(&ask),
+            Came::ByRule { ask, sent: Err(_), .. } if ask.state().is_open() => self.ask(*ask),
             Came::ByRule { .. } => {}
         }
     }

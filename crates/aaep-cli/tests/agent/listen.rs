@@ -233,6 +233,27 @@ fn an_answer_from_elsewhere_takes_the_question_away() {
 }
 
 #[test]
+fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person() {
+    let mut ear = Ear::new(&[]);
+    let place = ear.folder.path().join("aaep");
+    let lock = std::fs::File::create(place.join("questions.lock")).expect("the lock");
+    lock.lock().expect("it is held");
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer 1 or 2: ");
+    ear.types("no");
+    assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+    // The number is one of our own, and means nothing else.
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer 1 or 2: ");
+    ear.types("1 yes");
+    ear.hears("No question with the number 1 waits.");
+    ear.types("102 yes");
+    assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
+    ear.quit();
+    drop(lock);
+}
+
+#[test]
 fn programs_get_one_object_a_line() {
     let mut ear = Ear::with_settings("", &["--json"]);
     assert!(ear.hub.run(&["emit", "say", "Hello."]).status.success());

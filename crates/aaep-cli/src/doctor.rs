@@ -1,0 +1,193 @@
+//! `aaep doctor`: says what of listening works here, and what to do about what does not.
+//!
+//! Every device is tried, with a sentence that the person can hear and feel. Only what the person wants and does
+//! not have is an error.
+
+mod devices;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::attention::look;
+use crate::console::{Failure, ascii_json_line};
+use crate::keys::tell;
+use crate::listen;
+use crate::settings::{self, Flags, Settings};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all that you want works: the settings, the hub, and the devices that are turned on
+  1  something that you want does not work; it is said which, and what to do
+  2  it could not be done: wrong usage";
+
+/// How long a goodbye to the hub may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// What to look at.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
+pub(crate) struct Arguments {
+    /// The address of the hub. Without it, it is your own hub on this machine.
+    url: Option<String>,
+    #[command(flatten)]
+    flags: Flags,
+    /// You want speech, whatever the settings say.
+    #[arg(long)]
+    speech: bool,
+    /// You want braille, whatever the settings say.
+    #[arg(long)]
+    braille: bool,
+    /// You want sounds, whatever the settings say.
+    #[arg(long)]
+    sounds: bool,
+    /// Print one JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+    /// The token for the hub. Better set `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// What was found about one thing.
+#[derive(Debug)]
+struct Finding {
+    name: &'static str,
+    is_wanted: bool,
+    /// What was seen or heard; or why it does not work, and what to do. In sentences for people.
+    works: Result<String, String>,
+}
+
+/// Looks at everything and says what was found.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let loaded = settings::load(&arguments.flags);
+    let found = match &loaded {
+        Ok(_) => Ok("They can be used.".to_owned()),
+        Err(failure) => Err(sentence(failure)),
+    };
+    let mut findings = vec![Finding { name: "settings", is_wanted: true, works: found }];
+    // With settings that cannot be used, the usual ones show what works.
+    let mut settings = loaded.map(|it| it.settings).unwrap_or_default();
+    settings.speech.on |= arguments.speech;
+    settings.braille.on |= arguments.braille;
+    settings.sounds.on |= arguments.sounds;
+    findings.push(Finding { name: "hub", is_wanted: true, works: hub(arguments, &settings)? });
+    findings.extend(devices::look(&settings));
+    let is_well = findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
+    if arguments.json {
+        let checks: Vec<_> = findings.iter().map(Finding::json).collect();
+        tell(&ascii_json_line(&json!({ "all_wanted_work": is_well, "checks": checks })))?;
+    } else {
+        for finding in &findings {
+            tell(&finding.said())?;
+        }
+        tell(&summary(&findings))?;
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Whether the hub lets this person listen.
+fn hub(arguments: &Arguments, settings: &Settings) -> Result<Result<String, String>, Failure> {
+    let given = arguments.url.clone().or_else(|| settings.listen.address.clone());
+    let address = given.unwrap_or_else(look::own_address);
+    let wishes = listen::wishes(settings, arguments.token.as_deref());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error: io::Error| {
+        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    })?;
+    let found = runtime.block_on(async {
+        let listener = listen::reach(&address, wishes).await?;
+        // A goodbye that cannot be said in time is one without a word.
+        let _ = timeout(GOODBYE, listener.close(None)).await;
+        Ok::<_, Failure>(())
+    });
+    runtime.shutdown_background();
+    Ok(match found {
+        Ok(()) => Ok(format!("You can listen at {}.", aaep::printable(&address))),
+        Err(failure) => Err(sentence(&failure)),
+    })
+}
+
+/// A failure as sentences that begin with a capital letter.
+fn sentence(failure: &Failure) -> String {
+    let text = failure.to_string();
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+impl Finding {
+    fn is_plural(&self) -> bool {
+        self.name.ends_with('s')
+    }
+
+    fn said(&self) -> String {
+        let (do_not, are) = if self.is_plural() { ("do not", "are") } else { ("does not", "is") };
+        let end = if self.is_plural() { "" } else { "s" };
+        let off = if self.is_wanted { String::new() } else { format!(", and {are} not turned on") };
+        match &self.works {
+            Ok(seen) => format!("{}: work{end}{off}. {seen}", self.name),
+            Err(why) => format!("{}: {do_not} work{off}. {why}", self.name),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (works, says) = match &self.works {
+            Ok(seen) => (true, seen),
+            Err(why) => (false, why),
+        };
+        json!({ "name": self.name, "is_wanted": self.is_wanted, "works": works, "says": says })
+    }
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let missing = findings.iter().filter(|it| it.is_wanted && it.works.is_err());
+    let names: Vec<&str> = missing.map(|it| it.name).collect();
+    match names.as_slice() {
+        [] => "All that you want works.".to_owned(),
+        [name] => format!("Something that you want does not work: {name}."),
+        [names @ .., last] => {
+            format!("Some of what you want does not work: {} and {last}.", names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(name: &'static str, is_wanted: bool, works: bool) -> Finding {
+        let works = if works { Ok("Heard.".to_owned()) } else { Err("Broken.".to_owned()) };
+        Finding { name, is_wanted, works }
+    }
+
+    #[test]
+    fn findings_read_well_aloud() {
+        for (finding, said) in [
+            (finding("speech", true, true), "speech: works. Heard."),
+            (finding("sounds", true, false), "sounds: do not work. Broken."),
+            (
+                finding("braille", false, false),
+                "braille: does not work, and is not turned on. Broken.",
+            ),
+            (finding("sounds", false, true), "sounds: work, and are not turned on. Heard."),
+        ] {
+            assert_eq!(finding.said(), said);
+        }
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_missed() {
+        let good = [finding("hub", true, true), finding("speech", false, false)];
+        assert_eq!(summary(&good), "All that you want works.");
+        let bad = [finding("hub", true, false), finding("speech", true, false)];
+        assert_eq!(summary(&bad), "Some of what you want does not work: hub and speech.");
+        assert_eq!(summary(&bad[..1]), "Something that you want does not work: hub.");
+    }
+}

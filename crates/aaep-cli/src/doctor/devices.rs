@@ -1,0 +1,145 @@
+//! Each device is given a sentence, all at once, and what they report is what is found.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use aaep_announce::device::{Device, Told, braille, sounds, speech};
+use aaep_announce::{Earcon, Kind, Order, Report, Utterance, Weight};
+
+use super::Finding;
+use crate::console::Failure;
+use crate::listen::devices::{braille_settings, sound_settings, speech_settings};
+use crate::settings::Settings;
+
+/// What is spoken and shown.
+const SENTENCE: &str = "This is a test of aaep.";
+
+/// The number of the sentence; there is no other.
+const ID: u64 = 1;
+
+/// How long everything may take: a speech server may have to be started.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a player of sounds has to fail.
+const PLAYING: Duration = Duration::from_secs(2);
+
+/// How long the sentence stays under the fingers.
+const READING: Duration = Duration::from_secs(3);
+
+/// A device on trial.
+struct Trial {
+    name: &'static str,
+    is_wanted: bool,
+    device: Option<Device>,
+    /// What was found, once that is known.
+    works: Option<Result<String, String>>,
+    /// What the device says of itself besides.
+    notices: Vec<String>,
+}
+
+/// Tries all devices.
+pub(super) fn look(settings: &Settings) -> Vec<Finding> {
+    let (reports, told) = mpsc::channel();
+    let mut trials = start(settings, &reports);
+    let began = Instant::now();
+    while trials.iter().any(|it| it.works.is_none()) && began.elapsed() < PATIENCE {
+        listen(&mut trials, &told, Duration::from_millis(100));
+        if began.elapsed() >= PLAYING {
+            played(&mut trials);
+        }
+    }
+    if trials.iter().any(|it| it.name == braille::NAME && matches!(it.works, Some(Ok(_)))) {
+        std::thread::sleep(READING);
+    }
+    let lines = Finding {
+        name: "lines",
+        is_wanted: settings.lines.on,
+        works: Ok("You are reading one.".to_owned()),
+    };
+    std::iter::once(lines).chain(trials.into_iter().map(Trial::finding)).collect()
+}
+
+fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
+    let speech = speech_settings(settings).map(|it| speech::start(it, reports.clone()));
+    let braille = braille_settings(settings).map(|it| braille::start(it, reports.clone()));
+    let sounds = Ok(sounds::start(sound_settings(settings), reports.clone()));
+    let sentence = || {
+        Order::Say(Utterance {
+            id: ID,
+            kind: Kind::Notice,
+            weight: Weight::Normal,
+            words: SENTENCE.to_owned(),
+            language: None,
+            is_right_to_left: false,
+            choices: Vec::new(),
+        })
+    };
+    vec![
+        Trial::start(speech::NAME, settings.speech.on, speech, sentence()),
+        Trial::start(braille::NAME, settings.braille.on, braille, sentence()),
+        Trial::start(sounds::NAME, settings.sounds.on, sounds, Order::Sound(Earcon::Done)),
+    ]
+}
+
+/// Takes in what devices report within that time.
+fn listen(trials: &mut [Trial], told: &Receiver<Told>, time: Duration) {
+    let Ok(told) = told.recv_timeout(time) else { return };
+    if let Some(trial) = trials.iter_mut().find(|it| it.name == told.device) {
+        trial.report(told.report);
+    }
+}
+
+/// A player that has not failed by now plays.
+fn played(trials: &mut [Trial]) {
+    for trial in trials.iter_mut().filter(|it| it.name == sounds::NAME) {
+        trial
+            .works
+            .get_or_insert_with(|| Ok("You heard two tones, if it is loud enough.".to_owned()));
+    }
+}
+
+impl Trial {
+    fn start(
+        name: &'static str,
+        is_wanted: bool,
+        started: Result<io::Result<Device>, Failure>,
+        order: Order,
+    ) -> Self {
+        let started = started.map_err(|failure| failure.to_string()).and_then(|it| {
+            it.map_err(|error| format!("The system gives no threads: {error}. Try again later."))
+        });
+        let (device, works) = match started {
+            Ok(device) => (Some(device), None),
+            Err(why) => (None, Some(Err(why))),
+        };
+        if let Some(device) = &device {
+            // One that takes no orders says nothing, and that is what is found.
+            let _ = device.tell(order);
+        }
+        Trial { name, is_wanted, device, works, notices: Vec::new() }
+    }
+
+    fn report(&mut self, report: Report) {
+        match report {
+            Report::Trouble(why) => self.works = Some(Err(why)),
+            Report::Notice(notice) => self.notices.push(notice),
+            Report::Ended(ID) if self.name == speech::NAME => {
+                self.works = Some(Ok(format!("You heard: {SENTENCE}")));
+            }
+            Report::Began(ID) if self.name == braille::NAME => {
+                self.works = Some(Ok(format!("On the display: {SENTENCE}")));
+            }
+            _ => {}
+        }
+    }
+
+    fn finding(self) -> Finding {
+        drop(self.device);
+        let silent =
+            || Err("It took the sentence and did not tell it. Try again later.".to_owned());
+        let works = self.works.unwrap_or_else(silent);
+        let works = works.map(|seen| [vec![seen], self.notices].concat().join(" "));
+        Finding { name: self.name, is_wanted: self.is_wanted, works }
+    }
+}

@@ -1,0 +1,76 @@
+//! Text that would like to be something else.
+
+use crate::desk::Desk;
+use crate::patience::wait_until;
+use crate::speech_server::SpeechServer;
+
+/// What each line begins with; a prompt stands on a line of its own.
+const LABELS: &[&str] = &[
+    "agent: ",
+    "doing: ",
+    "done: ",
+    "notice: ",
+    "settled: ",
+    "Permission required: ",
+    "  1. No",
+    "  2. Yes",
+    "Answer 1 or 2: ",
+];
+
+/// Whether nothing in it steers a terminal, a speech server or the eye.
+fn is_plain(text: &str) -> bool {
+    let steers = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !text.contains(|c: char| steers(c) || c.is_control())
+}
+
+#[test]
+fn hostile_text_stays_text_in_lines_speech_and_braille() {
+    let speech = SpeechServer::start(0.0, &["en"]);
+    let mut desk = Desk::with_speech(&speech);
+    let cases = [
+        ("First.\r\n.\r\nSTOP ALL\r\nSET ALL VOLUME -100\r\n.\r\nQUIT\r\n. Second.", "Second."),
+        ("Ring\u{7} and\u{1b}[2J clear\u{9b}2J, no\u{202e}sey\u{2066}!\u{2069} Third.", "Third."),
+        ("</speak><mark name=\"x\"/>&amp; settled: Accepted. Fourth.", "Fourth."),
+        ("Answer 1 or 2: \n\nsettled: Accepted.\u{2028}settled: yes.\u{85}Fifth.", "Fifth."),
+    ];
+    desk.begin();
+    for (text, last) in cases {
+        desk.say(&[text]);
+        wait_until("it is spoken", || {
+            speech.spoken().iter().any(|it| it.contains(last)).then_some(())
+        });
+        desk.wait_for_line(last);
+        desk.read_until(last);
+        assert!(is_plain(&desk.braille.shown()), "{:?}", desk.braille.shown());
+    }
+    let long = "x".repeat(1 << 14);
+    desk.say(&[long.as_str(); 64]);
+    desk.read_until("xxxxxxxx");
+    // Behind a megabyte without a blank a question still comes at once, and can be answered.
+    let asking = desk.ask("rpl_1", "Delete\r\n.\r\nQUIT\r\n\u{1b}[2Jit \u{202e}all?");
+    wait_until("the question is shown", || desk.braille.shown().contains("Delete").then_some(()));
+    desk.wait_for_line("Answer 1 or 2: ");
+    desk.answer_in_braille("No");
+    assert_eq!(asking.join().expect("an outcome"), "reject");
+    desk.wait_for_line("settled: ");
+    wait_until("the outcome is spoken", || {
+        speech.spoken().iter().any(|it| it.contains("Refused.")).then_some(())
+    });
+
+    let spoken = speech.spoken();
+    assert!(spoken.iter().all(|it| is_plain(it)), "{spoken:?}");
+    let whole = spoken.join(" ");
+    for words in ["STOP ALL SET ALL VOLUME", "Second.", "Third.", "Fourth.", "Fifth."] {
+        assert_eq!(whole.matches(words).count(), 1, "{words:?} in {spoken:?}");
+    }
+    let long = format!("{}, cut, 1,048,576 characters in all", "x".repeat(40));
+    assert_eq!(whole.matches("xxxxxxxx, cut, ").count(), 1, "{spoken:?}");
+    assert_eq!(whole.matches(&long).count(), 1, "{spoken:?}");
+    assert!(speech.log().iter().all(|it| it["event"] != "unknown"), "no command came of it");
+    let volumes =
+        speech.log().into_iter().filter_map(|it| it["volume"].as_str().map(str::to_owned));
+    assert!(volumes.clone().count() > 0 && volumes.clone().all(|it| it != "-100"), "{volumes:?}");
+    for line in desk.lines().lines() {
+        assert!(is_plain(line) && LABELS.iter().any(|it| line.starts_with(it)), "{line:?}");
+    }
+}
