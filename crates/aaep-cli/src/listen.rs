@@ -1,7 +1,7 @@
 //! `aaep listen`: tells the person what agents do, in lines, speech, braille and sounds, and takes their answers.
 //!
-//! Here is what it is told to do; `room` is the loop, `asking` puts questions, `devices` starts what the settings name, and `typed` reads
-//! what the person types. What is said, when, and how, is decided in `aaep-announce`.
+//! Here is what it is told to do; `room` is the loop, `asking` puts questions, `devices` starts what the settings
+//! name, and `typed` reads what the person types. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
