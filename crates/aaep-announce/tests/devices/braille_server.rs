@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep_announce::device::Address;
-use aaep_announce::device::braille::Settings;
+use aaep_announce::device::braille::{Settings, address};
 
 use crate::patience::{PATIENCE, wait_until};
 
@@ -180,7 +179,8 @@ impl BrailleServer {
 
     /// Settings that lead to it. Words stay until a key is pressed.
     pub(crate) fn settings(&self) -> Settings {
-        let settings = Settings::new(Address::Tcp("127.0.0.1".to_owned(), self.port));
+        let address = address(|name| (name == "BRLAPI_HOST").then(|| self.host()));
+        let settings = Settings::new(address.expect("an address"));
         Settings { cells_per_second: None, patience: PATIENCE, ..settings }
     }
 }

@@ -18,6 +18,10 @@ fn begin_of(speech: &SpeechServer, words: &str) -> Option<f64> {
     after.find(|it| it["event"] == "begin")?["at"].as_f64()
 }
 
+#[expect(
+    clippy::print_stdout,
+    reason = "the time is told to whoever runs it with --nocapture, and not judged"
+)]
 fn ask_and_answer(answer: &str, outcome: &str) {
     // The story takes minutes at this pace; the question must not wait for it.
     let speech = SpeechServer::start(50.0, &["en"]);
