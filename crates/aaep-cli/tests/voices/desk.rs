@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -73,10 +74,18 @@ impl Desk {
     /// Moves on in braille until these words are on the display.
     pub(crate) fn read_until(&mut self, words: &str) {
         wait_until(&format!("{words:?} is shown"), || {
-            if self.braille.shown().contains(words) {
+            let before = self.braille.shown();
+            if before.contains(words) {
                 return Some(());
             }
-            self.braille.press("fwinrt");
+            // With nothing on the display there is nothing to move on from, and what comes next would be passed over.
+            if before != "no screen" {
+                self.braille.press("fwinrt");
+                let until = Instant::now() + Duration::from_secs(2);
+                while self.braille.shown() == before && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
             None
         });
     }
