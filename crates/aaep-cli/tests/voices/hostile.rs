@@ -54,6 +54,9 @@ fn hostile_text_stays_text_in_lines_speech_and_braille() {
     wait_until("the outcome is spoken", || {
         speech.spoken().iter().any(|it| it.contains("Refused.")).then_some(())
     });
+    wait_until("the long word is spoken", || {
+        speech.spoken().iter().any(|it| it.contains("xxxxxxxx, cut, ")).then_some(())
+    });
 
     let spoken = speech.spoken();
     assert!(spoken.iter().all(|it| is_plain(it)), "{spoken:?}");
