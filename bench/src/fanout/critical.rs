@@ -28,9 +28,8 @@ const AFTER_MS: [u64; 5] = [0, 40, 80, 120, 160];
 /// How many events are told first, so that whoever does not read has more waiting than the kernel holds.
 const FILLING: usize = 128;
 
-/// How many of those are told together. The hub stores what it remembers of listeners with the events, and
-/// stops when that is too much for one commit: 32 together are, with ten thousand listeners.
-const TOGETHER: usize = 4;
+/// How many of those are told together.
+const TOGETHER: usize = 32;
 
 /// How many listeners there are where it is looked at what a critical event goes past.
 const FEW_LISTENERS: usize = 100;

@@ -293,8 +293,11 @@ impl Audience {
 
     /// The place among all events right behind what comes before this position.
     pub(crate) fn order_before(&self, at: u64) -> u64 {
-        let last = at.checked_sub(1).and_then(|at| self.unit(at));
-        last.or(self.log.back()).map_or(0, |unit| unit.order + 1)
+        match at.checked_sub(1).and_then(|at| self.unit(at)) {
+            Some(last) => last.order + 1,
+            // What is no longer remembered comes before everything that is.
+            None => self.log.front().map_or(0, |unit| unit.order),
+        }
     }
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.

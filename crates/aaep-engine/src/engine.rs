@@ -306,6 +306,9 @@ impl Engine {
                 self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);
             }
             Input::Block { listener } => self.block(listener),
+            Input::TakeBack { listener, last_event_id } => {
+                self.unsend(listener, &last_event_id);
+            }
             Input::Unblock { listener } => self.unblock(now, listener, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),

@@ -39,6 +39,74 @@ fn a_full_wire_gets_nothing_and_then_what_is_urgent_first() {
 }
 
 #[test]
+fn what_a_full_wire_gives_back_is_overtaken_by_what_is_urgent_and_told_once() {
+    for wishes in [json!({}), everything(), limited(9, json!({}))] {
+        let counts = wishes == everything();
+        let mut world = World::new();
+        let one = world.listen(1, wishes);
+        world.start(SESSION);
+        for number in 1..=4 {
+            world.say("tool.invoked", tool(number));
+        }
+        world.pass_s(5);
+        let heard = world.take(&one);
+        assert_eq!(heard.len(), 5);
+        world.block(&one);
+        world.take_back(&one, heard[1].id());
+        world.say("handoff.requested", handoff("Help."));
+        assert!(world.heard(&one).is_empty());
+        world.unblock(&one);
+        world.pass_s(5);
+        let again = world.take(&one);
+        let ids: Vec<_> = again
+            .iter()
+            .map(Heard::id)
+            .filter(|id| heard.iter().any(|it| it.id() == *id))
+            .collect();
+        assert_eq!(
+            ids,
+            heard[2..].iter().map(Heard::id).collect::<Vec<_>>(),
+            "each once, in order"
+        );
+        let urgent = again.iter().position(|it| it.kind() == "handoff.requested");
+        // Who counts gets everything in its order (ruling 7).
+        assert_eq!(urgent, Some(if counts { 3 } else { 0 }));
+        assert_eq!(again.len(), 4);
+    }
+}
+
+#[test]
+fn a_question_that_a_full_wire_gave_back_is_asked_when_it_is_free() {
+    let mut world = World::new();
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.say("tool.invoked", tool(1));
+    let last = world.take(&one).pop().expect("told");
+    world.say("handoff.requested", handoff("Help."));
+    assert_eq!(world.take(&one).len(), 1);
+    world.block(&one);
+    world.take_back(&one, last.id());
+    world.unblock(&one);
+    assert_eq!(kinds(world.heard(&one)), ["handoff.requested"]);
+}
+
+#[test]
+fn a_listener_that_is_away_is_not_brought_back_by_its_old_wire() {
+    let mut world = World::new();
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.say("tool.invoked", tool(1));
+    let heard = world.take(&one);
+    world.disconnect(&one);
+    world.take_back(&one, heard[0].id());
+    world.unblock(&one);
+    world.say("tool.invoked", tool(2));
+    assert!(world.heard(&one).is_empty());
+    world.reconnect(&one, Some(heard[1].id()));
+    assert_eq!(kinds(world.heard(&one)), ["tool.invoked"]);
+}
+
+#[test]
 fn a_wire_that_was_full_gets_nothing_urgent_twice() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));

@@ -41,7 +41,7 @@ pub use jwks::{
     FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
 };
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
-pub use limits::{LimitError, Limits};
+pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
 pub use principal::{Hears, MAX_HEARS, MAX_NAME_CHARS, Principal, Scope, Scopes};
 pub use request::{

@@ -32,6 +32,7 @@ pub enum Protocol {
 /// One message, shared by every connection that it goes to.
 pub struct Packet {
     event_id: Box<str>,
+    is_critical: bool,
     json: Bytes,
     chunked: OnceLock<Box<[u8]>>,
     chunked_named: OnceLock<Box<[u8]>>,
@@ -48,6 +49,7 @@ impl Packet {
     pub fn new(event_id: impl Into<Box<str>>, json: impl Into<Bytes>) -> Self {
         Self {
             event_id: event_id.into(),
+            is_critical: false,
             json: json.into(),
             chunked: OnceLock::new(),
             chunked_named: OnceLock::new(),
@@ -57,6 +59,17 @@ impl Packet {
             length: OnceLock::new(),
             line: OnceLock::new(),
         }
+    }
+
+    /// The same message, as one that must not wait behind others.
+    #[must_use]
+    pub fn critical(self, is_critical: bool) -> Self {
+        Self { is_critical, ..self }
+    }
+
+    /// Whether it must not wait behind others.
+    pub fn is_critical(&self) -> bool {
+        self.is_critical
     }
 
     /// The id of the event, or nothing.

@@ -3,7 +3,7 @@
 //! A message is encoded once ([`Packet`]) and its bytes are never copied for a listener. What a turn of
 //! the loop brings for a connection goes out in one gathered write. An idle connection owns no buffer.
 //! The order on a connection is that of the commands: the wire never reorders, because resuming depends
-//! on it. It never waits for a peer: whoever reads too slowly is let go and resumes later (§8.8).
+//! on it. So that something critical can overtake what waits for a full socket, it is given back to the caller. It never waits for a peer: whoever reads too slowly is let go and resumes later (§8.8).
 
 mod backlog;
 mod closing;
@@ -15,6 +15,7 @@ mod incoming;
 mod pair;
 mod socket;
 mod why;
+mod withdraw;
 
 pub use closing::CLOSED;
 pub use handle::{Wire, WireHandle, WireStopped};
@@ -129,6 +130,17 @@ pub enum Command {
         /// The packet.
         packet: Arc<Packet>,
     },
+    /// Give back what waits for a listener and was not begun, if its connection takes nothing: something critical is
+    /// to overtake it. What was given back is told with [`Report::Withdrawn`].
+    Withdraw {
+        /// The connection.
+        connection: ConnectionKey,
+    },
+    /// It is known what was given back; what is delivered from now on comes after it.
+    GoOn {
+        /// The connection.
+        connection: ConnectionKey,
+    },
     /// Read again from a connection whose reading was paused with [`Flow::Pause`].
     Resume {
         /// The connection.
@@ -169,6 +181,17 @@ pub enum Report {
         connection: ConnectionKey,
         /// Who.
         listener: u32,
+    },
+    /// Everything for a blocked listener after this event was dropped before any of it was sent, and so is everything
+    /// that is delivered before [`Command::GoOn`]. Told after [`Report::Blocked`]; [`Report::Unblocked`] comes after
+    /// that command.
+    Withdrawn {
+        /// On which connection.
+        connection: ConnectionKey,
+        /// Who.
+        listener: u32,
+        /// The last event that was sent, or is being sent.
+        last_event_id: Box<str>,
     },
     /// Nothing waits for the listener any more.
     Unblocked {

@@ -92,6 +92,14 @@ pub enum Input {
         /// Whose.
         listener: ListenerKey,
     },
+    /// The wire of a listener, which takes nothing for now, gave back everything that came after this event: none
+    /// of it was sent. It is told again when the wire takes something, what is urgent first.
+    TakeBack {
+        /// Whose.
+        listener: ListenerKey,
+        /// The last event that was sent, or is being sent.
+        last_event_id: EventId,
+    },
     /// It takes something again.
     Unblock {
         /// Whose.

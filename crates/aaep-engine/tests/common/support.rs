@@ -453,6 +453,11 @@ impl World {
         self.handle(Input::Block { listener: listener.key })
     }
 
+    pub(crate) fn take_back(&mut self, listener: &Listener, last: &EventId) -> Vec<Output> {
+        let last_event_id = last.clone();
+        self.handle(Input::TakeBack { listener: listener.key, last_event_id })
+    }
+
     pub(crate) fn unblock(&mut self, listener: &Listener) -> Vec<Output> {
         self.handle(Input::Unblock { listener: listener.key })
     }

@@ -82,7 +82,7 @@ impl Guard {
 
     /// Takes this many events out of what the principal may publish: all of them or none.
     pub fn publish(&self, principal: &str, events: u32, now_us: u64) -> Result<(), LimitError> {
-        if events > self.limits().publish_burst {
+        if events > self.limits().events_at_once() {
             return Err(LimitError::TooManyAtOnce);
         }
         let per_second = u64::from(self.limits().publishes_per_second.max(1));

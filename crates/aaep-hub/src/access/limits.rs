@@ -7,6 +7,9 @@ use std::fmt;
 use aaep::handshake::ReasonCode;
 use serde::Deserialize;
 
+/// How many events one request may have, whatever is configured: what they bring is stored in one commit.
+pub const MAX_EVENTS_AT_ONCE: u32 = 4096;
+
 /// The limits of a hub. Every one can be configured.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,12 +26,20 @@ pub struct Limits {
     pub subscriptions_per_principal: usize,
     /// How many events one principal may publish in a second, over time.
     pub publishes_per_second: u32,
-    /// How many events it may publish at once, after it was quiet.
+    /// How many events it may publish at once, after it was quiet; in one request no more than
+    /// [`MAX_EVENTS_AT_ONCE`].
     pub publish_burst: u32,
     /// How long a connection may say nothing before it is closed.
     pub idle_ms: u64,
     /// How long TLS and the first request may take.
     pub handshake_ms: u64,
+}
+
+impl Limits {
+    /// How many events one request may have.
+    pub fn events_at_once(&self) -> u32 {
+        self.publish_burst.min(MAX_EVENTS_AT_ONCE)
+    }
 }
 
 impl Default for Limits {

@@ -1,5 +1,6 @@
 //! Starting a hub: from what is stored, with its threads.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -207,7 +208,8 @@ impl HubBuilder {
             status: Arc::clone(&status),
             is_stopping: false,
             batch: Batch::default(),
-            blocked: 0,
+            remembered: HashMap::new(),
+            blocked: HashSet::new(),
         };
         owner.carry_out(now, outputs, None);
         owner.settle_forgotten(now);

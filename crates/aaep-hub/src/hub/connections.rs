@@ -9,6 +9,7 @@ use aaep_transport::{Packet, Protocol};
 use serde_json::json;
 
 use super::ears::Heard;
+use super::keeper::Effect;
 use super::owner::Owner;
 use super::violations;
 use crate::access::{ConnectionPermit, Principal};
@@ -77,6 +78,9 @@ impl Owner {
                     self.handle(Input::Block { listener }, None);
                 }
             }
+            Heard::Report(Report::Withdrawn { connection, listener, last_event_id }) => {
+                self.take_back(connection, listener, &last_event_id);
+            }
             Heard::Report(Report::Unblocked { connection, listener }) => {
                 if self.is_on(listener, connection) {
                     self.set_blocked(listener, false);
@@ -96,14 +100,35 @@ impl Owner {
         self.listeners.get(&listener).is_some_and(|it| it.connection == Some(connection))
     }
 
-    /// Notes whether the wire of a listener is full, for the metrics.
+    /// Notes whether the wire of a listener is full.
     pub(super) fn set_blocked(&mut self, listener: ListenerKey, is_blocked: bool) {
-        let Some(listener) = self.listeners.get_mut(&listener) else { return };
-        match (std::mem::replace(&mut listener.is_blocked, is_blocked), is_blocked) {
-            (false, true) => self.blocked += 1,
-            (true, false) => self.blocked = self.blocked.saturating_sub(1),
-            _ => {}
+        if is_blocked {
+            self.blocked.insert(listener);
+        } else {
+            self.blocked.remove(&listener);
         }
+    }
+
+    /// Something urgent is to overtake what waits for the sockets that are full.
+    pub(super) fn withdraw_for_urgent(&mut self) {
+        let on = |listener: &ListenerKey| self.listeners.get(listener)?.connection;
+        let full = self.blocked.iter().filter_map(on);
+        let commands = full.map(|connection| Effect::Wire(Command::Withdraw { connection }));
+        self.batch.effects.extend(commands);
+    }
+
+    /// A wire gave back what came after this event.
+    fn take_back(&mut self, connection: ConnectionKey, listener: ListenerKey, last: &str) {
+        if self.is_on(listener, connection) {
+            match EventId::parse(last) {
+                Ok(last_event_id) => {
+                    self.handle(Input::TakeBack { listener, last_event_id }, None);
+                }
+                // It cannot be said where it is: it comes back and says so itself.
+                Err(_) => self.close(connection, 4000, "Connect again."),
+            }
+        }
+        self.tell_wire(Command::GoOn { connection });
     }
 
     fn gone(&mut self, connection: ConnectionKey) {

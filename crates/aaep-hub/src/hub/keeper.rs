@@ -16,7 +16,7 @@ use crate::store::{Change, CommitError, MAX_CHANGES, Store};
 /// How many batches may wait for the disk. Past it, the owner waits, and everyone with it.
 pub(super) const MAX_WAITING_BATCHES: usize = 256;
 
-/// How many changes are stored at once at most, but for the last batch taken.
+/// How many changes of several batches are stored at once. A single batch may have more of its own.
 const MAX_TOGETHER: usize = MAX_CHANGES / 4;
 
 /// How long to wait before a commit that failed is tried again.
@@ -77,11 +77,17 @@ impl Keeper {
     /// Works until the owner is gone or the store cannot be trusted any more.
     pub(super) fn run(mut self) {
         let mut sweep_at = Instant::now();
+        let mut next = None;
         loop {
             let wait = sweep_at.saturating_duration_since(Instant::now());
-            match self.batches.recv_timeout(wait) {
-                Ok(batch) => {
-                    let batch = self.gather(batch);
+            let first = match next.take() {
+                Some(batch) => Ok(batch),
+                None => self.batches.recv_timeout(wait),
+            };
+            match first {
+                Ok(first) => {
+                    let batch;
+                    (batch, next) = self.gather(first);
                     if !self.keep(&batch.changes) {
                         return;
                     }
@@ -101,14 +107,16 @@ impl Keeper {
         }
     }
 
-    /// Takes along what else waits already.
-    fn gather(&self, first: Batch) -> Batch {
+    /// Takes along what else waits already, as long as it fits; gives back what did not.
+    fn gather(&self, first: Batch) -> (Batch, Option<Batch>) {
         let mut all = first;
-        while all.changes.len() < MAX_TOGETHER {
-            let Ok(next) = self.batches.try_recv() else { break };
+        while let Ok(next) = self.batches.try_recv() {
+            if all.changes.len() + next.changes.len() > MAX_TOGETHER {
+                return (all, Some(next));
+            }
             all.add(next);
         }
-        all
+        (all, None)
     }
 
     /// Stores the changes, however long it takes. Says whether they are stored; if it cannot know,

@@ -3,7 +3,7 @@
 //! It takes requests and reports one after the other, and turns what the engine says into changes to be
 //! stored and effects to be carried out afterwards. It never waits for a peer and never touches the disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
@@ -31,13 +31,17 @@ use super::settlement::{Asked, Settlement};
 use super::status::Status;
 use super::stored;
 use crate::access::{Guard, Principal, SubscriptionPermit};
-use crate::store::{Change, Reader, StoredTime};
+use crate::store::{Change, MAX_CHANGES, Reader, StoredTime};
 
 /// How many requests may wait for the owner. Past it, whoever asks waits.
 pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
 
 /// How many requests and reports are taken before what they brought is handed over.
 const MAX_PER_TURN: usize = 256;
+
+/// How many changes a turn brings before they are handed over. One input brings at most as many as there may be
+/// subscriptions and a few times as many as there may be open questions, so that all of a turn fit into one commit.
+const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 4;
 
 /// How many may wait for the outcome of one question at once. The oldest is sent home first.
 const MAX_WAITING_FOR_ASK: usize = 16;
@@ -64,8 +68,6 @@ pub(super) struct Listener {
     pub(super) connection: Option<ConnectionKey>,
     /// Whether it was ever on a connection, so that it can have been asked something (ruling 14).
     pub(super) has_heard: bool,
-    /// Whether its connection takes nothing for now.
-    pub(super) is_blocked: bool,
     pub(super) permit: Option<SubscriptionPermit>,
 }
 
@@ -91,7 +93,10 @@ pub(super) struct Owner {
     pub(super) status: Arc<Status>,
     pub(super) is_stopping: bool,
     pub(super) batch: Batch,
-    pub(super) blocked: u64,
+    /// The subscriptions that are to be stored with this turn, each as it is by now.
+    pub(super) remembered: HashMap<SubscriptionId, Box<Subscription>>,
+    /// Those whose connection takes nothing for now.
+    pub(super) blocked: HashSet<ListenerKey>,
 }
 
 impl Owner {
@@ -123,6 +128,9 @@ impl Owner {
                 }
             }
             for _ in 0..MAX_PER_TURN {
+                if self.batch.changes.len() + self.remembered.len() > MAX_CHANGES_PER_TURN {
+                    break;
+                }
                 let (one, other) = (heard.try_recv(), requests.try_recv());
                 if one.is_err() && other.is_err() {
                     break;
@@ -147,7 +155,15 @@ impl Owner {
         metrics.subscriptions(self.engine.subscriptions() as u64);
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
-        metrics.listeners_blocked(self.blocked);
+        metrics.listeners_blocked(self.blocked.len() as u64);
+        for (subscription_id, subscription) in self.remembered.drain() {
+            self.batch.changes.push(Change::Subscribed {
+                subscription_id,
+                principal: subscription.principal,
+                may_reply: subscription.may_reply,
+                json: stored::terms_to_json(&subscription).into(),
+            });
+        }
         if self.batch.is_empty() {
             return true;
         }
@@ -197,8 +213,11 @@ impl Owner {
             match output {
                 Output::Record(record) => self.record(record),
                 Output::Time(time) => self.time(time),
-                Output::Remember(subscription) => self.remember(&subscription),
+                Output::Remember(subscription) => {
+                    self.remembered.insert(subscription.subscription_id.clone(), subscription);
+                }
                 Output::Forget { subscription_id } => {
+                    self.remembered.remove(&subscription_id);
                     self.batch.changes.push(Change::Unsubscribed { subscription_id });
                 }
                 Output::Recovered { listener, subscription_id } => {
@@ -269,6 +288,7 @@ impl Owner {
         });
         if is_urgent {
             self.batch.urgent_since.get_or_insert_with(Instant::now);
+            self.withdraw_for_urgent();
         }
         if self.engine.has_ended(&session_id) {
             self.batch.changes.push(Change::SessionEnded { session_id, unix_us });
@@ -294,15 +314,6 @@ impl Owner {
         self.batch.changes.push(change);
     }
 
-    fn remember(&mut self, subscription: &Subscription) {
-        self.batch.changes.push(Change::Subscribed {
-            subscription_id: subscription.subscription_id.clone(),
-            principal: subscription.principal,
-            may_reply: subscription.may_reply,
-            json: stored::terms_to_json(subscription).into(),
-        });
-    }
-
     fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<ListenerKey>) {
         self.batch.deliveries += to.len() as u64;
         if frame.is_critical {
@@ -322,7 +333,6 @@ impl Owner {
             subscription_id: subscription_id.clone(),
             connection: None,
             has_heard: false,
-            is_blocked: false,
             permit: None,
         });
         known.subscription_id = subscription_id;
@@ -468,5 +478,5 @@ fn packet(frame: &Arc<Frame>) -> Arc<Packet> {
         }
     }
     let json = Bytes::from_owner(Json(Arc::clone(frame)));
-    Arc::new(Packet::new(frame.event_id.as_str(), json))
+    Arc::new(Packet::new(frame.event_id.as_str(), json).critical(frame.is_critical))
 }

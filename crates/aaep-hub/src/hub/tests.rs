@@ -1,14 +1,20 @@
-//! The hub when its disk fails: it waits, it says so, and it tells nobody what is not stored.
+//! The hub when its disk fails: it waits, it says so, and it tells nobody what is not stored. And what it stores at
+//! once, which is bounded.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aaep::{Object, SessionId};
+use aaep::{Message, Mode, Object, SessionId};
+use aaep_engine::Input;
+use aaep_engine::terms::Door;
 use serde_json::json;
 
+use super::keeper::Effect;
+use super::owner::Owner;
 use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::store::tests::full::open_small;
+use crate::store::{Change, MAX_CHANGES, Store};
 
 fn event(kind: &str, text: &str) -> Object {
     let event = json!({
@@ -81,4 +87,71 @@ async fn a_hub_that_cannot_store_can_still_be_stopped() {
     until(|| hub.trouble().is_some()).await;
     hub.stop().await;
     assert_eq!(waiting.await.expect("no panic"), Err(HubError::Stopped));
+}
+
+#[tokio::test]
+async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
+    let hub = Hub::builder().start().expect("a hub");
+    let me = Principal::local();
+    hub.publish(&me, vec![event("session.started", "Tidying.")], None).await.expect("answered");
+    let request = json!({
+        "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "test",
+        "capabilities": { "event_filters": { "include": ["*"] } },
+    });
+    let read = aaep::read(request.to_string().as_bytes(), Mode::Strict).message;
+    let Some(Message::SubscriptionRequest(request)) = read else { panic!("no request") };
+    let stored = hub.call(move |owner| {
+        let accepted = owner.subscribe(&me, Door::Open, *request, None).expect("accepted");
+        let id = accepted.subscription_id;
+        let (listener, _) = owner.engine.subscription(&id).expect("known");
+        for round in 0..20_u64 {
+            owner.handle(Input::Block { listener }, None);
+            for part in 0..2 {
+                let text = json!({
+                    "type": "aaep:agent.output.streaming", "session_id": "sess_one",
+                    "producer": { "agent_id": "builder" }, "chunk": "One. ",
+                    "position": (round * 2 + part) * 5, "complete": false,
+                });
+                let text = text.as_object().cloned().expect("an object");
+                owner.publish_all(&me, vec![text], None)[0].as_ref().expect("taken");
+            }
+            owner.handle(Input::Unblock { listener }, None);
+        }
+        let is_subscribed = |change: &&Change| matches!(change, Change::Subscribed { .. });
+        let ids: Vec<_> = owner.remembered.keys().cloned().collect();
+        (ids == [id], owner.batch.changes.iter().filter(is_subscribed).count())
+    });
+    assert_eq!(stored.await, Ok((true, 0)), "once, when the turn ends");
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_waited_for_the_disk_is_stored_in_bounded_commits() {
+    let hub = Hub::builder().start().expect("a hub");
+    let ask_owner = |work: Box<dyn FnOnce(&mut Owner) + Send>| {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.call(work).await })
+    };
+    let (go, waits) = std::sync::mpsc::channel::<()>();
+    let slow = move |owner: &mut Owner| {
+        let work = move |_: &mut Store| waits.recv().expect("told to go on");
+        owner.batch.effects.push(Effect::Store(Box::new(work)));
+    };
+    let mut asked = vec![ask_owner(Box::new(slow))];
+    // Each of these fits into one commit, both together do not.
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        asked.push(ask_owner(Box::new(|owner| {
+            let session_id = SessionId::parse("sess_unknown").expect("an id");
+            let change = Change::SessionEnded { session_id, unix_us: 0 };
+            owner.batch.changes.extend(std::iter::repeat_n(change, MAX_CHANGES * 2 / 3));
+        })));
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    go.send(()).expect("the keeper waits");
+    for asked in asked {
+        assert_eq!(asked.await.expect("no panic"), Ok(()));
+    }
+    assert!(!hub.is_dead());
+    hub.stop().await;
 }

@@ -59,7 +59,7 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
         // Counted before anything is read: what is wrong with a line is longer than the line.
-        let most = usize::try_from(self.guard.limits().publish_burst).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.guard.limits().events_at_once()).unwrap_or(usize::MAX);
         if lines.clone().nth(most).is_some() {
             return Ok(answer::limited(LimitError::TooManyAtOnce));
         }

@@ -1,7 +1,7 @@
 //! Subscriptions and their streams.
 
 use aaep_hub::access::Scope;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::*;
 
@@ -153,6 +153,36 @@ fn one_person_cannot_take_all_subscriptions() {
     assert_eq!(rejected.status, 429);
     assert_eq!(rejected.json()["reason_code"], "rate_limit");
     assert!(rejected.header("retry-after").is_some());
+}
+
+#[test]
+fn a_question_overtakes_what_waits_for_a_listener_that_does_not_read_and_nothing_is_lost() {
+    let hub = TestHub::new();
+    let mut slow = hub.stream("", &hub.subscribe(""));
+    hub.begin("sess_1");
+    let words = "word ".repeat(1000);
+    let tools: Vec<String> = (0..90)
+        .map(|at| {
+            let tool = json!({
+                "type": "aaep:agent.tool.invoked", "session_id": "sess_1", "tool": "list",
+                "event_id": format!("evt_{at}"), "tool_call_id": format!("call_{at}"),
+                "producer": { "agent_id": "builder" }, "summary_normal": words,
+            });
+            tool.to_string()
+        })
+        .collect();
+    let headers = "content-type: application/x-ndjson\r\n";
+    let reply = hub.as_someone(headers, "POST", "/aaep/v1/publish", &tools.join("\n"));
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let asked = hub.post("/aaep/v1/publish", &question("sess_1"));
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    let heard: Vec<Value> = (0..92).map(|_| slow.event()).collect();
+    let at = heard.iter().position(|it| it["type"] == "aaep:agent.awaiting.confirmation");
+    assert!(at.is_some_and(|at| at < 80), "the question came at place {at:?} of 92");
+    let tools = heard.iter().filter(|it| it["type"] == "aaep:agent.tool.invoked");
+    let ids: Vec<&Value> = tools.map(|it| &it["event_id"]).collect();
+    let expected: Vec<Value> = (0..90).map(|at| format!("evt_{at}").into()).collect();
+    assert_eq!(ids, expected.iter().collect::<Vec<_>>(), "each once, in order");
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Invariant for AtOnce {
             }
         }
         let Some((at, _)) = step.changed else { return Ok(()) };
-        if matches!(step.input, Input::Block { .. }) {
+        if matches!(step.input, Input::Block { .. } | Input::TakeBack { .. }) {
             return Ok(());
         }
         let waiting = self.waiting.remove(&at).unwrap_or_default();

@@ -75,7 +75,7 @@ impl Invariant for Stall {
                 self.stalled.extend(truth.of(*listener).map(|(at, _)| at));
                 Input::Tick
             }
-            Input::Unblock { .. } => Input::Tick,
+            Input::TakeBack { .. } | Input::Unblock { .. } => Input::Tick,
             other => other.clone(),
         };
         let input = match input {

@@ -94,7 +94,9 @@ impl World {
     fn change_presence(&mut self, input: &Input, outputs: &[Output]) -> Option<(usize, Presence)> {
         let is_unknown = outputs.contains(&Output::NoSuchSubscription);
         let (at, presence) = match input {
-            Input::Block { listener } => (self.truth.of(*listener)?.0, Presence::Blocked),
+            Input::Block { listener } | Input::TakeBack { listener, .. } => {
+                (self.truth.of(*listener)?.0, Presence::Blocked)
+            }
             Input::Unblock { listener } => (self.truth.of(*listener)?.0, Presence::Here),
             Input::Disconnect { listener } => {
                 (self.truth.of(*listener)?.0, Presence::Away(self.now_us))
@@ -250,6 +252,16 @@ impl World {
         self.block_full_wires();
     }
 
+    /// A wire that is full gives back what it has not begun to send.
+    fn give_back(&mut self, at: usize, listener: ListenerKey) {
+        let wire = &mut self.listeners[at].wire;
+        let kept = self.rng.size(1, wire.len().max(1));
+        wire.truncate(kept);
+        let Some(last) = wire.back() else { return };
+        let last_event_id = last.frame.event_id.clone();
+        self.feed(None, &Input::TakeBack { listener, last_event_id });
+    }
+
     fn block_full_wires(&mut self) {
         for at in 0..self.listeners.len() {
             let listener = &mut self.listeners[at];
@@ -258,6 +270,9 @@ impl World {
                 listener.is_blocked = true;
                 let key = self.truth.subscriptions[subscription].key;
                 self.feed(None, &Input::Block { listener: key });
+                if self.rng.chance(50) {
+                    self.give_back(at, key);
+                }
             }
         }
     }

@@ -49,6 +49,9 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             format!("The {} is back after {after}.", person(principal))
         }
         Input::Block { listener } => format!("The wire of {} is full.", name(listener)),
+        Input::TakeBack { listener, last_event_id } => {
+            format!("The wire of {} gives back what came after {last_event_id}.", name(listener))
+        }
         Input::Unblock { listener } => format!("The wire of {} is free.", name(listener)),
         Input::Confirm { principal, reply } => format!(
             "The {} says {} to {} as {}.",

@@ -15,6 +15,9 @@ pub(super) const MAX_SLICES: usize = 64;
 /// About how many bytes go into one write.
 const MAX_WRITE_BYTES: usize = 256 << 10;
 
+/// The most events that are given back at once. Whoever takes them back remembers where a listener was for a few more.
+const MAX_WITHDRAWN: usize = 100;
+
 /// Something to write.
 #[derive(Debug)]
 pub(super) enum Item {
@@ -29,6 +32,14 @@ impl Item {
         match self {
             Self::Packet(packet) => packet.bytes(protocol),
             Self::Own(bytes) => bytes,
+        }
+    }
+
+    /// The packet, if it is of an event.
+    fn event(&self) -> Option<&Arc<Packet>> {
+        match self {
+            Self::Packet(packet) if !packet.event_id().is_empty() => Some(packet),
+            _ => None,
         }
     }
 }
@@ -107,6 +118,34 @@ impl Backlog {
         self.rest = VecDeque::new();
     }
 
+    /// Whether something critical waits behind other events that are not begun. The first event counts as begun.
+    pub(super) fn has_critical_behind_others(&self) -> bool {
+        let events = self.first.iter().chain(&self.rest).filter_map(Item::event);
+        let waiting = events.skip(1).skip_while(|packet| packet.is_critical());
+        waiting.skip(1).any(|packet| packet.is_critical())
+    }
+
+    /// Drops all events after the first one, of which it gives the packet; nothing, if there is nothing to drop, or
+    /// more than can be taken back. What is no event stays.
+    pub(super) fn withdraw(&mut self, protocol: Protocol) -> Option<Arc<Packet>> {
+        let mut events = self.first.iter().chain(&self.rest).filter_map(Item::event);
+        let kept = Arc::clone(events.next()?);
+        if !(1..=MAX_WITHDRAWN).contains(&events.count()) {
+            return None;
+        }
+        let mut is_kept = self.first.as_ref().is_some_and(|it| it.event().is_some());
+        let mut dropped = 0;
+        self.rest.retain(|item| {
+            let stays = item.event().is_none() || !std::mem::replace(&mut is_kept, true);
+            if !stays {
+                dropped += item.bytes(protocol).len();
+            }
+            stays
+        });
+        self.bytes -= dropped;
+        Some(kept)
+    }
+
     /// Drops everything except an item that is already half on the wire and must be finished.
     pub(super) fn drop_unbegun(&mut self, protocol: Protocol) {
         self.rest = VecDeque::new();
@@ -165,6 +204,51 @@ mod tests {
         backlog.advance(2, PLAIN);
         backlog.drop_unbegun(PLAIN);
         assert!(backlog.is_empty());
+    }
+
+    fn event(id: &str, is_critical: bool) -> Item {
+        let packet = Packet::new(id, format!("{{\"{id}\":1}}"));
+        Item::Packet(Arc::new(packet.critical(is_critical)))
+    }
+
+    #[test]
+    fn what_is_withdrawn_leaves_the_first_event_and_what_is_no_event() {
+        let mut backlog = Backlog::default();
+        backlog.push(own("beat;"), PLAIN);
+        for id in ["evt_1", "evt_2"] {
+            backlog.push(event(id, false), PLAIN);
+        }
+        backlog.push(own("pong;"), PLAIN);
+        assert!(!backlog.has_critical_behind_others());
+        backlog.push(event("evt_3", true), PLAIN);
+        assert!(backlog.has_critical_behind_others());
+        let kept = backlog.withdraw(PLAIN).map(|it| it.event_id().to_owned());
+        assert_eq!(kept.as_deref(), Some("evt_1"));
+        let left = "beat;id: evt_1\ndata: {\"evt_1\":1}\n\npong;";
+        assert_eq!((waiting(&backlog).as_str(), backlog.bytes), (left, left.len()));
+        assert!(backlog.withdraw(PLAIN).is_none(), "there is nothing more to give back");
+    }
+
+    #[test]
+    fn critical_events_one_after_the_other_wait_for_nobody() {
+        let mut backlog = Backlog::default();
+        for (id, is_critical) in [("evt_1", false), ("evt_2", true), ("evt_3", true)] {
+            backlog.push(event(id, is_critical), PLAIN);
+        }
+        assert!(!backlog.has_critical_behind_others(), "the first event counts as begun");
+        backlog.push(event("evt_4", false), PLAIN);
+        assert!(!backlog.has_critical_behind_others());
+        backlog.push(event("evt_5", true), PLAIN);
+        assert!(backlog.has_critical_behind_others());
+    }
+
+    #[test]
+    fn more_than_can_be_taken_back_is_not_given_back() {
+        let mut backlog = Backlog::default();
+        (0..=MAX_WITHDRAWN).for_each(|_| backlog.push(event("evt_1", false), PLAIN));
+        backlog.push(event("evt_2", true), PLAIN);
+        assert!(backlog.withdraw(PLAIN).is_none());
+        assert_eq!(backlog.rest.len(), MAX_WITHDRAWN + 1);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(super) struct Connection {
     /// Why it ends, while nobody has been told.
     pub(super) untold: Option<Why>,
     pub(super) is_blocked: bool,
+    pub(super) withdrawal: Withdrawal,
     /// It is on the list of those to write to in this turn.
     pub(super) is_touched: bool,
 }
@@ -39,6 +40,16 @@ pub(super) enum Phase {
     Ending,
     /// The last bytes are written; the peer has yet to end its side.
     Ended,
+}
+
+/// Whether what waits can be given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Withdrawal {
+    Possible,
+    /// It was, and the caller has yet to take note of it. Until then, nothing that is delivered belongs here.
+    Untold,
+    /// Another listener was heard here before, so that what waits may not be this one's.
+    Impossible,
 }
 
 /// How a peer is heard.
@@ -87,6 +98,7 @@ impl Connection {
             phase: Phase::Open,
             untold: None,
             is_blocked: false,
+            withdrawal: Withdrawal::Possible,
             is_touched: false,
         }
     }

@@ -13,7 +13,7 @@ use mio::{Events, Poll, Token};
 use slab::Slab;
 
 use super::backlog::Item;
-use super::connection::Connection;
+use super::connection::{Connection, Withdrawal};
 use super::heartbeat::Sweep;
 use super::socket::{Socket, Stream};
 use super::{Command, ConnectionKey, Flow, MAX_CONNECTIONS, Report, Reports, Why, WireSettings};
@@ -175,7 +175,7 @@ impl EventLoop {
             Command::Deliver { packet, to } => {
                 for listener in to {
                     if let Some(place) = self.by_listener.get(&listener) {
-                        self.push(*place, Item::Packet(Arc::clone(&packet)));
+                        self.deliver(*place, &packet);
                     }
                 }
             }
@@ -191,6 +191,16 @@ impl EventLoop {
             Command::Detach { listener } => {
                 if let Some(place) = self.by_listener.remove(&listener) {
                     self.connections[place].listener = None;
+                }
+            }
+            Command::Withdraw { connection } => {
+                if let Some(place) = self.by_key.get(&connection) {
+                    self.withdraw(*place);
+                }
+            }
+            Command::GoOn { connection } => {
+                if let Some(place) = self.by_key.get(&connection) {
+                    self.go_on(*place);
                 }
             }
             Command::Resume { connection } => {
@@ -263,6 +273,7 @@ impl EventLoop {
         let previous = self.connections[place].listener.replace(listener);
         if let Some(previous) = previous.filter(|previous| *previous != listener) {
             self.by_listener.remove(&previous);
+            self.connections[place].withdrawal = Withdrawal::Impossible;
         }
         if self.connections[place].is_blocked {
             self.report(Report::Blocked { connection, listener });
@@ -325,12 +336,17 @@ impl EventLoop {
                 self.leave(place, Why::Failed(error.kind()));
                 return;
             }
-            if let Some(listener) = listener {
-                self.report(if is_blocked {
-                    Report::Blocked { connection: key, listener }
-                } else {
-                    Report::Unblocked { connection: key, listener }
-                });
+            match listener {
+                Some(listener) if is_blocked => {
+                    self.report(Report::Blocked { connection: key, listener });
+                    if self.connections[place].backlog.has_critical_behind_others() {
+                        self.withdraw(place);
+                    }
+                }
+                Some(listener) if self.connections[place].withdrawal != Withdrawal::Untold => {
+                    self.report(Report::Unblocked { connection: key, listener });
+                }
+                _ => {}
             }
         }
         if !is_blocked {

@@ -122,6 +122,67 @@ fn one_batch_larger_than_the_bound_does_no_harm_to_a_listener_that_reads() {
 }
 
 #[test]
+fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dropped_until_it_is_known()
+ {
+    let rig = Rig::new();
+    let (connection, mut client) = rig.connect(PLAIN, 1);
+    let mut begun = block(&rig, 1);
+    let rest = [large(901, 100), large(902, 100)];
+    for packet in &rest {
+        rig.deliver(packet, &[1]);
+    }
+    assert_eq!(rig.settle(), [], "nothing critical has come");
+    let critical = Arc::new(aaep_transport::Packet::new("evt_critical", "{}").critical(true));
+    rig.deliver(&critical, &[1]);
+    let Report::Withdrawn { connection: on, listener: 1, last_event_id } = rig.next_report() else {
+        panic!("nothing was given back");
+    };
+    assert_eq!(on, connection);
+    let last = begun.iter().position(|it| it.event_id() == &*last_event_id).expect("a begun one");
+    begun.truncate(last + 1);
+    rig.deliver(&large(903, 100), &[1]);
+    read_all_of(&begun, &mut client);
+    assert_eq!(rig.settle(), [], "it is free, and waits until what was given back is known");
+    rig.tell(vec![Command::GoOn { connection }]);
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    rig.deliver(&critical, &[1]);
+    rig.deliver(&rest[0], &[1]);
+    read_all_of(&[critical, Arc::clone(&rest[0])], &mut client);
+}
+
+#[test]
+fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays() {
+    let rig = Rig::new();
+    let (connection, mut client) = rig.connect(PLAIN, 1);
+    let mut begun = block(&rig, 1);
+    rig.deliver(&large(901, 100), &[1]);
+    let answer = packet("", r#"{"answer":1}"#);
+    rig.tell(vec![Command::Send { connection, packet: Arc::clone(&answer) }]);
+    rig.tell(vec![Command::Withdraw { connection }]);
+    let Report::Withdrawn { listener: 1, last_event_id, .. } = rig.next_report() else {
+        panic!("nothing was given back");
+    };
+    let last = begun.iter().position(|it| it.event_id() == &*last_event_id).expect("a begun one");
+    begun.truncate(last + 1);
+    rig.tell(vec![Command::Withdraw { connection }, Command::GoOn { connection }]);
+    assert_eq!(rig.settle(), [], "once, and it is still full");
+    read_all_of(&begun, &mut client);
+    read_all_of(&[answer], &mut client);
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+}
+
+#[test]
+fn nothing_is_given_back_where_another_listener_was_heard_before() {
+    let rig = Rig::new();
+    let (connection, _client) = rig.connect(PLAIN, 1);
+    block(&rig, 1);
+    rig.deliver(&large(901, 100), &[1]);
+    rig.tell(vec![Command::Attach { connection, listener: 2 }, Command::Withdraw { connection }]);
+    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
+    assert_eq!(rig.settle(), []);
+}
+
+#[test]
 fn a_listener_attached_to_a_blocked_connection_is_told_so() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);

@@ -12,7 +12,7 @@ use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::publish::state_changed;
-use super::super::{Began, Engine, Missing, Presence, Session, Wish};
+use super::super::{Began, Engine, Member, Missing, Presence, Session, Wish};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
 use crate::clock::Now;
@@ -85,6 +85,20 @@ impl Engine {
         }
         out.push(Output::Resumed { listener, is_complete });
         self.go_on(now, listener, out);
+    }
+
+    /// A listener whose wire is full is where it was right after an event: what came later was not sent.
+    pub(in super::super) fn unsend(&mut self, listener: ListenerKey, last: &EventId) {
+        let is_away = |it: &Member| matches!(it.presence, Presence::Away(_));
+        if self.members.get(listener as usize).and_then(Option::as_ref).is_none_or(is_away) {
+            return;
+        }
+        if !self.go_back(listener, Some(last)) {
+            self.lose(listener, Some(last));
+        }
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.presence = Presence::Blocked;
+        }
     }
 
     /// Tells a listener that is back what it may be told now.
