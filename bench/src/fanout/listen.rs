@@ -262,6 +262,10 @@ impl Room {
                 let few = self.listeners.iter().filter(|it| it.role == Role::Few);
                 few.map(|it| it.tally.any).max().unwrap_or(0).to_string()
             }
+            ("few", []) => {
+                let few = self.listeners.iter().filter(|it| it.role == Role::Few);
+                few.map(|it| it.tally.any).sum::<u64>().to_string()
+            }
             ("resume", []) => {
                 let stalled = |at: &usize| self.listeners[*at].role == Role::Stalled;
                 let stalled: Vec<usize> = (0..self.listeners.len()).filter(stalled).collect();

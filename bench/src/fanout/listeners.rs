@@ -74,6 +74,12 @@ impl Listeners {
         answer.parse().map_err(|_| format!("no number: {answer}"))
     }
 
+    /// How many events those got who want few.
+    pub(super) fn few(&mut self) -> Result<u64, String> {
+        let answer = self.helper.ask("few")?;
+        answer.parse().map_err(|_| format!("no number: {answer}"))
+    }
+
     /// The most events that one of those got who want few.
     pub(super) fn most(&mut self) -> Result<u64, String> {
         let answer = self.helper.ask("most")?;

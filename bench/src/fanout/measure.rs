@@ -117,7 +117,7 @@ impl Subject {
         }
         let took = began.elapsed();
         let cpu = self.server.usage()?.cpu.saturating_sub(before.cpu);
-        let deliveries = float((told * self.listeners.full()) as u64);
+        let deliveries = float((told * self.listeners.full()) as u64 + self.listeners.few()?);
         Ok(Rate {
             deliveries_per_second: deliveries / took.as_secs_f64(),
             cpu_per_million: cpu.as_secs_f64() / deliveries * 1e6,

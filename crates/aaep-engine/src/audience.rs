@@ -6,7 +6,7 @@
 
 mod text;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use aaep::{CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 use crate::io::{AgentKey, Hears};
+use crate::member::Joined;
 use crate::terms::Terms;
 use text::Texts;
 
@@ -113,6 +114,8 @@ pub(crate) struct Audience {
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// The place among all events of the newest unit that is no longer remembered.
     forgotten: Option<u64>,
+    /// The text that was joined last.
+    pub(crate) joined: RefCell<Option<Joined>>,
 }
 
 impl Audience {
@@ -131,6 +134,7 @@ impl Audience {
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
             forgotten: None,
+            joined: RefCell::new(None),
         }
     }
 

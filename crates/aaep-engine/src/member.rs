@@ -19,6 +19,7 @@ pub(crate) use limits::Limits;
 pub use limits::MAX_ANNOUNCING_US;
 pub(crate) use memory::Known;
 use memory::{Memory, Rest};
+pub(crate) use merge::Joined;
 pub(crate) use place::Place;
 
 /// From how many waiting tool events on they are summed up in one (ruling 10).
@@ -225,7 +226,7 @@ impl Cursor {
                 continue;
             };
             if let Some(limits) = telling.limits.as_deref_mut() {
-                limits.spend(telling.now_us, &told.payload);
+                limits.spend(telling.now_us, &told.event.payload);
             }
             self.send(telling, told.frame);
         }

@@ -23,9 +23,20 @@ const MAX_JOINED_CHARS: usize = 16_384;
 const MAX_JOINED_BYTES: usize = 48 * 1024;
 
 /// What is told next.
-pub(super) struct Told {
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
     pub(super) frame: Arc<Frame>,
-    pub(super) payload: Payload,
+    pub(super) event: Arc<Event>,
+}
+
+/// Text that was joined for a listener, in case the next one is at the same place: those with the same terms mostly
+/// are, and then it is made once.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    units: Vec<u64>,
+    /// How many characters of the first were left out.
+    told: usize,
+    as_one: Told,
 }
 
 /// The next event, starting with the unit at the cursor and going no further than `until`; `None`
@@ -58,7 +69,7 @@ pub(super) fn next<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, until: u64)
 /// One unit as it is.
 fn tell(cursor: &mut Cursor, audience: &Audience, unit: &Unit, primary: &LanguageTag) -> Told {
     cursor.at += 1;
-    Told { frame: audience.frame(unit, primary), payload: unit.event.payload.clone() }
+    Told { frame: audience.frame(unit, primary), event: Arc::clone(&unit.event) }
 }
 
 /// A state, from the first one left of those folded into it; nothing if that is where it ends.
@@ -96,6 +107,29 @@ fn join(
     if joinable.len() == 1 && told == 0 {
         return Some(tell(cursor, audience, unit, primary));
     }
+    let as_one = match &*audience.joined.borrow() {
+        Some(it) if it.units == joinable && it.told == told => Some(it.as_one.clone()),
+        _ => None,
+    };
+    let as_one = match as_one {
+        Some(as_one) => as_one,
+        None => joined(audience, (from, last), (&joinable, told), primary)?,
+    };
+    cursor.at += 1;
+    if joinable.len() > 1 {
+        cursor.rest_mut().ahead.extend(joinable[1..].iter().copied());
+    }
+    audience.joined.replace(Some(Joined { units: joinable, told, as_one: as_one.clone() }));
+    Some(as_one)
+}
+
+/// The text of several units in one event, without what was told of the first.
+fn joined(
+    audience: &Audience,
+    (from, last): (&OutputStreaming, &Unit),
+    (joinable, told): (&[u64], usize),
+    primary: &LanguageTag,
+) -> Option<Told> {
     let mut text = String::new();
     let mut stands_for = 0;
     for unit in joinable.iter().filter_map(|at| audience.unit(*at)) {
@@ -110,10 +144,6 @@ fn join(
         coalesce_hint: to.coalesce_hint.clone(),
         ..from.clone()
     };
-    cursor.at += 1;
-    if joinable.len() > 1 {
-        cursor.rest_mut().ahead.extend(joinable[1..].iter().copied());
-    }
     Some(tell_merged(audience, last, chunk.into(), stands_for, primary))
 }
 
@@ -261,7 +291,7 @@ fn tell_merged(
 ) -> Told {
     let mut envelope = last.event.envelope.clone();
     envelope.event_id = merged_id(&last.event.envelope.event_id, audience.number);
-    let mut event = Event::new(envelope, payload.clone());
+    let mut event = Event::new(envelope, payload);
     event.extensions.clone_from(&last.event.extensions);
     if audience.terms.understands_our_extension() {
         let merged = Merged {
@@ -272,5 +302,5 @@ fn tell_merged(
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
     let frame = encode(&event, false, None, &audience.terms, primary);
-    Told { frame, payload }
+    Told { frame, event: Arc::new(event) }
 }

@@ -45,6 +45,24 @@ impl Names {
         Ok(key)
     }
 
+    /// The newest name came to nothing: its number is free again, and is not stored.
+    pub(super) fn take_back(&mut self, key: u64, changes: &mut Vec<Change>) {
+        if key + 1 != self.next {
+            return;
+        }
+        self.next = key;
+        if let Some(name) = self.by_key.remove(&key) {
+            self.by_name.remove(&name);
+        }
+        let is_it = |change: &Change| match change {
+            Change::Agent { key: it, .. } | Change::Principal { key: it, .. } => *it == key,
+            _ => false,
+        };
+        if let Some(at) = changes.iter().rposition(is_it) {
+            changes.remove(at);
+        }
+    }
+
     /// The number of a name that is known.
     pub(super) fn known(&self, name: &str) -> Option<u64> {
         self.by_name.get(name).copied()

@@ -175,6 +175,7 @@ impl Owner {
             return if is_own { Ok(Published::of(before, true)) } else { Err(foreign()) };
         }
         let known = self.engine.agent_of(&session_id);
+        let is_new = self.agents.known(&event.envelope.producer.agent_id).is_none();
         let agent = match known {
             Some(_) if self.sessions.get(&session_id) != Some(&principal) => return Err(foreign()),
             Some(agent) => agent,
@@ -198,6 +199,10 @@ impl Owner {
             if let Output::Refused { event_id, refusal, .. } = answer {
                 if self.engine.agent_of(&session_id).is_none() {
                     self.sessions.remove(&session_id);
+                    // Nobody can use up the numbers with names that come to nothing.
+                    if is_new {
+                        self.agents.take_back(agent, &mut self.batch.changes);
+                    }
                 }
                 return Err(Refused::Rules { event_id, refusal });
             }
