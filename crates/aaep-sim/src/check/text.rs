@@ -43,6 +43,8 @@ struct Texts {
     heard: BTreeMap<Key, Heard>,
     /// From this many events on nothing is left out.
     strict_since: u64,
+    /// When something was last allowed to be missing: after what was on its way by then.
+    loose_us: u64,
 }
 
 /// No text is lost or repeated.
@@ -120,6 +122,7 @@ impl Whole {
         for at in loose {
             if let Some(texts) = self.texts.get_mut(&at) {
                 texts.strict_since = self.count;
+                texts.loose_us = step.now.monotonic_us;
                 texts.heard.values_mut().for_each(|heard| heard.may_skip = true);
             }
         }
@@ -163,7 +166,8 @@ impl Whole {
         if !is_right {
             return Err(format!("{what} is not what the agent wrote."));
         }
-        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip: false };
+        let may_skip = sent.sent_us < texts.loose_us;
+        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip };
         texts.heard.insert(key.clone(), heard);
         let written = self.written.get(&key);
         if chunk.complete && written.is_none_or(|written| written.chars != end) {
