@@ -369,7 +369,7 @@ impl Announcer {
 }
 
 /// How a question ended, in words.
-fn ended(ending: Ending) -> &'static str {
+pub(crate) fn ended(ending: Ending) -> &'static str {
     match ending {
         Ending::Accepted(By::You) => "Accepted.",
         Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",
