@@ -227,7 +227,9 @@ impl Stage {
             let theirs = self.open().filter(|(_, ask)| ask.session_id == *session_id);
             over.extend(theirs.map(|(at, _)| (at, Ending::Withdrawn)));
         }
-        over.into_iter().for_each(|(at, ending)| self.over(at, ending));
+        for (at, ending) in over {
+            self.over(at, ending);
+        }
     }
 
     fn over(&mut self, at: usize, ending: Ending) {

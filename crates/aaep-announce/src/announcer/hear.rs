@@ -114,7 +114,7 @@ impl Announcer {
         let Some(fact) = fact else { return };
         let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
         let words = guarded(&fact);
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Fact);
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
