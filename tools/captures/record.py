@@ -1,6 +1,6 @@
 """Records the sessions of examples/captures anew, through a real hub with `aaep capture`: each takes a minute or two.
 
-tools/captures/record.py AAEP FOLDER [NAME...]
+python3 tools/captures/record.py AAEP FOLDER [NAME...]
 """
 
 import importlib
@@ -8,7 +8,8 @@ import pathlib
 import sys
 import time
 
-from stage import Stage
+sys.dont_write_bytecode = True
+from stage import Stage  # noqa: E402
 
 SCENES = ["coding", "answer", "permissions", "three"]
 

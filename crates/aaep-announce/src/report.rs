@@ -54,8 +54,8 @@ pub struct ListeningReport {
     pub ask_to_first_word_ms: Vec<Option<u64>>,
     /// How long after it had happened something was said, at worst.
     pub furthest_behind_ms: u64,
-    /// The same without what agents say, which takes as long as it is.
-    pub news_behind_ms: u64,
+    /// The same for errors and for how questions were settled.
+    pub urgent_behind_ms: u64,
     /// How long after the last event all that had happened was said.
     pub behind_at_the_end_ms: u64,
 }
@@ -94,7 +94,8 @@ impl ListeningReport {
             .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
         let first_words: Vec<Option<u64>> = first_words.collect();
         let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
-        let news = behind.clone().filter(|it| it.utterance.kind != Kind::Reply);
+        let urgent = |it: &&Said| matches!(it.utterance.kind, Kind::Error | Kind::Settled);
+        let urgent = said.iter().filter(urgent);
         // What a question says when its time is over was not known before.
         let known = said.iter().filter(|it| it.arrived <= end);
         let caught_up = known.map(|it| it.ended).max().unwrap_or(end);
@@ -126,7 +127,7 @@ impl ListeningReport {
             slowest_ask_ms: first_words.iter().copied().flatten().max(),
             ask_to_first_word_ms: first_words,
             furthest_behind_ms: behind.map(behind_ms).max().unwrap_or_default(),
-            news_behind_ms: news.map(behind_ms).max().unwrap_or_default(),
+            urgent_behind_ms: urgent.map(behind_ms).max().unwrap_or_default(),
             behind_at_the_end_ms: milliseconds(caught_up.saturating_sub(end)),
         }
     }
@@ -167,7 +168,7 @@ impl ListeningReport {
         }
         figures.extend([
             ("Behind what happened, at most", seconds(self.furthest_behind_ms)),
-            ("The same without what agents say", seconds(self.news_behind_ms)),
+            ("The same for errors and settled questions", seconds(self.urgent_behind_ms)),
             ("Behind at the end", seconds(self.behind_at_the_end_ms)),
         ]);
         figures

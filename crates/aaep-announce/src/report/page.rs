@@ -33,8 +33,9 @@ const HEAD: &str = r#"<!doctype html>
 <head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>Listening report</title>
-<style>
+"#;
+
+const STYLE: &str = r#"<style>
 :root { color-scheme: light dark; --ink: #1a1a1a; --paper: #ffffff; --line: #6b6b6b; --mark: #1f4e8c; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #f0f0f0; --paper: #121212; --line: #9a9a9a; --mark: #9ec1ff; }
@@ -43,8 +44,9 @@ body { color: var(--ink); background: var(--paper); font: 1rem/1.5 sans-serif; m
   padding: 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; }
 caption { text-align: start; font-weight: bold; }
-th, td { border: 1px solid var(--line); padding: 0.25rem 0.5rem; text-align: start; vertical-align: top;
-  overflow-wrap: anywhere; }
+th, td { border: 1px solid var(--line); padding: 0.25rem 0.5rem; text-align: start; vertical-align: top; }
+td { overflow-wrap: anywhere; }
+th { overflow-wrap: break-word; }
 .wide { overflow-x: auto; }
 .wide:focus { outline: 3px solid var(--mark); }
 svg { display: block; width: 100%; min-width: 44rem; }
@@ -69,11 +71,22 @@ minutes and seconds.</p>
 /// The page of some recordings.
 pub fn page(listenings: &[Listening<'_>]) -> String {
     let mut page = String::from(HEAD);
+    // Writing to a string cannot fail.
+    let _ = writeln!(page, "<title>{}</title>", title(listenings));
+    page.push_str(STYLE);
     for (at, listening) in listenings.iter().enumerate() {
         section(&mut page, at.saturating_add(1), listening);
     }
     page.push_str("</main>\n</body>\n</html>\n");
     page
+}
+
+/// What the page is called: after its recording, or how many there are.
+fn title(listenings: &[Listening<'_>]) -> String {
+    match listenings {
+        [one] => format!("Listening report: {}", escaped(one.name)),
+        _ => format!("Listening report of {} recordings", listenings.len()),
+    }
 }
 
 fn section(page: &mut String, number: usize, listening: &Listening<'_>) {
@@ -83,7 +96,6 @@ fn section(page: &mut String, number: usize, listening: &Listening<'_>) {
     } else {
         "Something is wrong: see the figures that should be 0."
     };
-    // Writing to a string cannot fail.
     let _ = write!(
         page,
         "<section aria-labelledby=\"recording-{number}\">\n<h2 id=\"recording-{number}\">{name}</h2>\n\

@@ -49,7 +49,8 @@ fn table(page: &mut String, caption: &str, columns: &[&str], rows: Vec<Vec<Strin
 pub(super) fn figures(page: &mut String, listening: &Listening<'_>) {
     let figures = listening.report.figures().into_iter();
     let rows = figures.map(|(name, value)| vec![name.to_owned(), escaped(&value)]).collect();
-    table(page, "Figures", &["Figure", "Value"], rows);
+    let caption = format!("Figures of {}", escaped(listening.name));
+    table(page, &caption, &["Figure", "Value"], rows);
 }
 
 /// The agents by name: the moments of their events.

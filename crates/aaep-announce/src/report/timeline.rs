@@ -90,7 +90,8 @@ impl Picture {
         let mut marks: Vec<(u64, u64)> = spans
             .map(|(from, until)| {
                 let from = self.x(from);
-                (from, self.x(until).max(from + 2))
+                // A gap before the next one, where there is room for it.
+                (from, self.x(until).saturating_sub(1).max(from + 2))
             })
             .collect();
         marks.sort_unstable();
