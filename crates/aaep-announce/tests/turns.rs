@@ -179,3 +179,67 @@ fn how_a_question_was_settled_comes_before_what_was_left_out() {
     let place = |words: &str| heard.iter().position(|it| it.contains(words)).expect(words);
     assert!(place("Accepted elsewhere.") < place("Left out: "), "{heard:?}");
 }
+
+#[test]
+fn what_was_left_out_is_told_now_and_then_and_not_after_every_sentence() {
+    let preferences = Preferences { sounds: false, behind_seconds: 5, ..Preferences::default() };
+    let mut room = Room::new(preferences);
+    let mut heard = Vec::new();
+    for at in 0..120 {
+        room.now += seconds(1);
+        let fields = json!({ "summary_normal": format!("Weaving cloth number {at}."),
+            "tool": format!("weave{at}"), "risk_level": "medium" });
+        room.hear(&event_of("Loom", "b", "tool.invoked", &fields));
+        room.hear(&event_of("Loom", "b", "tool.invoked", &fields));
+        if at % 4 == 0 {
+            heard.push(room.words().to_owned());
+            let id = room.id();
+            room.report(Report::Began(id));
+            room.report(Report::Ended(id));
+        }
+    }
+    let told = heard.iter().filter(|it| it.contains("Left out: ")).count();
+    assert!((2..=5).contains(&told), "{heard:?}");
+    assert!(heard.iter().filter(|it| it.contains("Weaving")).count() > 20, "{heard:?}");
+}
+
+#[test]
+fn nobody_is_told_at_length_what_is_long_past_while_others_go_on() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    room.hear(&loom_says("That was long ago."));
+    // The person thinks about the question for a quarter of an hour.
+    room.now += seconds(15 * 60);
+    room.hear(&text("This is new."));
+    let heard = room.listen();
+    assert!(!heard.iter().any(|it| it.contains("long ago")), "{heard:?}");
+    assert!(heard.iter().any(|it| it.contains("Left out: 1 part of a reply.")), "{heard:?}");
+    assert!(heard.iter().any(|it| it.ends_with("This is new.")), "{heard:?}");
+}
+
+#[test]
+fn whoever_is_being_read_is_heard_to_the_end_however_long_it_takes() {
+    let mut room = speech();
+    let id = room.id();
+    room.report(Report::Began(id));
+    room.now += seconds(15 * 60);
+    room.hear(&text("This is new."));
+    let heard = room.listen();
+    for at in 1..=4 {
+        assert!(heard.iter().any(|it| it.ends_with(&format!("Sentence {at}."))), "{heard:?}");
+    }
+}
+
+#[test]
+fn a_fact_is_told_however_long_it_has_waited() {
+    let mut room = speech();
+    room.ask(1, &confirmation("rpl_1"));
+    let ending = aaep_announce::Ending::Rejected(aaep_announce::By::You);
+    room.handle(Input::Over { number: 1, ending });
+    room.hear(&completed("Done: 17 pictures deleted."));
+    room.now += seconds(15 * 60);
+    room.hear(&loom_says("This is new."));
+    let heard = room.listen();
+    let fact = "In fact delete_files was not allowed.";
+    assert!(heard.iter().any(|it| it.ends_with(fact)), "{heard:?}");
+}

@@ -19,6 +19,8 @@ pub const MAX_QUESTIONS: usize = 256;
 
 /// What an agent says may wait so many times longer than what it does.
 const REPLY_PATIENCE: u64 = 10;
+/// What was left out is told at most once in this time, as long as there is something else to tell.
+const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
 /// Something that waits to be said.
 #[derive(Debug, Clone)]
@@ -111,6 +113,9 @@ pub(super) struct Queue {
     critical: VecDeque<Item>,
     rest: VecDeque<Item>,
     left_out: LeftOut,
+    left_out_told: Option<Duration>,
+    /// The session whose words were told last.
+    reading: Option<SessionId>,
     last_serial: u64,
 }
 
@@ -124,6 +129,7 @@ impl Queue {
         if item.kind == Kind::Progress {
             self.rest.retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
         }
+        self.make_room_for(&item, behind_seconds);
         let at = match item.kind {
             // How a question was settled comes before what was waiting.
             Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
@@ -133,6 +139,26 @@ impl Queue {
         };
         self.rest.insert(at, item);
         self.keep_up(pace, behind_seconds);
+    }
+
+    /// Leaves out what has waited for very long, where another agent has something newer to tell. Whoever is being read is
+    /// heard to the end, however long that takes.
+    fn make_room_for(&mut self, item: &Item, behind_seconds: u64) {
+        if item.session_id.is_none() || item.weight < Weight::Normal {
+            return;
+        }
+        let patience = Duration::from_secs(behind_seconds.saturating_mul(REPLY_PATIENCE));
+        let is_stale = |it: &Item| {
+            item.arrived.saturating_sub(it.arrived) > patience
+                && it.session_id != item.session_id
+                && it.session_id != self.reading
+                // A claim must not be told without the fact against it.
+                && !(it.was_cut || it.kind == Kind::Settled || it.about == About::Fact)
+        };
+        let waiting = std::mem::take(&mut self.rest);
+        let (stale, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_stale);
+        self.rest = rest;
+        stale.iter().for_each(|it| self.leave_out(it));
     }
 
     /// Where a fact waits: nothing comes between it and the claim that it speaks against.
@@ -250,14 +276,28 @@ impl Queue {
             return Some(item);
         }
         let is_settled = self.rest.front().is_some_and(|it| it.kind == Kind::Settled);
-        if let Some(words) = self.left_out.said().filter(|_| !is_settled) {
-            self.left_out = LeftOut::default();
-            let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
-            item.about = About::LeftOut;
-            return Some(item);
+        let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
+        if !is_settled && !self.left_out_told.is_some_and(is_told) {
+            let notice = self.tell_left_out(now);
+            if notice.is_some() {
+                return notice;
+            }
         }
-        let at = self.rest.iter().position(is_due)?;
-        self.rest.remove(at)
+        let Some(at) = self.rest.iter().position(is_due) else { return self.tell_left_out(now) };
+        let next = self.rest.remove(at);
+        if let Some(item) = next.as_ref().filter(|it| it.kind == Kind::Reply) {
+            self.reading.clone_from(&item.session_id);
+        }
+        next
+    }
+
+    /// What was left out since that was told last.
+    fn tell_left_out(&mut self, now: Duration) -> Option<Item> {
+        let words = std::mem::take(&mut self.left_out).said()?;
+        self.left_out_told = Some(now);
+        let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
+        item.about = About::LeftOut;
+        Some(item)
     }
 
     pub(super) fn has_critical(&self) -> bool {

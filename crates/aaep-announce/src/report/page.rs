@@ -35,7 +35,7 @@ const HEAD: &str = r#"<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 "#;
 
-const STYLE: &str = r#"<style>
+const STYLE: &str = r"<style>
 :root { color-scheme: light dark; --ink: #1a1a1a; --paper: #ffffff; --line: #6b6b6b; --mark: #1f4e8c; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #f0f0f0; --paper: #121212; --line: #9a9a9a; --mark: #9ec1ff; }
@@ -66,7 +66,7 @@ svg text { fill: var(--ink); font: 13px sans-serif; }
 <h1>Listening report</h1>
 <p>How recorded sessions would have been to listen to. Times are counted from the first event of each recording, in
 minutes and seconds.</p>
-"#;
+";
 
 /// The page of some recordings.
 pub fn page(listenings: &[Listening<'_>]) -> String {
