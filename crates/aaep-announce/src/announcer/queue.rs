@@ -158,7 +158,9 @@ impl Queue {
         let waiting = std::mem::take(&mut self.rest);
         let (stale, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_stale);
         self.rest = rest;
-        stale.iter().for_each(|it| self.leave_out(it));
+        for it in &stale {
+            self.leave_out(it);
+        }
     }
 
     /// Where a fact waits: nothing comes between it and the claim that it speaks against.
