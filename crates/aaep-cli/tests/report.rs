@@ -135,7 +135,9 @@ fn the_figures_of_the_recorded_sessions_are_those_that_are_committed() {
             object(&output)
         });
         write!(page, "\n## {name}\n\n| |").expect("a string");
-        PROFILES.iter().for_each(|it| page.extend([" ", it, " |"]));
+        for profile in PROFILES {
+            page.extend([" ", profile, " |"]);
+        }
         page.push_str("\n|---|---|---|---|---|\n");
         for (words, field) in FIGURES {
             page.extend(["| ", words, " |"]);
