@@ -30,6 +30,7 @@ use question::Question;
 use queue::{About, Item, Queue};
 use sessions::{Session, Sessions};
 
+pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
@@ -163,10 +164,10 @@ impl Announcer {
         self.sessions.len()
     }
 
-    /// What stays the same of what is being said when it is said again, and since when it has been known.
-    pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration)> {
+    /// What stays the same of what is being said when it is said again, since when it has been known, and whose it is.
+    pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
         let current = self.current.as_ref().filter(|it| it.id == id)?;
-        Some((current.item.serial, current.item.arrived))
+        Some((current.item.serial, current.item.arrived, current.item.session_id.clone()))
     }
 
     /// Lets something wait, in parts if it is long, unless the same was just told.

@@ -19,5 +19,5 @@ pub use announcer::{
 };
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
-pub use report::ListeningReport;
+pub use report::{Listening, ListeningReport, page};
 pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};

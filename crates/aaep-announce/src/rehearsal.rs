@@ -3,16 +3,17 @@
 //! The announcer is run against a device that speaks so many words per minute. Nothing is awaited; an hour of
 //! listening is rehearsed in a moment, and always in the same way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aaep::event::human::Decision;
-use aaep::extension::{DecidedBy, Delivery, Outcome as Settlement};
+use aaep::event::reasoning::state;
+use aaep::extension::{Deadline, DecidedBy, Delivery, Outcome as Settlement};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
 use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input};
 use crate::profile::Preferences;
-use crate::utterance::{Order, Report, Utterance, UtteranceId};
+use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId};
 
 /// What would have been said.
 #[derive(Debug, Clone, Default)]
@@ -51,12 +52,15 @@ pub struct RehearsedAsk {
     pub asked: Duration,
     /// When its first word was said, if it was said before it was over.
     pub first_word: Option<Duration>,
-    /// When it was over.
-    pub over: Option<Duration>,
-    token: ReplyToken,
+    /// When it was over, and how it ended.
+    pub over: Option<(Duration, Ending)>,
+    /// What is asked, as the agent put it. Foreign text.
+    pub question: String,
+    /// Nothing of a question of which it was only recorded that it is asked.
+    token: Option<ReplyToken>,
     session_id: SessionId,
-    /// When time is over, and what silence means.
-    ends_at: Duration,
+    /// When time is over, unless it was recorded how it ended, and what silence means.
+    ends_at: Option<Duration>,
     default: Ending,
 }
 
@@ -73,6 +77,8 @@ pub fn rehearse(
         now: Duration::ZERO,
         speaking: None,
         reports: VecDeque::new(),
+        open: Vec::new(),
+        settled: events.iter().filter_map(|(_, event)| settled(event)).collect(),
         rehearsal: Rehearsal::default(),
     };
     let mut events = events.iter().peekable();
@@ -97,72 +103,142 @@ struct Stage {
     /// What is being said, and until when.
     speaking: Option<(UtteranceId, Duration)>,
     reports: VecDeque<Report>,
+    /// The places of the questions that are not over.
+    open: Vec<usize>,
+    /// The questions of which it was recorded how they ended: then time alone does not end them.
+    settled: BTreeSet<ReplyToken>,
     rehearsal: Rehearsal,
+}
+
+/// The question of which an event tells that it is over.
+fn settled(event: &Event) -> Option<ReplyToken> {
+    Delivery::of(event).and_then(|it| it.resolution).map(|it| it.reply_token)
 }
 
 impl Stage {
     /// When something happens next.
     fn next(&self, event: Option<Duration>) -> Option<Duration> {
         let end = self.speaking.map(|(_, end)| end);
-        let open = self.rehearsal.asks.iter().filter(|it| it.over.is_none());
-        let timeout = open.map(|it| it.ends_at).min();
+        let timeout = self.open().filter_map(|(_, it)| it.ends_at).min();
         [event, end, timeout, self.announcer.deadline()].into_iter().flatten().min()
     }
 
+    /// The questions that are not over, with their places.
+    fn open(&self) -> impl Iterator<Item = (usize, &RehearsedAsk)> {
+        self.open.iter().filter_map(|at| Some((*at, self.rehearsal.asks.get(*at)?)))
+    }
+
     fn event(&mut self, event: &Event) {
-        match &event.payload {
+        let (token, seconds, default) = match &event.payload {
             Payload::AwaitingConfirmation(it) => {
                 let default = match it.default_decision {
                     Decision::Accept => Ending::Accepted(By::Timeout),
                     Decision::Reject => Ending::Rejected(By::Timeout),
                 };
-                self.ask(event, &it.reply_token, it.timeout_seconds, default);
+                (&it.reply_token, it.timeout_seconds, default)
             }
             Payload::AwaitingClarification(it) => {
                 let default = match it.default_response {
                     Some(_) => Ending::Answered(By::Timeout),
                     None => Ending::Unanswered,
                 };
-                self.ask(event, &it.reply_token, it.timeout_seconds, default);
+                (&it.reply_token, it.timeout_seconds, default)
             }
-            _ => {
-                self.handle(Input::Event(event));
-                self.settle(event);
-            }
+            _ => return self.no_question(event),
+        };
+        // A producer tells an open question again to whoever comes back.
+        if self.open().any(|(_, it)| it.token.as_ref() == Some(token)) {
+            return;
         }
+        let remaining = Duration::from_secs(seconds);
+        let is_settled = self.settled.contains(token);
+        let ends_at = (!is_settled).then(|| self.now.saturating_add(remaining));
+        let number = self.ask(event, Some(token.clone()), ends_at, default);
+        self.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }));
     }
 
-    fn ask(&mut self, event: &Event, token: &ReplyToken, seconds: u64, default: Ending) {
+    fn no_question(&mut self, event: &Event) {
+        let is_waiting = matches!(&event.payload, Payload::StateChanged(it)
+            if it.to_state == state::AWAITING_INPUT && event.is_critical());
+        // Whoever only listens records that something is asked, and not the question itself (ruling 1).
+        if is_waiting {
+            self.ask(event, None, None, Ending::Unknown);
+        }
+        self.handle(Input::Event(event));
+        if let Some(deadline) = Delivery::of(event).and_then(|it| it.deadline) {
+            self.time_changed(event, &deadline);
+        }
+        self.settle(event);
+    }
+
+    fn ask(
+        &mut self,
+        event: &Event,
+        token: Option<ReplyToken>,
+        ends_at: Option<Duration>,
+        default: Ending,
+    ) -> AskNumber {
         let number = AskNumber::try_from(self.rehearsal.asks.len()).unwrap_or(AskNumber::MAX);
-        let (number, remaining) = (number.saturating_add(1), Duration::from_secs(seconds));
+        let number = number.saturating_add(1);
+        self.open.push(self.rehearsal.asks.len());
         self.rehearsal.asks.push(RehearsedAsk {
             number,
             asked: self.now,
             first_word: None,
             over: None,
-            token: token.clone(),
+            question: event.words().to_owned(),
+            token,
             session_id: event.envelope.session_id.clone(),
-            ends_at: self.now.saturating_add(remaining),
+            ends_at,
             default,
         });
-        self.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }));
+        number
+    }
+
+    /// A producer tells until when a question can be answered.
+    fn time_changed(&mut self, event: &Event, deadline: &Deadline) {
+        let is_it = |it: &RehearsedAsk| it.token.as_ref() == Some(&deadline.reply_token);
+        let Some(at) = self.open().find(|(_, it)| is_it(it)).map(|(at, _)| at) else { return };
+        let left = deadline.at.unix_us().saturating_sub(event.envelope.timestamp.unix_us());
+        let remaining = Duration::from_micros(u64::try_from(left).unwrap_or_default());
+        let now = self.now;
+        let Some(ask) = self.rehearsal.asks.get_mut(at) else { return };
+        ask.ends_at = ask.ends_at.map(|_| now.saturating_add(remaining));
+        let number = ask.number;
+        let is_paused = deadline.paused;
+        self.handle(Input::TimeChanged { number, remaining, is_paused });
     }
 
     /// Ends the questions of which an event tells that they are over.
     fn settle(&mut self, event: &Event) {
         let resolution = Delivery::of(event).and_then(|it| it.resolution);
         let is_end = event.event_type().core().is_some_and(CoreType::is_terminal);
+        let session_id = &event.envelope.session_id;
         let mut over = Vec::new();
-        for ask in self.rehearsal.asks.iter_mut().filter(|it| it.over.is_none()) {
-            let ending = match &resolution {
-                Some(it) if it.reply_token == ask.token => ending(&it.outcome, &it.decided_by),
-                _ if is_end && ask.session_id == event.envelope.session_id => Ending::Withdrawn,
-                _ => continue,
-            };
-            ask.over = Some(self.now);
-            over.push((ask.number, ending));
+        if let Some(it) = &resolution {
+            let is_it = |ask: &RehearsedAsk| ask.token.as_ref() == Some(&it.reply_token);
+            let is_perhaps =
+                |ask: &RehearsedAsk| ask.token.is_none() && ask.session_id == *session_id;
+            let found = self.open().find(|(_, ask)| is_it(ask));
+            let found = found.or_else(|| self.open().find(|(_, ask)| is_perhaps(ask)));
+            let ending = |ask: &RehearsedAsk| ending(&it.outcome, &it.decided_by, ask);
+            over.extend(found.map(|(at, ask)| (at, ending(ask))));
+        } else if is_end {
+            let theirs = self.open().filter(|(_, ask)| ask.session_id == *session_id);
+            over.extend(theirs.map(|(at, _)| (at, Ending::Withdrawn)));
         }
-        for (number, ending) in over {
+        for (at, ending) in over {
+            self.over(at, ending);
+        }
+    }
+
+    fn over(&mut self, at: usize, ending: Ending) {
+        self.open.retain(|it| *it != at);
+        let now = self.now;
+        let Some(ask) = self.rehearsal.asks.get_mut(at) else { return };
+        ask.over = Some((now, ending));
+        if ask.token.is_some() {
+            let number = ask.number;
             self.handle(Input::Over { number, ending });
         }
     }
@@ -177,11 +253,9 @@ impl Stage {
             return self.handle(Input::Device(Report::Ended(id)));
         }
         let now = self.now;
-        let late = self.rehearsal.asks.iter_mut().find(|it| it.over.is_none() && it.ends_at <= now);
-        if let Some(ask) = late {
-            ask.over = Some(now);
-            let (number, ending) = (ask.number, ask.default);
-            return self.handle(Input::Over { number, ending });
+        let late = self.open().find(|(_, it)| it.ends_at.is_some_and(|at| at <= now));
+        if let Some((at, default)) = late.map(|(at, it)| (at, it.default)) {
+            return self.over(at, default);
         }
         self.handle(Input::Tick);
     }
@@ -216,7 +290,11 @@ impl Stage {
     }
 
     fn say(&mut self, utterance: &Utterance) {
-        let (serial, arrived) = self.announcer.origin(utterance.id).unwrap_or((0, self.now));
+        let origin = self.announcer.origin(utterance.id);
+        let (serial, arrived, session_id) = origin.unwrap_or((0, self.now, None));
+        if utterance.kind == Kind::Question {
+            self.heard_that_something_is_asked(arrived, session_id.as_ref());
+        }
         self.rehearsal.said.push(Said {
             utterance: utterance.clone(),
             arrived,
@@ -244,19 +322,34 @@ impl Stage {
         }
     }
 
-    fn heard_of(&mut self, number: AskNumber) {
+    /// A question without a number is told by the event that was recorded in its place.
+    fn heard_that_something_is_asked(&mut self, arrived: Duration, session_id: Option<&SessionId>) {
         let now = self.now;
-        if let Some(ask) = self.rehearsal.asks.iter_mut().find(|it| it.number == number) {
-            ask.first_word.get_or_insert(now);
+        let is_it = |it: &RehearsedAsk| {
+            it.token.is_none() && it.asked == arrived && Some(&it.session_id) == session_id
+        };
+        for at in &self.open {
+            if let Some(ask) = self.rehearsal.asks.get_mut(*at).filter(|it| is_it(it)) {
+                ask.first_word.get_or_insert(now);
+            }
+        }
+    }
+
+    fn heard_of(&mut self, number: AskNumber) {
+        let at = self.open().find(|(_, it)| it.number == number).map(|(at, _)| at);
+        if let Some(ask) = at.and_then(|at| self.rehearsal.asks.get_mut(at)) {
+            ask.first_word.get_or_insert(self.now);
         }
     }
 }
 
-/// How a question ended, from what a producer says of it. Who answered is not recorded: it was the person.
-fn ending(outcome: &Settlement, by: &DecidedBy) -> Ending {
+/// How a question ended, from what a producer says of it. Who answered is not recorded: it was the person, unless
+/// they had not heard of it.
+fn ending(outcome: &Settlement, by: &DecidedBy, ask: &RehearsedAsk) -> Ending {
     let by = match by {
         DecidedBy::Timeout => By::Timeout,
         DecidedBy::NoListener => By::Nobody,
+        _ if ask.first_word.is_none() => By::Elsewhere,
         DecidedBy::Reply | DecidedBy::Withdrawn | DecidedBy::Other(_) => By::You,
     };
     match outcome {

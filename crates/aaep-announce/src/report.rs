@@ -1,15 +1,21 @@
 //! A listening report: how a recorded session would have been to listen to, in figures.
 
-use std::collections::BTreeSet;
+mod page;
+mod tables;
+mod timeline;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use aaep::Event;
+use aaep::{Event, OutputId, Payload, SessionId};
 use serde::Serialize;
 
 use crate::profile::Preferences;
 use crate::rehearsal::{Rehearsal, Said, rehearse};
 use crate::utterance::{Kind, Weight};
+
+pub use page::{Listening, page};
 
 /// How a recorded session would have been to listen to. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,7 +54,9 @@ pub struct ListeningReport {
     pub ask_to_first_word_ms: Vec<Option<u64>>,
     /// How long after it had happened something was said, at worst.
     pub furthest_behind_ms: u64,
-    /// How long the last word came after the last event.
+    /// The same for errors and for how questions were settled.
+    pub urgent_behind_ms: u64,
+    /// How long after the last event all that had happened was said.
     pub behind_at_the_end_ms: u64,
 }
 
@@ -86,6 +94,11 @@ impl ListeningReport {
             .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
         let first_words: Vec<Option<u64>> = first_words.collect();
         let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
+        let urgent = |it: &&Said| matches!(it.utterance.kind, Kind::Error | Kind::Settled);
+        let urgent = said.iter().filter(urgent);
+        // What a question says when its time is over was not known before.
+        let known = said.iter().filter(|it| it.arrived <= end);
+        let caught_up = known.map(|it| it.ended).max().unwrap_or(end);
         let listening = last_word.max(end).saturating_sub(start);
         let announcements = said.len() as u64;
         ListeningReport {
@@ -93,7 +106,7 @@ impl ListeningReport {
             events: events.len() as u64,
             session_ms: milliseconds(end.saturating_sub(start)),
             listening_ms: milliseconds(listening),
-            words_emitted: events.iter().map(|(_, event)| count(event.words())).sum(),
+            words_emitted: emitted(events),
             words_spoken: said
                 .iter()
                 .filter(|it| it.is_whole)
@@ -101,7 +114,11 @@ impl ListeningReport {
                 .sum(),
             announcements,
             announcements_per_minute: per_minute(announcements, listening),
-            longest_silence_ms: milliseconds(longest_silence(said, start, end)),
+            longest_silence_ms: silences(said, start, end)
+                .into_iter()
+                .map(|(from, until)| milliseconds(until.saturating_sub(from)))
+                .max()
+                .unwrap_or_default(),
             repeated_announcements: repeated(said),
             cut_announcements: cut.clone().filter(|it| !whole.contains(&it.serial)).count() as u64,
             interrupted_announcements: cut.filter(|it| whole.contains(&it.serial)).count() as u64,
@@ -109,11 +126,9 @@ impl ListeningReport {
             asks_missed: first_words.iter().filter(|it| it.is_none()).count() as u64,
             slowest_ask_ms: first_words.iter().copied().flatten().max(),
             ask_to_first_word_ms: first_words,
-            furthest_behind_ms: behind
-                .map(|it| milliseconds(it.began.saturating_sub(it.arrived)))
-                .max()
-                .unwrap_or_default(),
-            behind_at_the_end_ms: milliseconds(last_word.saturating_sub(end)),
+            furthest_behind_ms: behind.map(behind_ms).max().unwrap_or_default(),
+            urgent_behind_ms: urgent.map(behind_ms).max().unwrap_or_default(),
+            behind_at_the_end_ms: milliseconds(caught_up.saturating_sub(end)),
         }
     }
 
@@ -121,32 +136,78 @@ impl ListeningReport {
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+
+    /// Whether nothing was repeated, cut off for good or missed.
+    pub fn is_good(&self) -> bool {
+        self.repeated_announcements == 0 && self.cut_announcements == 0 && self.asks_missed == 0
+    }
+
+    /// Each figure with its name, for people.
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let number = |value: u64| value.to_string();
+        let none = |value: u64| match value {
+            0 => "0".to_owned(),
+            _ => format!("{value}, and should be 0"),
+        };
+        let per_minute = self.announcements_per_minute;
+        let mut figures = vec![
+            ("Pace", format!("{} words per minute", self.words_per_minute)),
+            ("Events", format!("{} in {}", self.events, seconds(self.session_ms))),
+            ("Words emitted", number(self.words_emitted)),
+            ("Words spoken", number(self.words_spoken)),
+            ("Announcements", format!("{}, {per_minute} per minute", self.announcements)),
+            ("Longest silence", seconds(self.longest_silence_ms)),
+            ("Announcements repeated", none(self.repeated_announcements)),
+            ("Announcements cut off for good", none(self.cut_announcements)),
+            ("Announcements interrupted and said again", number(self.interrupted_announcements)),
+            ("Questions", number(self.asks)),
+            ("Questions missed", none(self.asks_missed)),
+        ];
+        if let Some(slowest) = self.slowest_ask_ms {
+            figures.push(("From a question to its first word, at most", seconds(slowest)));
+        }
+        figures.extend([
+            ("Behind what happened, at most", seconds(self.furthest_behind_ms)),
+            ("The same for errors and settled questions", seconds(self.urgent_behind_ms)),
+            ("Behind at the end", seconds(self.behind_at_the_end_ms)),
+        ]);
+        figures
+    }
 }
 
 impl fmt::Display for ListeningReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Pace: {} words per minute", self.words_per_minute)?;
-        writeln!(f, "Events: {} in {}", self.events, seconds(self.session_ms))?;
-        writeln!(f, "Words emitted: {}", self.words_emitted)?;
-        writeln!(f, "Words spoken: {}", self.words_spoken)?;
-        let (announcements, per_minute) = (self.announcements, self.announcements_per_minute);
-        writeln!(f, "Announcements: {announcements}, {per_minute} per minute")?;
-        writeln!(f, "Longest silence: {}", seconds(self.longest_silence_ms))?;
-        writeln!(f, "Announcements repeated: {}", self.repeated_announcements)?;
-        writeln!(f, "Announcements cut off for good: {}", self.cut_announcements)?;
-        writeln!(
-            f,
-            "Announcements interrupted and said again: {}",
-            self.interrupted_announcements
-        )?;
-        writeln!(f, "Questions: {}", self.asks)?;
-        writeln!(f, "Questions missed: {}", self.asks_missed)?;
-        if let Some(slowest) = self.slowest_ask_ms {
-            writeln!(f, "From a question to its first word, at most: {}", seconds(slowest))?;
+        for (at, (name, value)) in self.figures().into_iter().enumerate() {
+            let before = if at == 0 { "" } else { "\n" };
+            write!(f, "{before}{name}: {value}")?;
         }
-        writeln!(f, "Behind what happened, at most: {}", seconds(self.furthest_behind_ms))?;
-        write!(f, "Behind at the end: {}", seconds(self.behind_at_the_end_ms))
+        Ok(())
     }
+}
+
+/// The words that events hold for people. Text comes in pieces that end within words.
+fn emitted(events: &[(Duration, Event)]) -> u64 {
+    let mut open: BTreeMap<(&SessionId, Option<&OutputId>), bool> = BTreeMap::new();
+    let mut words = 0;
+    for (_, event) in events {
+        let text = event.words();
+        words += count(text);
+        let Payload::OutputStreaming(piece) = &event.payload else { continue };
+        let output = (&event.envelope.session_id, piece.output_id.as_ref());
+        let is_within = open.remove(&output).unwrap_or_default();
+        if is_within && text.starts_with(|c: char| !c.is_whitespace()) {
+            words -= 1;
+        }
+        if !piece.complete {
+            let ends_within = text.chars().next_back().map_or(is_within, |c| !c.is_whitespace());
+            open.insert(output, ends_within);
+        }
+    }
+    words
+}
+
+fn behind_ms(said: &Said) -> u64 {
+    milliseconds(said.began.saturating_sub(said.arrived))
 }
 
 /// Whether something that was cut off need not be said again.
@@ -155,14 +216,17 @@ fn is_outdated(said: &Said) -> bool {
         || said.utterance.kind == Kind::Doing && said.utterance.weight == Weight::Background
 }
 
-fn longest_silence(said: &[Said], start: Duration, end: Duration) -> Duration {
-    let mut longest = Duration::ZERO;
+/// When nothing was said, from the first event to the last or the last word.
+fn silences(said: &[Said], start: Duration, end: Duration) -> Vec<(Duration, Duration)> {
+    let mut silences = Vec::new();
     let mut quiet_since = start;
     for said in said {
-        longest = longest.max(said.began.saturating_sub(quiet_since));
+        silences.push((quiet_since, said.began));
         quiet_since = quiet_since.max(said.ended);
     }
-    longest.max(end.saturating_sub(quiet_since))
+    silences.push((quiet_since, end));
+    silences.retain(|(from, until)| from < until);
+    silences
 }
 
 fn repeated(said: &[Said]) -> u64 {
@@ -177,7 +241,7 @@ fn count(words: &str) -> u64 {
 
 fn per_minute(count: u64, time: Duration) -> u64 {
     let milliseconds = milliseconds(time).max(1);
-    (count * 60_000 + milliseconds / 2) / milliseconds
+    (count.saturating_mul(60_000).saturating_add(milliseconds / 2)) / milliseconds
 }
 
 fn milliseconds(time: Duration) -> u64 {

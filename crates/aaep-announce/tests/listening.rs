@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use aaep::{Event, Message, Mode, read};
-use aaep_announce::{ListeningReport, Order, Preferences, Profile, rehearse};
+use aaep_announce::{By, Ending, ListeningReport, Order, Preferences, Profile, rehearse};
 use serde_json::{Value, json};
 use support::{completed, confirmation, event, resolution, seconds, text, tool};
 
@@ -115,6 +115,100 @@ fn a_question_that_nobody_could_hear_in_time_is_missed() {
     let report = ListeningReport::of(&events, &Preferences::default(), 60);
     assert_eq!((report.asks, report.asks_missed), (1, 1));
     assert_eq!(report.slowest_ask_ms, None);
+}
+
+/// A question that may stay open for so many seconds.
+fn short_question(token: &str, timeout_seconds: u64) -> Event {
+    let mut ask = confirmation(token);
+    if let aaep::Payload::AwaitingConfirmation(it) = &mut ask.payload {
+        it.timeout_seconds = timeout_seconds;
+    }
+    ask
+}
+
+#[test]
+fn how_a_question_really_ended_beats_its_time() {
+    let events = [
+        (seconds(0), short_question("rpl_1", 5)),
+        (seconds(60), resolution("rpl_1", "accept", "reply")),
+    ];
+    let rehearsal = rehearse(&events, &Preferences::default(), 180);
+    let ending = Ending::Accepted(By::You);
+    assert_eq!(rehearsal.asks[0].over, Some((seconds(60), ending)), "it was given more time");
+    assert!(rehearsal.said.iter().any(|it| it.utterance.words == "Accepted."));
+}
+
+#[test]
+fn a_question_without_a_recorded_end_ends_with_its_time() {
+    let later = |at: &str| {
+        let deadline = json!({ "reply_token": "rpl_1", "at": at, "paused": false });
+        let fields = json!({ "from_state": "awaiting_input", "to_state": "awaiting_input",
+            "extensions": { "agentvoice": { "deadline": deadline } } });
+        event("state.changed", &fields)
+    };
+    let alone = [(seconds(0), short_question("rpl_1", 60))];
+    let over =
+        |events: &[(Duration, Event)]| rehearse(events, &Preferences::default(), 180).asks[0].over;
+    let ending = Ending::Rejected(By::Timeout);
+    assert_eq!(over(&alone), Some((seconds(60), ending)));
+    let [asked] = alone;
+    let extended = [asked, (seconds(30), later("2026-11-02T06:21:40.000Z"))];
+    assert_eq!(over(&extended), Some((seconds(130), ending)), "100 seconds from then on");
+}
+
+#[test]
+fn time_that_runs_out_after_the_recording_is_not_being_behind() {
+    let events = [(seconds(0), confirmation("rpl_1"))];
+    let report = ListeningReport::of(&events, &Preferences::default(), 180);
+    assert!(report.listening_ms > 290_000, "{report}");
+    assert!(report.behind_at_the_end_ms < 30_000, "{report}");
+}
+
+#[test]
+fn a_question_that_is_told_again_is_one_question() {
+    let events = [(seconds(0), confirmation("rpl_1")), (seconds(9), confirmation("rpl_1"))];
+    assert_eq!(ListeningReport::of(&events, &Preferences::default(), 180).asks, 1);
+}
+
+#[test]
+fn that_something_is_asked_counts_where_the_question_was_not_recorded() {
+    let waiting = event(
+        "state.changed",
+        &json!({ "from_state": "awaiting_input", "to_state": "awaiting_input", "urgency": "critical",
+            "summary_normal": "Waiting for someone to confirm: Delete it." }),
+    );
+    let events = [
+        (seconds(0), text("One two three four five six.")),
+        (seconds(1), waiting),
+        (seconds(20), resolution("rpl_1", "reject", "reply")),
+    ];
+    let rehearsal = rehearse(&events, &Preferences::default(), 60);
+    assert_eq!(rehearsal.asks.len(), 1);
+    assert_eq!(rehearsal.asks[0].first_word, Some(seconds(1)));
+    assert_eq!(rehearsal.asks[0].over.map(|(at, _)| at), Some(seconds(20)));
+    let report = ListeningReport::of(&events, &Preferences::default(), 60);
+    assert_eq!((report.asks, report.asks_missed), (1, 0));
+}
+
+#[test]
+fn words_that_come_in_pieces_are_counted_once() {
+    let piece = |chunk: &str, complete: bool| {
+        let fields =
+            json!({ "chunk": chunk, "position": 0, "complete": complete, "output_id": "out_1" });
+        (seconds(0), event("output.streaming", &fields))
+    };
+    let events = [
+        piece("Un", false),
+        piece("believ", false),
+        piece("", false),
+        piece("able, ", false),
+        piece("but", false),
+        piece(" true", true),
+        // Another text, which goes on where no other ended.
+        piece("So", true),
+    ];
+    let report = ListeningReport::of(&events, &Preferences::default(), 180);
+    assert_eq!(report.words_emitted, 4);
 }
 
 #[test]

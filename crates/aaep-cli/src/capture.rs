@@ -1,7 +1,7 @@
 //! `aaep capture`: records what a producer says, over any wire, one event to a line.
 //!
-//! It only listens: whoever asks something is not told that somebody here could answer. A line is written
-//! whole or not at all.
+//! It only listens: whoever asks something is not told that somebody here could answer, unless the questions
+//! themselves are wanted. A line is written whole or not at all.
 
 mod lines;
 
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use aaep::event::action::CoalesceBoundary;
 use aaep::{Event, SessionId, TypePattern, Urgency, printable};
 use aaep_subscriber::{Ended, Listener, News, Wishes, connect};
 use clap::{Args, ValueEnum};
@@ -21,7 +22,8 @@ use lines::Lines;
 
 const EXIT_CODES: &str = "\
 An address is like http://127.0.0.1:7117, wss://example.org/aaep/v1/ws, unix:/path or stdio:PROGRAM.
-A recorder cannot answer questions, so a hub tells it that something is asked, not the question itself.
+A recorder cannot answer questions, so a hub tells it that something is asked, not the question itself; with
+--questions it does, and then waits for an answer even if nobody else is there.
 Exit codes:
   0  what was to be recorded is recorded, or someone stopped it
   2  it could not be done: no connection, refused, or no room for the lines";
@@ -51,6 +53,10 @@ pub(crate) struct Arguments {
     /// Stop after so many seconds.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     for_seconds: Option<u64>,
+    /// Record the questions themselves too. The hub then counts this as someone who could answer, and so waits
+    /// for an answer until the time of the question is over.
+    #[arg(long)]
+    questions: bool,
     /// Write the lines into this new file; otherwise they go to standard output.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -155,7 +161,12 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn wishes(arguments: &Arguments) -> Wishes {
-    let mut wishes = Wishes::new("aaep-capture").name("aaep capture").only_listening();
+    let mut wishes = Wishes::new("aaep-capture").name("aaep capture");
+    if !arguments.questions {
+        wishes = wishes.only_listening();
+    }
+    // Text is recorded in the pieces in which it came.
+    wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
     wishes.bearer.clone_from(&arguments.token);
     wishes.without_handshake = arguments.without_handshake;
     wishes.insecure_allow_plain_http = arguments.insecure_allow_plain_http;

@@ -22,6 +22,7 @@ mod log;
 mod manifest;
 mod problem;
 mod progress;
+mod report;
 mod schema;
 mod serve;
 mod sessions;
@@ -77,6 +78,8 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Record what a producer says, over any wire, one event to a line.
     Capture(capture::Arguments),
+    /// Say how recorded sessions would have been to listen to, in figures and as a page.
+    Report(report::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
     /// Make, list and revoke the tokens by which programs prove who they are to a hub.
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Command::Config(arguments) => config::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),

@@ -114,7 +114,7 @@ impl Announcer {
         let Some(fact) = fact else { return };
         let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
         let words = guarded(&fact);
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Fact);
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
@@ -369,7 +369,7 @@ impl Announcer {
 }
 
 /// How a question ended, in words.
-fn ended(ending: Ending) -> &'static str {
+pub(crate) fn ended(ending: Ending) -> &'static str {
     match ending {
         Ending::Accepted(By::You) => "Accepted.",
         Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",

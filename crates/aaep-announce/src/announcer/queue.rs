@@ -19,6 +19,8 @@ pub const MAX_QUESTIONS: usize = 256;
 
 /// What an agent says may wait so many times longer than what it does.
 const REPLY_PATIENCE: u64 = 10;
+/// What was left out is told at most once in this time, as long as there is something else to tell.
+const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
 /// Something that waits to be said.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub(super) struct Item {
     pub(super) arrived: Duration,
     /// How often it went to the device in vain.
     pub(super) tries: u8,
+    /// Whether the person heard a part of it, and so is to hear all of it.
+    pub(super) was_cut: bool,
     /// Whether it is the first part of what it tells.
     pub(super) is_first: bool,
 }
@@ -52,6 +56,8 @@ pub(super) enum About {
     State,
     /// Tools of no great consequence, which are counted when there are many.
     Tools(Tools),
+    /// What really happened, against what was claimed.
+    Fact,
     /// The line to the producer.
     Line,
     /// How much was left out.
@@ -72,6 +78,7 @@ impl Item {
             about,
             arrived,
             tries: 0,
+            was_cut: false,
             is_first: true,
         }
     }
@@ -106,6 +113,9 @@ pub(super) struct Queue {
     critical: VecDeque<Item>,
     rest: VecDeque<Item>,
     left_out: LeftOut,
+    left_out_told: Option<Duration>,
+    /// The session whose words were told last.
+    reading: Option<SessionId>,
     last_serial: u64,
 }
 
@@ -119,19 +129,66 @@ impl Queue {
         if item.kind == Kind::Progress {
             self.rest.retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
         }
-        // How a question was settled comes before what was waiting.
-        if item.kind == Kind::Settled {
-            let at = self.rest.iter().take_while(|it| it.kind == Kind::Settled).count();
-            self.rest.insert(at, item);
-        } else {
-            self.rest.push_back(item);
-        }
+        self.make_room_for(&item, behind_seconds);
+        let at = match item.kind {
+            // How a question was settled comes before what was waiting.
+            Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
+            Kind::Error if item.about == About::Fact => self.after_claim(item.session_id.as_ref()),
+            Kind::Error | Kind::Done => self.make_way_for_news(item.session_id.as_ref()),
+            _ => self.rest.len(),
+        };
+        self.rest.insert(at, item);
         self.keep_up(pace, behind_seconds);
+    }
+
+    /// Leaves out what has waited for very long, where another agent has something newer to tell. Whoever is being read is
+    /// heard to the end, however long that takes.
+    fn make_room_for(&mut self, item: &Item, behind_seconds: u64) {
+        if item.session_id.is_none() || item.weight < Weight::Normal {
+            return;
+        }
+        let patience = Duration::from_secs(behind_seconds.saturating_mul(REPLY_PATIENCE));
+        let is_stale = |it: &Item| {
+            item.arrived.saturating_sub(it.arrived) > patience
+                && it.session_id != item.session_id
+                && it.session_id != self.reading
+                // A claim must not be told without the fact against it.
+                && !(it.was_cut || it.kind == Kind::Settled || it.about == About::Fact)
+        };
+        let waiting = std::mem::take(&mut self.rest);
+        let (stale, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_stale);
+        self.rest = rest;
+        for it in &stale {
+            self.leave_out(it);
+        }
+    }
+
+    /// Where a fact waits: nothing comes between it and the claim that it speaks against.
+    fn after_claim(&self, session_id: Option<&SessionId>) -> usize {
+        let claim = self.rest.iter().rposition(|it| it.session_id.as_ref() == session_id);
+        claim.map_or(0, |at| at + 1)
+    }
+
+    /// Where an error or the end of a session waits: behind what waits of it, but before what others have to say at
+    /// length. One sentence of theirs goes first, so that a tool that fails again and again silences nobody. Small
+    /// steps of the session that would be told later than what came of them are passed over.
+    fn make_way_for_news(&mut self, session_id: Option<&SessionId>) -> usize {
+        let is_own = |it: &Item| it.session_id.as_ref() == session_id;
+        let is_step = |it: &Item| it.weight < Weight::Normal && !it.was_cut;
+        let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it));
+        let after_own = own.map_or(0, |at| at + 1);
+        let reply = self.rest.iter().skip(after_own).position(|it| it.kind == Kind::Reply);
+        let Some(at) = reply.map(|at| after_own + at + 1) else { return self.rest.len() };
+        let at = at + self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+        let later = self.rest.split_off(at);
+        self.rest.extend(later.into_iter().filter(|it| !(is_own(it) && is_step(it))));
+        at
     }
 
     /// Puts back what was cut off, before everything else of its weight.
     pub(super) fn put_back(&mut self, mut item: Item) {
         self.number(&mut item);
+        item.was_cut = true;
         if item.weight == Weight::Critical {
             self.critical.push_front(item);
         } else if self.rest.len() < MAX_WAITING {
@@ -176,6 +233,7 @@ impl Queue {
             // The newest is always kept: someone who listens slowly is told at least that.
             let waiting = self.rest.iter().take(self.rest.len().saturating_sub(1));
             let importance = |item: &Item| match item.kind {
+                _ if item.was_cut => 4,
                 Kind::Progress => 0,
                 Kind::Doing if item.weight == Weight::Background => 1,
                 Kind::Doing => 2,
@@ -219,14 +277,29 @@ impl Queue {
         if let Some(item) = self.critical.pop_front() {
             return Some(item);
         }
-        if let Some(words) = self.left_out.said() {
-            self.left_out = LeftOut::default();
-            let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
-            item.about = About::LeftOut;
-            return Some(item);
+        let is_settled = self.rest.front().is_some_and(|it| it.kind == Kind::Settled);
+        let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
+        if !is_settled && !self.left_out_told.is_some_and(is_told) {
+            let notice = self.tell_left_out(now);
+            if notice.is_some() {
+                return notice;
+            }
         }
-        let at = self.rest.iter().position(is_due)?;
-        self.rest.remove(at)
+        let Some(at) = self.rest.iter().position(is_due) else { return self.tell_left_out(now) };
+        let next = self.rest.remove(at);
+        if let Some(item) = next.as_ref().filter(|it| it.kind == Kind::Reply) {
+            self.reading.clone_from(&item.session_id);
+        }
+        next
+    }
+
+    /// What was left out since that was told last.
+    fn tell_left_out(&mut self, now: Duration) -> Option<Item> {
+        let words = std::mem::take(&mut self.left_out).said()?;
+        self.left_out_told = Some(now);
+        let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
+        item.about = About::LeftOut;
+        Some(item)
     }
 
     pub(super) fn has_critical(&self) -> bool {

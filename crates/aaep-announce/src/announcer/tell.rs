@@ -191,6 +191,7 @@ impl Announcer {
     }
 
     fn cut(&mut self, id: UtteranceId) {
+        let is_by_itself = self.current.as_ref().is_some_and(|it| it.id == id);
         let Some(mut cut) = self.take(id) else { return };
         if cut.is_unwanted {
             if let About::Question(number) | About::Warning(number) = cut.item.about
@@ -201,7 +202,8 @@ impl Announcer {
             self.last_said = Some(cut.item);
             return;
         }
-        cut.item.tries += 1;
+        // What questions interrupted, however often, is no fault of the device.
+        cut.item.tries += u8::from(is_by_itself);
         if cut.item.tries < MAX_TRIES && !self.is_outdated(&cut.item) {
             self.queue.put_back(cut.item);
         }

@@ -81,6 +81,52 @@ fn a_recorder_is_nobody_who_could_answer() {
 }
 
 #[test]
+fn questions_are_recorded_only_if_they_are_wanted() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let plain = recorder(&hub.origin, &[]);
+    let with_questions =
+        recorder(&hub.origin, &["--questions", "--type", "awaiting.*", "--limit", "1"]);
+    let asked = hub.aaep(&["ask", "Delete it?"]).stderr(Stdio::null()).spawn();
+    let mut asked = asked.expect("aaep runs");
+    let recorded = lines(&out(&with_questions.wait_with_output().expect("ends")));
+    assert_eq!(recorded[0]["type"], "aaep:agent.awaiting.confirmation");
+    let question = person.hears("awaiting.confirmation");
+    assert_eq!(recorded[0]["reply_token"], question["reply_token"]);
+    assert!(person.decides(&question, "reject"), "to record is not to answer");
+    assert_eq!(asked.wait().expect("ends").code(), Some(1));
+    signal(&plain, "-TERM");
+    let recorded = lines(&out(&plain.wait_with_output().expect("ends")));
+    assert!(recorded.iter().any(|it| it["to_state"] == "awaiting_input"));
+    assert!(!recorded.iter().any(|it| it["type"] == "aaep:agent.awaiting.confirmation"));
+}
+
+#[test]
+fn text_is_recorded_in_the_pieces_in_which_it_came() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::start();
+    let begun = hub.run(&["emit", "start", "Begun."]);
+    let session = out(&begun).trim().to_owned();
+    let child = recorder(&hub.origin, &["--type", "output.streaming", "--limit", "2"]);
+    let piece = |position: u64, chunk: &str, complete: bool| {
+        serde_json::json!({ "type": "aaep:agent.output.streaming", "session_id": session,
+            "producer": { "agent_id": "script" }, "chunk": chunk, "output_id": "out_1",
+            "position": position, "complete": complete })
+    };
+    let pieces = [piece(0, "Good", false), piece(4, " da", false), piece(7, "y.", true)];
+    let path = folder.path().join("pieces.json");
+    fs::write(&path, serde_json::to_string(&pieces).expect("JSON")).expect("written");
+    let told = hub.run(&["emit", path.to_str().expect("UTF-8")]);
+    assert!(told.status.success(), "{}", err(&told));
+    let recorded = lines(&out(&child.wait_with_output().expect("ends")));
+    // A character may come with the next piece, because a mark that belongs to it could follow.
+    let chunks: Vec<&str> = recorded.iter().filter_map(|it| it["chunk"].as_str()).collect();
+    assert_eq!(chunks.len(), 2);
+    let joined = chunks.concat();
+    assert!("Good day.".starts_with(&joined) && joined.len() < "Good day.".len(), "{chunks:?}");
+}
+
+#[test]
 fn a_signal_ends_it_cleanly_with_whole_lines() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::start();

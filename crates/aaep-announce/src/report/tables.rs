@@ -1,0 +1,167 @@
+//! What the picture of a report shows, as tables.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use aaep::Event;
+
+use super::page::{Listening, escaped, moment};
+use super::{behind_ms, milliseconds, seconds};
+use crate::announcer::ended;
+use crate::rehearsal::{RehearsedAsk, Said};
+use crate::utterance::Kind;
+use crate::words::{cut, one_line};
+
+/// How many rows a table has at most.
+const MAX_ROWS: usize = 5000;
+/// How much of a question or of the name of an agent stands in a table, in bytes.
+const MAX_CELL: usize = 300;
+/// A silence that is shorter does not stand in a table of its own.
+pub(super) const SHORT_SILENCE: Duration = Duration::from_secs(10);
+
+/// A table: its caption, its columns, and rows whose first cell is a heading. Cells are escaped already.
+fn table(page: &mut String, caption: &str, columns: &[&str], rows: Vec<Vec<String>>) {
+    let _ = write!(page, "<table>\n<caption>{caption}</caption>\n<thead><tr>");
+    for column in columns {
+        let _ = write!(page, "<th scope=\"col\">{column}</th>");
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+    let more = rows.len().saturating_sub(MAX_ROWS);
+    for row in rows.into_iter().take(MAX_ROWS) {
+        page.push_str("<tr>");
+        for (at, cell) in row.into_iter().enumerate() {
+            let _ = match at {
+                0 => write!(page, "<th scope=\"row\">{cell}</th>"),
+                // A cell with a language brings its own element.
+                _ if cell.starts_with("<td") => write!(page, "{cell}"),
+                _ => write!(page, "<td>{cell}</td>"),
+            };
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody>\n</table>\n");
+    if more > 0 {
+        let _ = writeln!(page, "<p>And {more} more.</p>");
+    }
+}
+
+pub(super) fn figures(page: &mut String, listening: &Listening<'_>) {
+    let figures = listening.report.figures().into_iter();
+    let rows = figures.map(|(name, value)| vec![name.to_owned(), escaped(&value)]).collect();
+    let caption = format!("Figures of {}", escaped(listening.name));
+    table(page, &caption, &["Figure", "Value"], rows);
+}
+
+/// The agents by name: the moments of their events.
+pub(super) fn by_agent(events: &[(Duration, Event)]) -> BTreeMap<String, Vec<Duration>> {
+    let mut agents: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
+    for (at, event) in events {
+        let producer = &event.envelope.producer;
+        let name = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
+        agents.entry(one_line(cut(name, MAX_CELL))).or_default().push(*at);
+    }
+    agents
+}
+
+pub(super) fn agents(page: &mut String, listening: &Listening<'_>) {
+    let row = |(name, moments): (String, Vec<Duration>)| {
+        let at = |it: Option<&Duration>| it.map(|it| moment(*it)).unwrap_or_default();
+        vec![escaped(&name), moments.len().to_string(), at(moments.first()), at(moments.last())]
+    };
+    let rows = by_agent(listening.events).into_iter().map(row).collect();
+    table(page, "What the agents did", &["Agent", "Events", "First at", "Last at"], rows);
+}
+
+pub(super) fn questions(page: &mut String, listening: &Listening<'_>) {
+    if listening.rehearsal.asks.is_empty() {
+        page.push_str("<p>Nothing was asked.</p>\n");
+        return;
+    }
+    let row = |ask: &RehearsedAsk| {
+        let first_word = match ask.first_word {
+            Some(at) => format!("after {}", seconds(milliseconds(at.saturating_sub(ask.asked)))),
+            None => "never: missed".to_owned(),
+        };
+        let (over, how) = match ask.over {
+            Some((at, ending)) => (moment(at), ended(ending).to_owned()),
+            None => ("open at the end".to_owned(), "Not recorded.".to_owned()),
+        };
+        let question = escaped(&one_line(cut(&ask.question, MAX_CELL)));
+        vec![ask.number.to_string(), question, moment(ask.asked), first_word, over, how]
+    };
+    let rows = listening.rehearsal.asks.iter().map(row).collect();
+    let columns =
+        ["Question", "What is asked", "Asked at", "First word", "Over at", "How it ended"];
+    table(page, "Questions", &columns, rows);
+}
+
+/// The silences that are not short.
+pub(super) fn long_silences(listening: &Listening<'_>) -> Vec<(Duration, Duration)> {
+    let first = listening.events.first().map(|(at, _)| *at).unwrap_or_default();
+    let last = listening.events.last().map(|(at, _)| *at).unwrap_or_default();
+    let mut silences = super::silences(&listening.rehearsal.said, first, last);
+    silences.retain(|(from, until)| until.saturating_sub(*from) >= SHORT_SILENCE);
+    silences
+}
+
+pub(super) fn silences(page: &mut String, listening: &Listening<'_>) {
+    let silences = long_silences(listening);
+    if silences.is_empty() {
+        let _ = writeln!(page, "<p>No silence of {} seconds or more.</p>", SHORT_SILENCE.as_secs());
+        return;
+    }
+    let row = |(from, until): (Duration, Duration)| {
+        vec![moment(from), moment(until), seconds(milliseconds(until.saturating_sub(from)))]
+    };
+    let caption = format!("Silences of {} seconds or more", SHORT_SILENCE.as_secs());
+    let rows = silences.into_iter().map(row).collect();
+    table(page, &caption, &["From", "Until", "How long"], rows);
+}
+
+pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening<'_>) {
+    if listening.rehearsal.said.is_empty() {
+        page.push_str("<p>Nothing.</p>\n");
+        return;
+    }
+    let row = |said: &Said| {
+        let how = if said.is_whole { "whole" } else { "interrupted" };
+        vec![
+            moment(said.began),
+            seconds(behind_ms(said)),
+            kind(said.utterance.kind).to_owned(),
+            words(said),
+            how.to_owned(),
+        ]
+    };
+    let rows = listening.rehearsal.said.iter().map(row).collect();
+    let _ = writeln!(
+        page,
+        "<div class=\"wide\" role=\"region\" aria-label=\"What would have been said, recording {number}\" tabindex=\"0\">"
+    );
+    let columns = ["At", "After it happened", "What it is", "Words", "How it was said"];
+    table(page, "Everything that would have been said, in order", &columns, rows);
+    page.push_str("</div>\n");
+}
+
+/// The words in a cell that says their language and their direction.
+fn words(said: &Said) -> String {
+    let language = said.utterance.language.as_ref();
+    let language = language.map(|it| format!(" lang=\"{}\"", escaped(it.as_str())));
+    let direction = if said.utterance.is_right_to_left { " dir=\"rtl\"" } else { "" };
+    let words = escaped(&said.utterance.words);
+    format!("<td{}{direction}>{words}</td>", language.unwrap_or_default())
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Question => "Question",
+        Kind::Settled => "How a question ended",
+        Kind::Reply => "What the agent says",
+        Kind::Doing => "What the agent does",
+        Kind::Progress => "Progress",
+        Kind::Error => "Error",
+        Kind::Done => "Done",
+        Kind::Notice => "About listening",
+    }
+}

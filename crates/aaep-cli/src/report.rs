@@ -1,0 +1,181 @@
+//! `aaep report`: says how recorded sessions would have been to listen to, as text, as JSON, and as a page.
+//!
+//! Nothing is played and nobody waits: the announcer is rehearsed against a voice of a given pace, always in the
+//! same way.
+
+mod recording;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use aaep_announce::{Listening, ListeningReport, PACES, Profile, Rehearsal, page, rehearse};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::console::{self, Failure, ascii_json_line, name_of};
+use crate::keys::tell;
+use recording::Recording;
+
+const EXIT_CODES: &str = "\
+A capture is what aaep capture writes: one event on each line. To have the questions in it, record with --questions.
+
+Exit codes:
+  0  nothing is wrong
+  1  something is: an announcement was repeated or cut off for good, a question was missed, or a line could
+     not be read
+  2  it could not be done: wrong usage, an unreadable file, or no event at all";
+
+/// Which recordings, for whom, and how to tell.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// Recorded sessions; - is standard input.
+    #[arg(required = true, value_name = "CAPTURE")]
+    captures: Vec<PathBuf>,
+    /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
+    #[arg(long, value_name = "NAME", default_value = "screen-reader", value_parser = profile)]
+    profile: Profile,
+    /// How fast the person listens. Without it, as the profile has it.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(*PACES.start()..=*PACES.end()))]
+    words_per_minute: Option<u64>,
+    /// Print one JSON object for each capture, for machines.
+    #[arg(long)]
+    json: bool,
+    /// Write a page with a timeline and all that would be said into this file, in place of what it held.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    let names = Profile::ALL.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+    Profile::named(name).ok_or_else(|| format!("there is no such profile; there are: {names}"))
+}
+
+/// A recording, and how it would have been.
+struct Heard {
+    recording: Recording,
+    notes: Vec<String>,
+    rehearsal: Rehearsal,
+    report: ListeningReport,
+}
+
+/// Reports on all of them.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(path) = &arguments.html {
+        refuse_to_overwrite(path, &arguments.captures)?;
+    }
+    let (mut failures, mut heard) = (0, Vec::new());
+    for path in &arguments.captures {
+        match Recording::read(path) {
+            Ok(recording) => {
+                let it = hear(recording, arguments);
+                tell_of(&it, arguments, heard.is_empty())?;
+                heard.push(it);
+            }
+            Err(failure) => {
+                console::complain(&failure);
+                failures += 1;
+            }
+        }
+    }
+    if let Some(path) = arguments.html.as_ref().filter(|_| !heard.is_empty()) {
+        write_page(path, &heard, arguments)?;
+    }
+    let is_good = |it: &Heard| it.report.is_good() && it.recording.broken_count == 0;
+    Ok(match failures {
+        0 if heard.iter().all(is_good) => ExitCode::SUCCESS,
+        0 => ExitCode::from(1),
+        _ => ExitCode::from(console::COULD_NOT),
+    })
+}
+
+fn hear(recording: Recording, arguments: &Arguments) -> Heard {
+    let mut preferences = arguments.profile.preferences();
+    if let Some(pace) = arguments.words_per_minute {
+        preferences.words_per_minute = pace;
+    }
+    let pace = preferences.pace();
+    let rehearsal = rehearse(&recording.events, &preferences, pace);
+    let report = ListeningReport::of_rehearsal(&recording.events, &rehearsal, pace);
+    Heard { notes: recording.notes(), recording, rehearsal, report }
+}
+
+fn tell_of(heard: &Heard, arguments: &Arguments, is_first: bool) -> Result<(), Failure> {
+    let (recording, report) = (&heard.recording, &heard.report);
+    let profile = arguments.profile.name();
+    if arguments.json {
+        return tell(&ascii_json_line(&object(heard, profile)));
+    }
+    let before = if is_first { "" } else { "\n" };
+    tell(&format!("{before}{}, profile {profile}", recording.name))?;
+    tell(&report.to_string())?;
+    heard.notes.iter().try_for_each(|note| tell(note))
+}
+
+fn object(heard: &Heard, profile: &str) -> Value {
+    let recording = &heard.recording;
+    let broken = recording.broken.iter().map(|it| json!({ "line": it.line, "problem": it.why }));
+    let mut object = json!({
+        "capture": recording.name,
+        "profile": profile,
+        "is_good": heard.report.is_good(),
+        "broken_lines": broken.collect::<Vec<_>>(),
+        "broken_lines_count": recording.broken_count,
+        "events_dated_back": recording.dated_back,
+    });
+    let figures = serde_json::to_value(&heard.report).unwrap_or_default();
+    if let (Some(object), Value::Object(figures)) = (object.as_object_mut(), figures) {
+        object.extend(figures);
+    }
+    object
+}
+
+/// A page is never written over the recording that it is about.
+fn refuse_to_overwrite(path: &Path, captures: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(page) = fs::canonicalize(path) else { return Ok(()) };
+    let is_same = |it: &PathBuf| fs::canonicalize(it).is_ok_and(|it| it == page);
+    if captures.iter().any(is_same) {
+        let what = format!("{} is a capture and not a place for the page", name_of(path));
+        return Err(Failure::new(what, "Give --html another name."));
+    }
+    Ok(())
+}
+
+/// Writes the page, whole or not at all.
+fn write_page(path: &Path, heard: &[Heard], arguments: &Arguments) -> Result<(), Failure> {
+    let listenings: Vec<Listening<'_>> = heard
+        .iter()
+        .map(|it| Listening {
+            name: &it.recording.name,
+            profile: arguments.profile.name(),
+            events: &it.recording.events,
+            rehearsal: &it.rehearsal,
+            report: &it.report,
+            notes: &it.notes,
+        })
+        .collect();
+    let failed = |error: &std::io::Error| {
+        Failure::of_file("write", path, error, "Give --html a place where you may write.")
+    };
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+    let mut file = file.map_err(|error| failed(&error))?;
+    file.write_all(page(&listenings).as_bytes()).map_err(|error| failed(&error))?;
+    readable(&file).map_err(|error| failed(&error))?;
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok(())
+}
+
+/// A page is for others to read, and a temporary file is not.
+#[cfg(unix)]
+fn readable(file: &tempfile::NamedTempFile) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &tempfile::NamedTempFile) -> std::io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! A recorded session: its events, each at its moment, and what could not be read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use aaep::{Event, Message, Mode, Severity, Violation};
+
+use crate::console::{Failure, count, name_of};
+use crate::split::{Found, Splitter};
+
+/// How much of a recording is taken, in bytes: all of it is held while it is rehearsed.
+const MAX_RECORDING: u64 = 128 * 1024 * 1024;
+
+/// How many lines are named that could not be read; the others are counted.
+const MAX_BROKEN: usize = 20;
+
+/// A recorded session, or several.
+pub(super) struct Recording {
+    /// What it is called, fit for a terminal.
+    pub(super) name: String,
+    /// The events in the order of the lines, from the first one's moment on. Time never goes back.
+    pub(super) events: Vec<(Duration, Event)>,
+    /// The first of the lines that could not be read.
+    pub(super) broken: Vec<Broken>,
+    /// How many lines could not be read.
+    pub(super) broken_count: u64,
+    /// How many events are dated before the one before them.
+    pub(super) dated_back: u64,
+    /// The moment of the first event, and of the latest so far, in microseconds since 1970.
+    span: Option<(i64, i64)>,
+}
+
+/// A line that could not be read.
+pub(super) struct Broken {
+    pub(super) line: u64,
+    pub(super) why: String,
+}
+
+impl Recording {
+    /// Reads one from a file, or from standard input.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let next = "Check the name, or pass - to read standard input.";
+        let failed = |error: &io::Error| Failure::of_file("read", path, error, next);
+        let (name, input): (String, Box<dyn Read>) = if path.as_os_str() == "-" {
+            ("standard input".to_owned(), Box::new(io::stdin()))
+        } else {
+            let file = File::open(path).map_err(|error| failed(&error))?;
+            if file.metadata().map_err(|error| failed(&error))?.is_dir() {
+                let what = format!("{} is a folder", name_of(path));
+                return Err(Failure::new(what, "Name the captures in it that you mean."));
+            }
+            (file_name(path), Box::new(file))
+        };
+        let mut recording = Recording {
+            name,
+            events: Vec::new(),
+            broken: Vec::new(),
+            broken_count: 0,
+            dated_back: 0,
+            span: None,
+        };
+        let mut splitter = Splitter::new(input.take(MAX_RECORDING + 1));
+        while let Some(batch) = splitter.next().map_err(|error| failed(&error))? {
+            if batch.read > MAX_RECORDING {
+                let mebibytes = MAX_RECORDING / 1024 / 1024;
+                let what = format!("{} has more than {mebibytes} MiB", recording.name);
+                return Err(Failure::new(
+                    what,
+                    "Cut it between two lines, and report on the parts.",
+                ));
+            }
+            batch.pieces().for_each(|(line, found)| recording.take(line, &found));
+        }
+        recording.or_nothing()
+    }
+
+    fn take(&mut self, line: u64, found: &Found<'_>) {
+        let bytes = match found {
+            Found::Message(bytes) => bytes,
+            Found::Fault(why) => return self.is_broken(line, (*why).to_owned()),
+        };
+        let reading = aaep::read(bytes, Mode::Tolerant);
+        match reading.message {
+            Some(Message::Event(event)) => self.event(*event),
+            // What listeners and producers agree on is part of some recordings, and is not heard.
+            Some(_) => {}
+            None => {
+                let is_error = |it: &&Violation| it.severity == Severity::Error;
+                let why = reading.violations.iter().find(is_error).map(ToString::to_string);
+                self.is_broken(line, why.unwrap_or_else(|| "It is no message.".to_owned()));
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let at = event.envelope.timestamp.unix_us();
+        let (first, latest) = self.span.unwrap_or((at, at));
+        self.dated_back += u64::from(at < latest);
+        let latest = latest.max(at);
+        self.span = Some((first, latest));
+        let since = u64::try_from(latest.saturating_sub(first)).unwrap_or_default();
+        self.events.push((Duration::from_micros(since), event));
+    }
+
+    fn is_broken(&mut self, line: u64, why: String) {
+        self.broken_count += 1;
+        if self.broken.len() < MAX_BROKEN {
+            self.broken.push(Broken { line, why });
+        }
+    }
+
+    /// It, unless there is nothing to hear in it.
+    fn or_nothing(self) -> Result<Self, Failure> {
+        if !self.events.is_empty() {
+            return Ok(self);
+        }
+        let why = match self.broken.first() {
+            Some(it) => format!("{} holds no event; line {}: {}", self.name, it.line, it.why),
+            None => format!("{} holds no event", self.name),
+        };
+        let what = why.strip_suffix('.').unwrap_or(&why);
+        Err(Failure::new(what, "Record one with: aaep capture --questions --output FILE ADDRESS"))
+    }
+
+    /// What is to be known of the recording itself, in sentences.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let line = |it: &Broken| format!("Line {} could not be read: {}", it.line, it.why);
+        let mut notes: Vec<String> = self.broken.iter().map(line).collect();
+        let more = self.broken_count - self.broken.len() as u64;
+        if more > 0 {
+            notes.push(format!("And {} more could not be read.", count(more, "line")));
+        }
+        if self.dated_back > 0 {
+            let events = count(self.dated_back, "event");
+            notes.push(format!(
+                "Dated before the one before: {events}. They count as coming at the same moment."
+            ));
+        }
+        notes
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| name_of(path), |it| name_of(Path::new(it)))
+}
