@@ -67,7 +67,7 @@ pub use posts::{Agent, Instruction, NotInstructed};
 pub use publish::Published;
 pub use refused::Refused;
 pub(crate) use sessions::Running as RunningSession;
-pub use sessions::SessionInfo;
+pub use sessions::{GivenAnswer, SessionInfo};
 pub use settlement::Settlement;
 pub use violations::to_json as violations_to_json;
 pub use waiting::WaitingAsk;
