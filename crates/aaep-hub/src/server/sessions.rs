@@ -51,7 +51,9 @@ impl App {
         let settled = events.iter().filter_map(settled_question).collect();
         let answers = self.hub.given_answers(principal, settled).await;
         let answers = answers.map_err(|error| failed(&error))?;
-        events.iter_mut().for_each(|row| tell_answer(row, &answers));
+        for row in &mut events {
+            tell_answer(row, &answers);
+        }
         let body = json!({ "events": events, "next_from_order": next });
         Ok(answer::json(StatusCode::OK, &body))
     }
