@@ -111,25 +111,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let settings = wanted(arguments)?;
     let address = settings.listen.address.clone().unwrap_or_else(look::own_address);
     let replay = Replay::open(&address, arguments.token.as_deref(), &settings)?;
-    let from = match &arguments.since {
-        Some(text) => Some(From::Time(replay.moment_of(text)?)),
+    let since = match &arguments.since {
+        Some(text) => Some(replay.moment_of(text)?),
         None => None,
     };
+    let from = since.map_or(From::Beginning, From::Time);
     let session = arguments.session.as_deref();
     let all = match arguments.what {
-        What::Left => replay.left(from)?,
+        What::Left => replay.left(since)?,
         What::Last => replay.last(session)?,
         What::Reply if arguments.exact && !settings.speech.on && !settings.braille.on => {
             replay.exactly(session, arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
         What::Reply => replay.reply(session, arguments.exact)?,
-        What::Decisions => replay.decisions(session, &from.unwrap_or(From::Beginning))?,
+        What::Decisions => replay.decisions(session, &from)?,
         What::Session if arguments.turns => replay.turns(session.unwrap_or_default())?,
-        What::Session => {
-            let from = from.unwrap_or(From::Beginning);
-            replay.session(session.unwrap_or_default(), &from, arguments.turn)?
-        }
+        What::Session => replay.session(session.unwrap_or_default(), &from, arguments.turn)?,
         What::List => replay.list()?,
     };
     if arguments.json {

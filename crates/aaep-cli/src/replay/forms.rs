@@ -60,19 +60,18 @@ impl Replay {
     }
 
     /// What happened since the person left, or since a moment, session by session.
-    pub(super) fn left(&self, since: Option<From>) -> Result<Vec<Told>, Failure> {
+    pub(super) fn left(&self, since: Option<i64>) -> Result<Vec<Told>, Failure> {
         let (from, when) = match since {
-            Some(From::Time(unix_us)) => (From::Time(unix_us), self.when(unix_us)),
-            Some(from) => (from, String::new()),
+            Some(unix_us) => {
+                let when = self.when(unix_us);
+                let when = when.split_once(' ').map_or(when.as_str(), |(_, when)| when).to_owned();
+                (From::Time(unix_us), when)
+            }
             None => {
                 let is_listening = place::is_listening(&self.address);
                 let places = PlacesFile::own()?.look()?;
-                let place = places.left(&self.address, is_listening).ok_or_else(|| {
-                    Failure::new(
-                        "nobody knows when you left: aaep listen has not told you anything here before",
-                        "Say since when, for example: aaep replay --since 1h. Or choose from: aaep replay list",
-                    )
-                })?;
+                let place = places.left(&self.address, is_listening);
+                let place = place.ok_or_else(|| never_left(is_listening))?;
                 let at = place.at_unix_ms.saturating_mul(1000);
                 (self.history.after(place)?, format!("you left {}", self.when(at)))
             }
@@ -211,12 +210,10 @@ impl Replay {
         let (_, session) = self.history.find(which)?;
         let (said, left_out) = self.history.said(session, from, turn)?;
         if let (true, Some(turn)) = (said.is_empty(), turn) {
-            let what = format!("nothing was said in turn {turn} of {}", self.sentence(session));
-            let next = format!(
-                "To hear which turns there are: aaep replay session {} --turns",
-                session.id
-            );
-            return Err(Failure::new(what.trim_end_matches('.'), next));
+            let what = format!("the session of {} has no turn {turn}", name(session));
+            let id = &session.id;
+            let next = format!("To hear which there are: aaep replay session {id} --turns");
+            return Err(Failure::new(what, next));
         }
         let mut all = vec![Told::about(&self.sentence(session))];
         all.extend(self.lines(session, said, left_out));
@@ -301,7 +298,7 @@ impl Replay {
     fn sentence(&self, session: &Session) -> String {
         let state = match session.ended_unix_us {
             Some(ended) => format!("ended {}", self.when(ended)),
-            None => format!("still open, last heard {}", self.when(session.last_unix_us)),
+            None => format!("still going on, last heard {}", self.when(session.last_unix_us)),
         };
         format!(
             "Session of {}, began {}, {state}.",
@@ -363,6 +360,18 @@ impl Replay {
         };
         Some(Told::about(&words))
     }
+}
+
+/// Nobody knows since when the person was away.
+fn never_left(is_listening: bool) -> Failure {
+    let what = if is_listening {
+        "you have not left: aaep listen has told you everything since it began"
+    } else {
+        "nobody knows when you left: aaep listen has not told you anything here before"
+    };
+    let next =
+        "Say since when, for example: aaep replay --since 1h. Or choose from: aaep replay list";
+    Failure::new(what, next)
 }
 
 const NOTHING: &str = "There is nothing to be heard here yet.";
