@@ -4,6 +4,7 @@
 //! written is complained about once and keeps nothing from the person.
 
 use std::fs::File;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use aaep::Event;
@@ -19,6 +20,10 @@ use crate::settings::Settings;
 
 /// The file is written at most once in this time.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is tried to say that someone listens, and how long is waited in between.
+const TRIES: u32 = 5;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// How long the last write may take, should another program hold the file.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -43,7 +48,7 @@ impl Leaving {
     /// The person begins to listen.
     pub(super) fn begin(address: &str, token: Option<&str>, settings: &Settings) -> Self {
         let now = now_unix_ms();
-        let begun = place::listen(address).and_then(|lock| {
+        let begun = hold(address).and_then(|lock| {
             let Some(lock) = lock else { return Ok(None) };
             let file = PlacesFile::own()?;
             let place = file.change(|places| places.begin(now, address))?;
@@ -117,6 +122,17 @@ impl Leaving {
             let _ = timeout(PATIENCE, writing).await;
         }
     }
+}
+
+/// Says that someone listens here. A program that only looks whether somebody does lets go at once.
+fn hold(address: &str) -> Result<Option<File>, Failure> {
+    for _ in 0..TRIES {
+        if let Some(held) = place::listen(address)? {
+            return Ok(Some(held));
+        }
+        thread::sleep(TRY_AGAIN_AFTER);
+    }
+    Ok(None)
 }
 
 impl Room {

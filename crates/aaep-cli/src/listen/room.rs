@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use aaep::printable;
 use aaep_announce::device::Told as FromDevice;
-use aaep_announce::{Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report};
+use aaep_announce::{
+    Announcer, Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report,
+};
 use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
@@ -151,13 +153,10 @@ impl Room {
 
     /// Remembers how far the person was told, once every device that works has said everything.
     fn keep_place(&mut self) {
-        let mut working = self.devices.channels.iter().map(|it| &it.announcer);
-        let mut is_any = false;
-        let is_told = working.by_ref().filter(|it| it.is_working()).all(|it| {
-            is_any = true;
-            it.has_told_everything()
-        });
-        if is_any && is_told {
+        let announcers = || self.devices.channels.iter().map(|it| &it.announcer);
+        let is_told = announcers().any(Announcer::has_told_everything)
+            && announcers().all(|it| it.has_told_everything() || !it.is_working());
+        if is_told {
             self.leaving.told();
         }
         self.leaving.keep();

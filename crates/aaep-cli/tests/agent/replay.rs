@@ -328,6 +328,22 @@ fn only_decisions_says_what_was_asked_and_who_decided() {
 }
 
 #[test]
+fn what_a_rule_decided_is_not_called_a_decision_of_a_person() {
+    let desk = Desk::new();
+    let rules = "[[rules]]\nname = \"no photos\"\nagent = \"photos\"\nanswer = \"reject\"\n";
+    std::fs::write(desk.folder.path().join("aaep/aaep.toml"), rules).expect("settings");
+    let ear = Ear::new(&desk);
+    desk.begins("photos", "sess_photos", "Tidying the photos.");
+    let asking = desk.ask("photos", "sess_photos", "Delete 240 photos?");
+    assert_eq!(asking.wait_with_output().expect("it ends").status.code(), Some(1));
+    ear.quit();
+    let told = desk.hears(&["decisions"]);
+    assert!(told.ends_with("A rule refused it, not a person.\n"), "{told}");
+    let objects = desk.objects(&["decisions"]);
+    assert_eq!((&objects[0]["by_you"], &objects[0]["automatic"]), (&json!(true), &json!(true)));
+}
+
+#[test]
 fn a_question_that_is_open_is_said_to_be_open_and_nothing_here_answers_it() {
     let desk = Desk::new();
     let person = desk.hub().person();

@@ -39,14 +39,14 @@ pub struct SessionInfo {
 
 /// An answer that a question was given, as someone is told who looks back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GivenAnswer {
+pub(crate) struct GivenAnswer {
     /// Whether it was given by the one who looks back.
-    pub by_you: bool,
+    pub(crate) by_you: bool,
     /// Whether a rule gave it, and not a person.
-    pub automatic: bool,
+    pub(crate) automatic: bool,
     /// What was answered to a clarification; only for who answered it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response: Option<Value>,
+    pub(crate) response: Option<Value>,
 }
 
 impl Hub {
