@@ -1,6 +1,7 @@
 //! Moments as people say them: since when something is wanted, and when something was. Pure: the clock and the zone
 //! come from outside.
 
+use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
@@ -41,8 +42,8 @@ fn clock(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
         return None;
     }
     let now = zoned(now_unix_ms, zone)?;
-    let at = now.date().at(hour.parse().ok()?, minute.parse().ok()?, 0, 0);
-    let today = at.to_zoned(zone.clone()).ok()?;
+    let time = Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;
+    let today = now.date().to_datetime(time).to_zoned(zone.clone()).ok()?;
     let at = if today <= now { today } else { today.checked_sub(1.day()).ok()? };
     Some(at.timestamp().as_microsecond())
 }
