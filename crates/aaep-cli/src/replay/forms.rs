@@ -61,20 +61,17 @@ impl Replay {
 
     /// What happened since the person left, or since a moment, session by session.
     pub(super) fn left(&self, since: Option<i64>) -> Result<Vec<Told>, Failure> {
-        let (from, when) = match since {
-            Some(unix_us) => {
-                let when = self.when(unix_us);
-                let when = when.split_once(' ').map_or(when.as_str(), |(_, when)| when).to_owned();
-                (From::Time(unix_us), when)
-            }
-            None => {
-                let is_listening = place::is_listening(&self.address);
-                let places = PlacesFile::own()?.look()?;
-                let place = places.left(&self.address, is_listening);
-                let place = place.ok_or_else(|| never_left(is_listening))?;
-                let at = place.at_unix_ms.saturating_mul(1000);
-                (self.history.after(place)?, format!("you left {}", self.when(at)))
-            }
+        let (from, when) = if let Some(unix_us) = since {
+            let when = self.when(unix_us);
+            let when = when.split_once(' ').map_or(when.as_str(), |(_, when)| when).to_owned();
+            (From::Time(unix_us), when)
+        } else {
+            let is_listening = place::is_listening(&self.address);
+            let places = PlacesFile::own()?.look()?;
+            let place = places.left(&self.address, is_listening);
+            let place = place.ok_or_else(|| never_left(is_listening))?;
+            let at = place.at_unix_ms.saturating_mul(1000);
+            (self.history.after(place)?, format!("you left {}", self.when(at)))
         };
         let concerned = self.concerned(&from);
         let mut all = Vec::new();
