@@ -573,7 +573,10 @@ fn of_a_very_long_session_the_end_is_told_and_how_much_was_left_out() {
         desk.says("photos", "sess_photos", &text);
     }
     let told = desk.hears(&["session", "photos"]);
-    assert_in_order(&told, &["Session of photos", "Left out before this: ", "Sentence 15,999 says"]);
+    assert_in_order(
+        &told,
+        &["Session of photos", "Left out before this: ", "Sentence 15,999 says"],
+    );
     assert_eq!(told.lines().count(), 1002, "the session, what was left out, and the last thousand");
     assert!(!told.contains("Sentence 100 says") && !told.contains("Tidying"));
     let reply = desk.hears(&["reply"]);
