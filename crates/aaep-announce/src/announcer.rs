@@ -64,6 +64,8 @@ pub struct Announcer {
     speaker: Option<String>,
     /// What was said last, to be repeated.
     last_said: Option<Item>,
+    /// Whether it tells what is over: nothing is to be answered any more.
+    is_past: bool,
     decided: Decided,
 }
 
@@ -98,8 +100,16 @@ impl Announcer {
             closed: VecDeque::new(),
             speaker: None,
             last_said: None,
+            is_past: false,
             decided: Decided::default(),
         }
+    }
+
+    /// One that tells what is over: whole, however long it takes, and nothing in it can be answered.
+    pub(crate) fn of_the_past(mut preferences: Preferences) -> Self {
+        (preferences.behind_seconds, preferences.warning_seconds) = (u64::MAX, 0);
+        preferences.sounds = false;
+        Announcer { is_past: true, ..Announcer::new(preferences) }
     }
 
     /// Takes something in at this moment, which never goes back, and decides.
@@ -152,6 +162,16 @@ impl Announcer {
     /// end is missing.
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
         self.sessions.last_text(session_id).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+    }
+
+    /// Whether the device works, and everything that it was to say is said.
+    pub fn has_told_everything(&self) -> bool {
+        self.is_working && self.current.is_none() && self.queue.len() == 0
+    }
+
+    /// Whether the device works, as far as is known.
+    pub fn is_working(&self) -> bool {
+        self.is_working
     }
 
     /// How many utterances wait.

@@ -10,6 +10,7 @@ pub mod device;
 mod profile;
 mod rehearsal;
 mod report;
+mod transcript;
 mod utterance;
 pub mod words;
 
@@ -20,4 +21,5 @@ pub use announcer::{
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::{Listening, ListeningReport, page};
+pub use transcript::{Answered, Transcript};
 pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};

@@ -18,7 +18,8 @@ use aaep::LanguageTag;
 
 pub(crate) use inline::cut;
 pub(crate) use plain::one_line;
-pub(crate) use sentence::{guarded, split};
+pub(crate) use sentence::guarded;
+pub use sentence::split;
 pub(crate) use shorten::grouped;
 pub use stream::{End, MAX_SAID, Stream};
 

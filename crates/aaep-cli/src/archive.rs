@@ -58,6 +58,17 @@ pub(crate) struct Event {
     pub(crate) is_urgent: bool,
     /// The event; none if what is stored is no JSON.
     pub(crate) json: Option<Value>,
+    /// Who answered, beside an event that tells how a question was settled. Only a hub tells it.
+    pub(crate) answer: Option<GivenAnswer>,
+}
+
+/// Who answered a question.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GivenAnswer {
+    pub(crate) by_you: bool,
+    pub(crate) is_automatic: bool,
+    /// What was answered, if it was you.
+    pub(crate) response: Option<Value>,
 }
 
 impl Whereabouts {
@@ -158,10 +169,7 @@ impl Archive {
         match self {
             Archive::Folder { store, .. } => stored_events(&store.reader(), id, from_order),
             Archive::Hub(client) => {
-                let path = format!(
-                    "/aaep/v1/sessions/{id}/events?from_order={from_order}&limit={MAX_PAGE_ROWS}"
-                );
-                let rows = self.rows(client, &path, "events")?;
+                let rows = self.event_rows(client, id, from_order)?;
                 rows.iter()
                     .map(event_of)
                     .collect::<Option<_>>()
@@ -202,14 +210,40 @@ impl Archive {
         client.send(&Request { method: "GET", path, body: None, timeout: TIMEOUT })
     }
 
-    fn rows(&self, client: &Client, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
-        let answer = self.page(path).map_err(|error| agent::not_answered(client, &error))?;
-        if !answer.is_success() {
-            return Err(agent::refused(client, &answer));
+    /// A page of events. If they are so large that a page is more than is taken, fewer of them.
+    fn event_rows(
+        &self,
+        client: &Client,
+        id: &SessionId,
+        from_order: u64,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut limit = MAX_PAGE_ROWS;
+        loop {
+            let path =
+                format!("/aaep/v1/sessions/{id}/events?from_order={from_order}&limit={limit}");
+            match self.page(&path) {
+                Err(NoAnswer::NotHttp(_)) if limit > 1 => limit = (limit / 8).max(1),
+                answer => return rows_of(client, answer, "events"),
+            }
         }
-        let rows = answer.json().and_then(|body| body.get(name)?.as_array().cloned());
-        rows.ok_or_else(|| agent::strange(client))
     }
+
+    fn rows(&self, client: &Client, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
+        rows_of(client, self.page(path), name)
+    }
+}
+
+fn rows_of(
+    client: &Client,
+    answer: Result<Answer, NoAnswer>,
+    name: &str,
+) -> Result<Vec<Value>, Failure> {
+    let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
+    if !answer.is_success() {
+        return Err(agent::refused(client, &answer));
+    }
+    let rows = answer.json().and_then(|body| body.get(name)?.as_array().cloned());
+    rows.ok_or_else(|| agent::strange(client))
 }
 
 fn stored_events(reader: &Reader, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {
@@ -220,6 +254,7 @@ fn stored_events(reader: &Reader, id: &SessionId, from_order: u64) -> Result<Vec
         by_hub: row.by_hub,
         is_urgent: row.is_urgent,
         json: serde_json::from_slice(&row.json).ok(),
+        answer: None,
     });
     Ok(rows.collect())
 }
@@ -243,6 +278,15 @@ fn event_of(row: &Value) -> Option<Event> {
         by_hub: row.get("by_hub")?.as_bool()?,
         is_urgent: row.get("is_urgent")?.as_bool()?,
         json: row.get("event").filter(|event| !event.is_null()).cloned(),
+        answer: row.get("answer").and_then(answer_of),
+    })
+}
+
+fn answer_of(answer: &Value) -> Option<GivenAnswer> {
+    Some(GivenAnswer {
+        by_you: answer.get("by_you")?.as_bool()?,
+        is_automatic: answer.get("automatic")?.as_bool()?,
+        response: answer.get("response").cloned(),
     })
 }
 

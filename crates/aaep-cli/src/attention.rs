@@ -5,7 +5,7 @@
 pub(crate) mod asked;
 pub(crate) mod danger;
 pub(crate) mod file;
-mod language;
+pub(crate) mod language;
 pub(crate) mod look;
 pub(crate) mod numbers;
 pub(crate) mod words;

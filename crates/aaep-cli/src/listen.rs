@@ -5,6 +5,7 @@
 
 mod asking;
 pub(crate) mod devices;
+mod leaving;
 mod open;
 mod room;
 mod typed;
@@ -22,6 +23,7 @@ use crate::attention::file::NumbersFile;
 use crate::attention::look;
 use crate::console::Failure;
 use crate::settings::{self, Flags, Settings};
+use leaving::Leaving;
 use room::Room;
 
 const WORDS: &str = "\
@@ -30,7 +32,8 @@ While it runs, type:
   2 later, 2 pause     more time for question 2, or let its time stand still; 2 resume lets it go on
   yes, no, 1, 2        the same without a number, when only one question waits and you have heard it
   repeat               hear the last thing again
-  last, exact          hear what the agent said last, or hear it exactly, code and all
+  left, away           hear what happened since you left; say that you go away for a while
+  reply, exact         hear what the agent said last, or hear it exactly, code and all
   stop, skip           be quiet now, or go on with the next thing
   decisions, everything  hear only what needs you, or everything again
   list                 hear which questions wait
@@ -86,13 +89,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (reports, told) = mpsc::channel();
     let devices = devices::start(&settings, arguments.json, &reports)?;
     let wishes = wishes(&settings, arguments.token.as_deref());
+    let leaving = Leaving::begin(&address, arguments.token.as_deref(), &settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let served = runtime.block_on(async {
         let listener = reach(&address, wishes).await?;
-        let room = Room::new(devices, settings.rules, NumbersFile::own()?, address);
+        let room = Room::new(devices, settings.rules, NumbersFile::own()?, address, leaving);
         room.run(listener, told, typed::lines()).await
     });
     // Someone may still be waited for who types nothing.

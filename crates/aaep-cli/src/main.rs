@@ -16,12 +16,14 @@ mod demo;
 mod doctor;
 mod emit;
 mod http;
+mod kept;
 mod keys;
 mod listen;
 mod log;
 mod manifest;
 mod problem;
 mod progress;
+mod replay;
 mod report;
 mod schema;
 mod serve;
@@ -58,6 +60,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Hear what agents do, in lines, speech and braille, and answer them.
     Listen(listen::Arguments),
+    /// Hear again what agents did: since you left, the last thing, a reply, what was decided.
+    Replay(replay::Arguments),
     /// Run a hub: agents speak into it, people listen to it.
     Serve(serve::Arguments),
     /// Check messages: say precisely what is wrong, where, and how to fix it.
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Listen(arguments) => listen::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -26,6 +26,8 @@ mod kit;
 mod listen;
 #[path = "agent/pages.rs"]
 mod pages;
+#[path = "agent/replay.rs"]
+mod replay;
 #[path = "agent/sessions.rs"]
 mod sessions;
 #[path = "agent/support.rs"]

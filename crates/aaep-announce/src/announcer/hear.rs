@@ -262,12 +262,17 @@ impl Announcer {
             }
         }
         // Who never heard the question is told what it was, and who heard several is told which.
+        let is_one_of_many = self.questions.keys().any(|it| *it != number);
         let about = match question.has_begun() {
+            true if self.is_past && !is_one_of_many => String::new(),
+            // Numbers of the past mean nothing.
+            _ if self.is_past => format!("{}:", question.name.trim_end_matches(['.', '?'])),
             false => format!("{}:", question.name.trim_end_matches(['.', '?'])),
-            true if self.questions.keys().any(|it| *it != number) => format!("Question {number}:"),
+            true if is_one_of_many => format!("Question {number}:"),
             true => String::new(),
         };
-        let words = guarded(&format!("{about} {}", ended(ending)));
+        let ended = if self.is_past { ended_before(ending) } else { ended(ending) };
+        let words = guarded(&format!("{about} {ended}"));
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
         self.say(Some(&question.session_id), &phrase, &About::Nothing);
@@ -371,16 +376,19 @@ impl Announcer {
 /// How a question ended, in words.
 pub(crate) fn ended(ending: Ending) -> &'static str {
     match ending {
-        Ending::Accepted(By::You) => "Accepted.",
+        Ending::Accepted(By::You | By::Someone) => "Accepted.",
         Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",
+        Ending::Accepted(By::Rule) => "Accepted by a rule.",
         Ending::Accepted(By::Timeout) => "Nobody answered in time, so it goes ahead.",
         Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it goes ahead.",
-        Ending::Rejected(By::You) => "Refused.",
+        Ending::Rejected(By::You | By::Someone) => "Refused.",
         Ending::Rejected(By::Elsewhere) => "Refused elsewhere.",
+        Ending::Rejected(By::Rule) => "Refused by a rule.",
         Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
         Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
-        Ending::Answered(By::You) => "Answered.",
+        Ending::Answered(By::You | By::Someone) => "Answered.",
         Ending::Answered(By::Elsewhere) => "Answered elsewhere.",
+        Ending::Answered(By::Rule) => "Answered by a rule.",
         Ending::Answered(By::Timeout) => {
             "Nobody answered in time, so it goes on with what it assumed."
         }
@@ -390,5 +398,36 @@ pub(crate) fn ended(ending: Ending) -> &'static str {
         Ending::Unanswered => "Nobody answered, and it goes on without.",
         Ending::Withdrawn => "It is no longer asked.",
         Ending::Unknown => "It is not known what became of the question.",
+    }
+}
+
+/// How a question ended, for someone who looks back: by whom, or by what.
+fn ended_before(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Accepted(By::You) => "You accepted it.",
+        Ending::Accepted(By::Elsewhere) => "Someone else accepted it.",
+        Ending::Accepted(By::Rule) => "A rule accepted it, not a person.",
+        Ending::Accepted(By::Someone) => "It was accepted.",
+        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it went ahead.",
+        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it went ahead.",
+        Ending::Rejected(By::You) => "You refused it.",
+        Ending::Rejected(By::Elsewhere) => "Someone else refused it.",
+        Ending::Rejected(By::Rule) => "A rule refused it, not a person.",
+        Ending::Rejected(By::Someone) => "It was refused.",
+        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
+        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
+        Ending::Answered(By::You) => "You answered it.",
+        Ending::Answered(By::Elsewhere) => "Someone else answered it.",
+        Ending::Answered(By::Rule) => "A rule answered it, not a person.",
+        Ending::Answered(By::Someone) => "It was answered.",
+        Ending::Answered(By::Timeout) => {
+            "Nobody answered in time, so it went on with what it assumed."
+        }
+        Ending::Answered(By::Nobody) => {
+            "Nobody was there to answer, so it went on with what it assumed."
+        }
+        Ending::Unanswered => "Nobody answered, and it went on without.",
+        Ending::Withdrawn => "It was taken back.",
+        Ending::Unknown => "It is not known what became of it.",
     }
 }

@@ -101,6 +101,10 @@ pub enum By {
     You,
     /// Someone at another listener, or the person elsewhere.
     Elsewhere,
+    /// A rule, and not a person.
+    Rule,
+    /// Someone of whom it is not known who it is.
+    Someone,
     /// Nobody answered in time, and the default applies.
     Timeout,
     /// Nobody was there who could answer, and the default applies.

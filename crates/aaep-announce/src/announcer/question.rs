@@ -112,6 +112,11 @@ impl Question {
         guarded(&sentences(&[&self.asked, &self.silence, &self.how]))
     }
 
+    /// The question as it was asked, for someone who looks back: what became of it is told after it.
+    pub(super) fn past(&self) -> String {
+        guarded(&sentences(&[&self.asked]))
+    }
+
     /// The question once more, before its time is over.
     pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
         let number =

@@ -112,6 +112,9 @@ impl Announcer {
         match &item.about {
             About::Question(number) => {
                 let question = question(number)?;
+                if self.is_past {
+                    return Some((question.past(), Vec::new()));
+                }
                 Some((question.words(self.now, is_many), question.choices()))
             }
             About::Warning(number) => {
@@ -135,7 +138,11 @@ impl Announcer {
             return words;
         }
         self.speaker = Some(label.clone());
-        if is_question { format!("{label} asks: {words}") } else { format!("{label}: {words}") }
+        match (is_question, self.is_past) {
+            (true, true) => format!("{label} asked: {words}"),
+            (true, false) => format!("{label} asks: {words}"),
+            (false, _) => format!("{label}: {words}"),
+        }
     }
 
     /// Stops what is being said: to be said again later, or because nobody wants it.

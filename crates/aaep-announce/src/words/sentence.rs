@@ -54,7 +54,7 @@ pub(crate) fn guarded(words: &str) -> String {
 }
 
 /// Words in parts of at most so many bytes, cut between sentences, or else between words, or else anywhere.
-pub(crate) fn split(words: &str, most: usize) -> Vec<&str> {
+pub fn split(words: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = words.trim();
     while rest.len() > most {

@@ -1,140 +1,25 @@
-//! The file that keeps the numbers: for one person alone, replaced whole, changed by one program at a time.
-//!
-//! What is broken, or what somebody else could have written, is set aside with a word and never believed.
-
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
+//! The file that keeps the numbers.
 
 use super::numbers::Numbers;
-use crate::console::{self, Failure, name_of};
-use crate::serve::state_folder;
-
-/// The largest file that is read. Ours never comes near it.
-const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-
-const NEXT: &str = "Look at the rights of its folder.";
+use crate::kept::{Kept, KeptFile};
 
 /// Where the numbers are kept.
-#[derive(Debug, Clone)]
-pub(crate) struct NumbersFile {
-    path: PathBuf,
-}
+pub(crate) type NumbersFile = KeptFile<Numbers>;
 
-impl NumbersFile {
-    /// The file of the person who runs this program.
-    pub(crate) fn own() -> Result<Self, Failure> {
-        Ok(NumbersFile { path: state_folder()?.join("questions.json") })
+impl Kept for Numbers {
+    const FILE: &'static str = "questions.json";
+    const CALLED: &'static str = "The file of your question numbers";
+    // The numbers that the person has heard stand for nothing then, so that nothing is answered by mistake.
+    const WITHOUT_IT: &'static str = "Numbers begin anew: run aaep attention before you answer.";
+
+    fn is_sound(&self) -> bool {
+        Numbers::is_sound(self)
     }
-
-    #[cfg(test)]
-    fn at(path: PathBuf) -> Self {
-        NumbersFile { path }
-    }
-
-    /// The numbers as they are.
-    pub(crate) fn look(&self) -> Result<Numbers, Failure> {
-        self.change(|numbers| numbers.clone())
-    }
-
-    /// Changes the numbers, alone. What was changed is on the disk when this comes back.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Numbers) -> T) -> Result<T, Failure> {
-        let _lock = self.lock()?;
-        let before = self.read()?;
-        let mut numbers = before.clone();
-        let value = change(&mut numbers);
-        if numbers != before {
-            let written = self.write(&numbers);
-            written.map_err(|error| Failure::of_file("write", &self.path, &error, NEXT))?;
-        }
-        Ok(value)
-    }
-
-    /// Waits until no other program changes the numbers. They change within milliseconds.
-    fn lock(&self) -> Result<File, Failure> {
-        let path = self.path.with_extension("lock");
-        let failed = |error: &io::Error| Failure::of_file("lock", &path, error, NEXT);
-        if let Some(folder) = path.parent() {
-            make_folder(folder).map_err(|error| failed(&error))?;
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|error| failed(&error))?;
-        file.lock().map_err(|error| failed(&error))?;
-        Ok(file)
-    }
-
-    fn read(&self) -> Result<Numbers, Failure> {
-        let found = match fs::symlink_metadata(&self.path) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Numbers::default()),
-            Err(error) => return Err(Failure::of_file("read", &self.path, &error, NEXT)),
-        };
-        if !is_own(&found) {
-            return self.set_aside("somebody else could have written it");
-        }
-        let mut text = Vec::new();
-        let read = File::open(&self.path)
-            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
-        read.map_err(|error| Failure::of_file("read", &self.path, &error, NEXT))?;
-        match serde_json::from_slice::<Numbers>(&text) {
-            Ok(numbers) if numbers.is_sound() => Ok(numbers),
-            _ => self.set_aside("it is broken"),
-        }
-    }
-
-    /// Begins anew. The numbers that the person has heard stand for nothing from now on, so that nothing
-    /// is answered by mistake.
-    fn set_aside(&self, why: &str) -> Result<Numbers, Failure> {
-        let aside = self.path.with_extension("json.broken");
-        fs::rename(&self.path, &aside)
-            .map_err(|error| Failure::of_file("set aside", &self.path, &error, NEXT))?;
-        console::say(&format!(
-            "The file of your question numbers is not used, because {why}. It is now {}. \
-             Numbers begin anew: run aaep attention before you answer.",
-            name_of(&aside)
-        ));
-        Ok(Numbers::default())
-    }
-
-    fn write(&self, numbers: &Numbers) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut file = NamedTempFile::new_in(folder)?;
-        file.write_all(&serde_json::to_vec(numbers)?)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path).map(drop).map_err(|error| error.error)
-    }
-}
-
-/// Whether it is a file that nobody but this person can write.
-#[cfg(unix)]
-fn is_own(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let own = aaep_transport::local::own_user_id();
-    found.is_file() && found.uid() == own && found.mode() & 0o022 == 0
-}
-
-#[cfg(not(unix))]
-fn is_own(found: &fs::Metadata) -> bool {
-    found.is_file()
-}
-
-/// Makes the folder for its owner alone. One that is there stays as it is.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{fs, thread};
 
     use serde_json::json;
 

@@ -88,7 +88,8 @@ pub(crate) fn own_address() -> String {
     DEFAULT_HUB.to_owned()
 }
 
-fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
+/// A client for the hub at an address.
+pub(crate) fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
     let token = token.map(str::to_owned);
     #[cfg(unix)]
     if let Ok(Target::Unix(path)) = Target::parse(address) {

@@ -11,21 +11,21 @@ use crate::console::Failure;
 use crate::settings::{Notifications, Settings};
 
 /// A device that says words, and who decides which.
-pub(super) struct Channel {
-    pub(super) device: Device,
+pub(crate) struct Channel {
+    pub(crate) device: Device,
     pub(super) announcer: Announcer,
     /// Whether it was told that the device takes no orders.
     pub(super) is_stuck: bool,
 }
 
 /// All devices.
-pub(super) struct Devices {
-    pub(super) channels: Vec<Channel>,
+pub(crate) struct Devices {
+    pub(crate) channels: Vec<Channel>,
     pub(super) sounds: Option<Device>,
 }
 
 /// Starts them.
-pub(super) fn start(
+pub(crate) fn start(
     settings: &Settings,
     is_json: bool,
     reports: &Sender<Told>,
@@ -63,7 +63,8 @@ fn no_thread(error: &io::Error) -> Failure {
     Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
 }
 
-fn preferences(settings: &Settings) -> Preferences {
+/// What the person wants to hear.
+pub(crate) fn preferences(settings: &Settings) -> Preferences {
     let mut preferences = settings.listen.profile.preferences();
     if let Some(pace) = settings.listen.words_per_minute {
         preferences.words_per_minute = pace;

@@ -10,13 +10,16 @@ use std::time::{Duration, Instant};
 
 use aaep::printable;
 use aaep_announce::device::Told as FromDevice;
-use aaep_announce::{Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report};
+use aaep_announce::{
+    Announcer, Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report,
+};
 use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 
 use super::GOODBYE;
 use super::devices::Devices;
+use super::leaving::Leaving;
 use super::open::Open;
 use crate::answer::meaning::Meaning;
 use crate::attention::asked;
@@ -38,6 +41,8 @@ pub(super) enum Came {
     ByRule { ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
     /// A wish about time did not go out.
     NotTimed(AskNumber, SayError),
+    /// What happened since the person left, in lines, or why nobody knows.
+    Recalled(Result<Vec<String>, Failure>),
 }
 
 /// Everything that one person's listening consists of.
@@ -52,6 +57,8 @@ pub(super) struct Room {
     is_broken: bool,
     /// The question whose time the person wants to be changed, until that is answered.
     timed: Option<AskNumber>,
+    /// How far the person was told, for when they come back.
+    pub(super) leaving: Leaving,
 }
 
 impl Room {
@@ -60,6 +67,7 @@ impl Room {
         rules: Vec<Rule>,
         numbers: NumbersFile,
         address: String,
+        leaving: Leaving,
     ) -> Self {
         Room {
             devices,
@@ -71,6 +79,7 @@ impl Room {
             came: mpsc::channel(MAX_ON_THEIR_WAY),
             is_broken: false,
             timed: None,
+            leaving,
         }
     }
 
@@ -91,6 +100,7 @@ impl Room {
         loop {
             let due = self.devices.channels.iter().filter_map(|it| it.announcer.deadline()).min();
             let due = due.and_then(|due| self.began.checked_add(due));
+            let due = due.into_iter().chain(self.leaving.due()).min();
             let sleep = async {
                 match due {
                     Some(at) => sleep_until(at.into()).await,
@@ -107,13 +117,19 @@ impl Room {
                 },
                 Some(came) = self.came.1.recv() => self.settled(came),
                 news = listener.next() => match news {
-                    Some(News::Ended(why)) => return Ok(self.end(&why)),
+                    Some(News::Ended(why)) => {
+                        let code = self.end(&why);
+                        self.leaving.end().await;
+                        return Ok(code);
+                    }
                     Some(news) => self.hear(news),
                     None => return Ok(ExitCode::SUCCESS),
                 },
                 () = sleep => self.tell_all(&Input::Tick),
             }
+            self.keep_place();
         }
+        self.leaving.end().await;
         // A goodbye that cannot be said in time is one without a word.
         let _ = timeout(GOODBYE, listener.close(None)).await;
         Ok(ExitCode::SUCCESS)
@@ -135,10 +151,27 @@ impl Room {
         }
     }
 
+    /// Remembers how far the person was told, once every device that works has said everything.
+    fn keep_place(&mut self) {
+        let announcers = || self.devices.channels.iter().map(|it| &it.announcer);
+        let is_told = announcers().any(Announcer::has_told_everything)
+            && announcers().all(|it| it.has_told_everything() || !it.is_working());
+        if is_told {
+            self.leaving.told();
+        }
+        self.leaving.keep();
+    }
+
     fn hear(&mut self, news: News) {
         match news {
-            News::Event(event) => self.tell_all(&Input::Event(&event)),
-            News::Ask(ask) => self.asked(ask),
+            News::Event(event) => {
+                self.leaving.heard(&event);
+                self.tell_all(&Input::Event(&event));
+            }
+            News::Ask(ask) => {
+                self.leaving.heard(ask.event());
+                self.asked(ask);
+            }
             News::AskEnded(ask) => self.over(&ask),
             News::AskTimeChanged(ask) => {
                 if let Some(number) = self.open.number_of(&ask) {
@@ -202,6 +235,7 @@ impl Room {
             // The person is asked, as if there were no rule.
             Came::ByRule { ask, sent: Err(_), .. } if ask.state().is_open() => self.ask(*ask),
             Came::ByRule { .. } => {}
+            Came::Recalled(recalled) => self.recalled(recalled),
         }
     }
 

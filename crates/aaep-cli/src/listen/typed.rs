@@ -22,6 +22,10 @@ pub(super) enum Typed<'a> {
     /// Words without a number.
     Words(&'a str),
     Wish(Wish),
+    /// What happened since the person left.
+    Left,
+    /// The person goes away.
+    Away,
     List,
     Help,
     Quit,
@@ -41,12 +45,14 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     match line.to_lowercase().as_str() {
         "" => Typed::Nothing,
         "repeat" | "again" => Typed::Wish(Wish::Repeat),
-        "last" => Typed::Wish(Wish::LastReply),
+        "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
         "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
         "skip" | "next" => Typed::Wish(Wish::Skip),
         "decisions" => Typed::Wish(Wish::OnlyDecisions(true)),
         "everything" => Typed::Wish(Wish::OnlyDecisions(false)),
+        "left" => Typed::Left,
+        "away" => Typed::Away,
         "list" | "attention" => Typed::List,
         "help" | "?" => Typed::Help,
         "quit" | "exit" => Typed::Quit,
@@ -94,6 +100,9 @@ mod tests {
     fn wishes_are_single_words_and_everything_else_is_words() {
         assert_eq!(read("Repeat"), Typed::Wish(Wish::Repeat));
         assert_eq!(read("decisions"), Typed::Wish(Wish::OnlyDecisions(true)));
+        assert_eq!(read("last reply"), Typed::Wish(Wish::LastReply));
+        assert_eq!((read("left"), read(" Away ")), (Typed::Left, Typed::Away));
+        assert_eq!(read("left or right"), Typed::Words("left or right"));
         assert_eq!(read("quit"), Typed::Quit);
         assert_eq!(read("  \r\n"), Typed::Nothing);
         assert_eq!(read("yes"), Typed::Words("yes"));

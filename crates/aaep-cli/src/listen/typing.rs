@@ -19,6 +19,8 @@ impl Room {
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
             Typed::Help => self.reply(WORDS),
+            Typed::Left => self.recall(),
+            Typed::Away => self.away(),
             Typed::List => self.list(),
             Typed::To(number, words) => self.words(number, words),
             Typed::Words(words) => {
@@ -71,7 +73,7 @@ impl Room {
     }
 
     /// Says something to the person that they asked for just now.
-    fn reply(&mut self, text: &str) {
+    pub(super) fn reply(&mut self, text: &str) {
         for line in text.lines() {
             self.tell_all(&Input::Notice(line));
         }

@@ -196,6 +196,7 @@ impl HubBuilder {
             next_order: recovered.next_order,
             sessions: loaded.sessions,
             asks: loaded.asks,
+            counted: None,
             listeners: std::collections::HashMap::new(),
             connections: std::collections::HashMap::new(),
             legacy: std::collections::HashMap::new(),

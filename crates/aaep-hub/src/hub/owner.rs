@@ -27,7 +27,7 @@ use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
 use super::publish::Answers;
-use super::settlement::{Asked, Settlement};
+use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
 use crate::access::{Guard, Principal, SubscriptionPermit};
@@ -80,6 +80,8 @@ pub(super) struct Owner {
     /// Who speaks in each session.
     pub(super) sessions: HashMap<SessionId, u64>,
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
+    /// The reply that counted last, until the question is settled that it answers.
+    pub(super) counted: Option<(ReplyToken, Answered)>,
     pub(super) listeners: HashMap<ListenerKey, Listener>,
     pub(super) connections: HashMap<ConnectionKey, Connection>,
     /// The newest subscription of the legacy paths, by principal.
@@ -374,13 +376,16 @@ impl Owner {
         resolution: &Resolution,
         decided_by: DecidedBy,
     ) {
+        let is_reply = decided_by == DecidedBy::Reply;
+        let counted = self.counted.take().filter(|(token, _)| is_reply && token == reply_token);
+        let answered = counted.map(|(_, answered)| answered);
         let settlement = Settlement::new(reply_token.clone(), resolution, decided_by);
         self.status.metrics.settled(settlement.word());
         let Some(ask) = self.asks.remove(reply_token) else { return };
         self.batch.changes.push(Change::AskSettled {
             reply_token: reply_token.clone(),
             unix_us: now.unix_us,
-            resolution: settlement.to_stored(&ask.asked).into(),
+            resolution: settlement.to_stored(&ask.asked, answered).into(),
         });
         for waiting in ask.waiting {
             self.answer(waiting, settlement.clone());
@@ -422,6 +427,10 @@ impl Owner {
                     connection: None,
                 },
             );
+        }
+        if let Audit::Reply { principal, decided_by, refused: None, .. } = &audit {
+            let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
+            self.counted = Some((token.clone(), Answered { principal: *principal, is_automatic }));
         }
         let asked = self.asks.get(token).map(|ask| &ask.asked);
         let session_id = asked.map(|asked| asked.session_id.clone());

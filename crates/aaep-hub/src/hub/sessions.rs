@@ -1,11 +1,15 @@
 //! What is stored of sessions, for people who look back, and its deletion.
 
-use aaep::SessionId;
+use std::collections::HashMap;
+
+use aaep::{ReplyToken, SessionId};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::keeper::Effect;
 use super::owner::Owner;
+use super::settlement::{Answered, Settlement};
 use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::store::{DeleteError, Deleted, MAX_PAGE_ROWS, ReadError, StoredEvent, StoredSession};
@@ -31,6 +35,18 @@ pub struct SessionInfo {
     pub events: u64,
     /// How many bytes these have.
     pub bytes: u64,
+}
+
+/// An answer that a question was given, as someone is told who looks back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct GivenAnswer {
+    /// Whether it was given by the one who looks back.
+    pub(crate) by_you: bool,
+    /// Whether a rule gave it, and not a person.
+    pub(crate) automatic: bool,
+    /// What was answered to a clarification; only for who answered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) response: Option<Value>,
 }
 
 impl Hub {
@@ -72,6 +88,36 @@ impl Hub {
         let (reader, id) = (self.reader().clone(), session_id.clone());
         let limit = limit.clamp(1, MAX_PAGE_ROWS);
         blocking(move || reader.events(&id, from_order, limit)).await.map(Some)
+    }
+
+    /// The answers that these questions were given, for someone who may hear their session. A question that
+    /// nobody answered has none, and so has one of which it is not stored any more.
+    pub(crate) async fn given_answers(
+        &self,
+        principal: &Principal,
+        reply_tokens: Vec<ReplyToken>,
+    ) -> Result<HashMap<ReplyToken, GivenAnswer>, HubError> {
+        if reply_tokens.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let id = principal.id.clone();
+        let you = self.call(move |owner| owner.principals.known(&id)).await?;
+        let reader = self.reader().clone();
+        blocking(move || {
+            let mut found = HashMap::new();
+            for reply_token in reply_tokens {
+                let stored = reader.settled(&reply_token)?.and_then(|it| it.resolution);
+                let Some(stored) = stored else { continue };
+                let Some(answered) = Answered::from_stored(&stored) else { continue };
+                let by_you = you == Some(answered.principal);
+                let settlement = Settlement::from_stored(&reply_token, &stored);
+                let response = settlement.and_then(|(_, it)| it.response).filter(|_| by_you);
+                let automatic = answered.is_automatic;
+                found.insert(reply_token, GivenAnswer { by_you, automatic, response });
+            }
+            Ok(found)
+        })
+        .await
     }
 
     /// Deletes a session that is over: its events, what was answered in it, and the words in the audit log,

@@ -50,14 +50,18 @@ impl Settlement {
         }
     }
 
-    /// As it is stored: with whose question it was.
-    pub(super) fn to_stored(&self, asked: &Asked) -> Vec<u8> {
-        let stored = json!({
+    /// As it is stored: with whose question it was, and who answered it.
+    pub(super) fn to_stored(&self, asked: &Asked, answered: Option<Answered>) -> Vec<u8> {
+        let mut stored = json!({
             "principal": asked.principal,
             "event_id": asked.event_id,
             "session_id": asked.session_id,
             "settlement": self,
         });
+        if let Some(answered) = answered {
+            stored["answered"] =
+                json!({ "principal": answered.principal, "automatic": answered.is_automatic });
+        }
         stored.to_string().into_bytes()
     }
 
@@ -88,6 +92,26 @@ impl Settlement {
         let response = settlement.get("response").cloned();
         let reply_token = reply_token.clone();
         Some((asked, Settlement { reply_token, outcome, decided_by, response }))
+    }
+}
+
+/// Who answered a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) principal: u64,
+    /// Whether it was a rule that answered, and not a person.
+    pub(super) is_automatic: bool,
+}
+
+impl Answered {
+    /// Reads what was stored; nothing where nobody answered, or where it was not stored yet who did.
+    pub(super) fn from_stored(bytes: &[u8]) -> Option<Self> {
+        let stored: Value = serde_json::from_slice(bytes).ok()?;
+        let answered = stored.get("answered")?;
+        Some(Answered {
+            principal: answered.get("principal")?.as_u64()?,
+            is_automatic: answered.get("automatic")?.as_bool()?,
+        })
     }
 }
 
@@ -131,15 +155,31 @@ mod tests {
             (Resolution::Withdrawn, DecidedBy::Withdrawn),
         ] {
             let settlement = Settlement::new(token(), &resolution, by);
-            let stored = settlement.to_stored(&asked());
+            let stored = settlement.to_stored(&asked(), None);
+            assert_eq!(Answered::from_stored(&stored), None);
             assert_eq!(Settlement::from_stored(&token(), &stored), Some((asked(), settlement)));
+        }
+    }
+
+    #[test]
+    fn who_answered_comes_back_and_is_never_guessed() {
+        let settlement = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
+        for is_automatic in [false, true] {
+            let answered = Answered { principal: 3, is_automatic };
+            let stored = settlement.to_stored(&asked(), Some(answered));
+            assert_eq!(Answered::from_stored(&stored), Some(answered));
+            let found = Settlement::from_stored(&token(), &stored);
+            assert_eq!(found, Some((asked(), settlement.clone())));
+            let text = String::from_utf8(stored).expect("text");
+            let broken = text.replace("\"automatic\"", "\"Automatic\"");
+            assert_eq!(Answered::from_stored(broken.as_bytes()), None);
         }
     }
 
     #[test]
     fn what_cannot_be_read_is_no_accept() {
         let accept = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
-        let stored = String::from_utf8(accept.to_stored(&asked())).expect("text");
+        let stored = String::from_utf8(accept.to_stored(&asked(), None)).expect("text");
         for wrong in [
             String::new(),
             "{}".to_owned(),

@@ -1,6 +1,9 @@
 //! Looking back: the sessions that are stored, their events, and their deletion.
 
-use aaep::SessionId;
+use std::collections::HashMap;
+
+use aaep::extension::PREFIX;
+use aaep::{ReplyToken, SessionId};
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
 
@@ -9,6 +12,7 @@ use super::answer::{self, Answer};
 use super::listeners::failed;
 use super::query;
 use crate::access::Principal;
+use crate::hub::GivenAnswer;
 use crate::store::{DeleteError, MAX_PAGE_ROWS, StoredEvent};
 
 /// How many rows an answer has unless it is asked for another number.
@@ -43,7 +47,13 @@ impl App {
             return Ok(no_such_session());
         };
         let next = events.last().map(|event| event.order + 1);
-        let events: Vec<Value> = events.iter().map(row).collect();
+        let mut events: Vec<Value> = events.iter().map(row).collect();
+        let settled = events.iter().filter_map(settled_question).collect();
+        let answers = self.hub.given_answers(principal, settled).await;
+        let answers = answers.map_err(|error| failed(&error))?;
+        for row in &mut events {
+            tell_answer(row, &answers);
+        }
         let body = json!({ "events": events, "next_from_order": next });
         Ok(answer::json(StatusCode::OK, &body))
     }
@@ -84,6 +94,20 @@ fn row(event: &StoredEvent) -> Value {
         "is_urgent": event.is_urgent,
         "event": own,
     })
+}
+
+/// The question of which a row tells that it was settled. Only the hub can tell it.
+fn settled_question(row: &Value) -> Option<ReplyToken> {
+    let resolution = &row["event"]["extensions"][PREFIX]["resolution"];
+    let token = resolution["reply_token"].as_str().filter(|_| row["by_hub"] == true)?;
+    ReplyToken::parse(token).ok()
+}
+
+/// Says beside the event that tells how a question was settled who answered it, where that is stored.
+fn tell_answer(row: &mut Value, answers: &HashMap<ReplyToken, GivenAnswer>) {
+    if let Some(answer) = settled_question(row).and_then(|token| answers.get(&token)) {
+        row["answer"] = json!(answer);
+    }
 }
 
 fn no_such_session() -> Answer {

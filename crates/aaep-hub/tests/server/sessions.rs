@@ -1,7 +1,7 @@
 //! Looking back at sessions, and what happens to those whose access ends.
 
 use aaep_engine::Now;
-use aaep_hub::access::{Scope, Tokens};
+use aaep_hub::access::{Hears, Scope, Tokens};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -57,4 +57,68 @@ fn a_stream_ends_when_its_token_is_revoked() {
     stream.rest();
     let path = format!("/aaep/v1/events?subscription_id={id}");
     hub.as_someone(&listener, "GET", &path, "").refuses(401, "credentials_refused");
+}
+
+/// Asks in a session of its own and answers it as this person, with more fields in the reply.
+fn answered(hub: &TestHub, agents: &str, person: &str, session_id: &str, more: &Value) {
+    let id = hub.subscribe(person);
+    let _stream = hub.stream(person, &id);
+    let by = |event: &Value| hub.as_someone(agents, "POST", "/aaep/v1/publish", &event.to_string());
+    assert_eq!(by(&started(session_id)).status, 200);
+    let asked = by(&question(session_id));
+    let token = asked.json()["reply_token"].as_str().expect("a token").to_owned();
+    let mut said = reply(&token, &id, "reject");
+    for (key, value) in more.as_object().into_iter().flatten() {
+        said[key] = value.clone();
+    }
+    let said = hub.as_someone(person, "POST", "/aaep/v1/replies", &said.to_string());
+    assert_eq!(said.status, 204, "{}", said.body);
+}
+
+fn answers_in(hub: &TestHub, headers: &str, session_id: &str) -> Vec<Value> {
+    let path = format!("/aaep/v1/sessions/{session_id}/events");
+    let page = hub.as_someone(headers, "GET", &path, "");
+    assert_eq!(page.status, 200, "{}", page.body);
+    let page = page.json();
+    let rows = page["events"].as_array().expect("rows").iter();
+    rows.filter_map(|row| row.get("answer").cloned()).collect()
+}
+
+#[test]
+fn who_looks_back_learns_whether_they_answered_and_whether_a_rule_did() {
+    let with_store = |options: &mut aaep_hub::server::DaemonOptions| {
+        options.config.access.loopback_needs_credentials = true;
+        let folder = options.tokens.parent().expect("a folder").join("store");
+        options.store = Some(folder);
+    };
+    let hub = TestHub::with(with_store);
+    let agents = token(&hub.folder, "agents", &[Scope::Publish]);
+    let person = token(&hub.folder, "person", &[Scope::Listen, Scope::Reply]);
+    let other = token(&hub.folder, "other", &[Scope::Listen]);
+    let mail = Hears::Only(["mail".to_owned()].into());
+    let stranger = token_hearing(&hub.folder, "stranger", &[Scope::Listen], mail);
+    // A new token is known within about a second.
+    while hub.as_someone(&stranger, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    answered(&hub, &agents, &person, "sess_1", &json!({}));
+    answered(&hub, &agents, &person, "sess_2", &json!({ "decided_by": "automatic: no photos" }));
+    let hub = TestHub::in_folder(hub.stop(), with_store);
+    for (headers, by_you) in [(&person, true), (&other, false)] {
+        for (session_id, automatic) in [("sess_1", false), ("sess_2", true)] {
+            let told = json!({ "by_you": by_you, "automatic": automatic });
+            assert_eq!(answers_in(&hub, headers, session_id), [told], "{session_id}");
+        }
+    }
+    let path = "/aaep/v1/sessions/sess_1/events";
+    hub.as_someone(&stranger, "GET", path, "").refuses(404, "no_such_session");
+    let listed = hub.as_someone(&stranger, "GET", "/aaep/v1/sessions", "").json();
+    assert_eq!(listed, json!({ "sessions": [] }));
+}
+
+#[test]
+fn what_nobody_answered_has_no_answer_beside_it() {
+    let hub = TestHub::new();
+    hub.begin("sess_1");
+    let asked = hub.post("/aaep/v1/publish", &question("sess_1"));
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    assert_eq!(answers_in(&hub, "", "sess_1"), Vec::<Value>::new());
 }

@@ -1,0 +1,116 @@
+//! Moments as people say them: since when something is wanted, and when something was. Pure: the clock and the zone
+//! come from outside.
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _, Zoned};
+
+/// How far back anyone can want to hear, in seconds: a hundred years.
+const MAX_SECONDS: i64 = 100 * 366 * 86_400;
+
+const EXPECTED: &str = "Say it like 10m, 2h, 1d, 14:05 or 2026-11-02T14:05:00Z.";
+
+/// The moment that a person means, in microseconds since 1970 began.
+pub(super) fn since(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Result<i64, String> {
+    let text = text.trim();
+    let found = ago(text)
+        .map(|seconds| now_unix_ms.saturating_sub(seconds.saturating_mul(1000)) * 1000)
+        .or_else(|| clock(text, now_unix_ms, zone))
+        .or_else(|| text.parse::<Timestamp>().ok().map(Timestamp::as_microsecond));
+    found.ok_or_else(|| EXPECTED.to_owned())
+}
+
+/// So many seconds, minutes, hours or days.
+fn ago(text: &str) -> Option<i64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (count, unit) = text.split_at_checked(digits)?;
+    let each = match unit.trim().to_ascii_lowercase().as_str() {
+        "s" | "sec" | "second" | "seconds" => 1,
+        "m" | "min" | "minute" | "minutes" => 60,
+        "h" | "hour" | "hours" => 3600,
+        "d" | "day" | "days" => 86_400,
+        _ => return None,
+    };
+    count.parse::<i64>().ok()?.checked_mul(each).filter(|seconds| *seconds <= MAX_SECONDS)
+}
+
+/// A time of today, or of yesterday if today it is still to come.
+fn clock(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
+    let (hour, minute) = text.split_once(':')?;
+    let is_number = |it: &str| matches!(it.len(), 1 | 2) && it.bytes().all(|c| c.is_ascii_digit());
+    if !(is_number(hour) && is_number(minute)) {
+        return None;
+    }
+    let now = zoned(now_unix_ms, zone)?;
+    let time = Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;
+    let today = now.date().to_datetime(time).to_zoned(zone.clone()).ok()?;
+    let at = if today <= now { today } else { today.checked_sub(1.day()).ok()? };
+    Some(at.timestamp().as_microsecond())
+}
+
+/// When something was, as one says it: at 14:05, or on 2 November at 14:05.
+pub(super) fn when(unix_us: i64, now_unix_ms: i64, zone: &TimeZone) -> String {
+    let (Some(at), Some(now)) = (zoned(unix_us.div_euclid(1000), zone), zoned(now_unix_ms, zone))
+    else {
+        return "at a time that cannot be told".to_owned();
+    };
+    let time = at.strftime("%H:%M");
+    if at.date() == now.date() {
+        return format!("at {time}");
+    }
+    let day =
+        if at.year() == now.year() { at.strftime("%-d %B") } else { at.strftime("%-d %B %Y") };
+    format!("on {day} at {time}")
+}
+
+fn zoned(unix_ms: i64, zone: &TimeZone) -> Option<Zoned> {
+    Some(Timestamp::from_millisecond(unix_ms).ok()?.to_zoned(zone.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 November 2026, 14:05 in UTC.
+    const NOW_MS: i64 = 1_793_628_300_000;
+
+    fn minutes_before(text: &str) -> i64 {
+        let found = since(text, NOW_MS, &TimeZone::UTC).expect(text);
+        (NOW_MS - found / 1000) / 60_000
+    }
+
+    #[test]
+    fn a_moment_is_said_as_people_say_it() {
+        for (text, minutes) in [
+            ("10m", 10),
+            ("10 minutes", 10),
+            ("2h", 120),
+            ("1d", 1440),
+            (" 120s ", 2),
+            ("14:00", 5),
+            ("9:05", 300),
+            ("14:06", 24 * 60 - 1),
+            ("2026-11-02T13:05:00Z", 60),
+        ] {
+            assert_eq!(minutes_before(text), minutes, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused_with_what_can_be_said() {
+        for text in
+            ["", "10", "m", "10x", "25:00", "14:60", "-5m", "99999999999999999999d", "1:2:3"]
+        {
+            assert_eq!(since(text, NOW_MS, &TimeZone::UTC), Err(EXPECTED.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_day_is_told_only_if_it_is_another_one() {
+        let at = |minutes: i64| when((NOW_MS - minutes * 60_000) * 1000, NOW_MS, &TimeZone::UTC);
+        assert_eq!(at(0), "at 14:05");
+        assert_eq!(at(24 * 60), "on 1 November at 14:05");
+        assert_eq!(at(366 * 24 * 60), "on 1 November 2025 at 14:05");
+        assert_eq!(when(i64::MAX, NOW_MS, &TimeZone::UTC), "at a time that cannot be told");
+    }
+}
