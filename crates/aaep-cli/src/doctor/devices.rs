@@ -73,6 +73,7 @@ fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
             language: None,
             is_right_to_left: false,
             choices: Vec::new(),
+            number: None,
         })
     };
     vec![
