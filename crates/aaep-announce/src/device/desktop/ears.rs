@@ -31,12 +31,11 @@ impl Ears {
 
     /// Whether someone listens; or why not, and what to do, in words for people.
     pub(super) fn listen(&mut self) -> Result<(), String> {
-        let bus = match &self.bus {
-            Some(bus) => bus,
-            None => {
-                let bus = accessibility_bus(self.patience)?;
-                self.bus.insert(bus)
-            }
+        let bus = if let Some(bus) = &self.bus {
+            bus
+        } else {
+            let bus = accessibility_bus(self.patience)?;
+            self.bus.insert(bus)
         };
         match registered(bus) {
             Ok(events) if events.iter().any(|it| is_announcement(it)) => Ok(()),

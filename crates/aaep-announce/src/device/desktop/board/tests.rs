@@ -204,7 +204,7 @@ fn a_button_counts_only_a_while_after_questions_came_or_went() {
     played.pass(Duration::from_secs(5));
     let second = played.button(1, "Yes");
     played.tell(Order::Withdraw(1));
-    played.pass(LOOK - Duration::from_millis(1));
+    played.pass(LOOK.saturating_sub(Duration::from_millis(1)));
     played.press(second);
     assert!(!played.reports.iter().any(|it| matches!(it, Report::Chosen(..))));
     played.pass(Duration::from_millis(1));
