@@ -156,9 +156,15 @@ fn hostile_text_stays_text() {
         assert_eq!(reader.next(), announced("a b [2J cd <b>&amp;</b> /org/a11y", false));
         say(&device, question(2, 1, "Delete?\u{0} Press\n Yes"));
         assert_eq!(reader.next(), announced("Delete? Press Yes", true));
+        // A megabyte without a blank is many parts, and one whole if it is critical.
         let long = "x".repeat(1_000_000);
         say(&device, utterance(3, Weight::Normal, &long));
-        assert_eq!(reader.next(), announced(&long, false));
+        let part = reader.next();
+        assert!(long.starts_with(&part.words) && part.words.len() < 1000, "{part:?}");
+        device.tell(Order::Stop).expect("it takes orders");
+        say(&device, utterance(4, Weight::Critical, &long));
+        let whole = std::iter::repeat_with(|| reader.next()).find(|it| it.is_assertive);
+        assert_eq!(whole, Some(announced(&long, true)));
         let answer = press_until_chosen(&reader, &mut reports, "No", "Delete?");
         assert_eq!(answer, Report::Chosen(2, 0));
     });
@@ -215,4 +221,31 @@ fn a_screen_reader_that_is_turned_off_is_noticed() {
         let answer = press_until_chosen(&reader, &mut reports, "No", "Delete the database?");
         assert_eq!(answer, Report::Chosen(1, 0));
     });
+}
+
+#[test]
+fn an_accessibility_bus_that_crashes_is_told_and_the_next_one_is_used() {
+    in_session(
+        "desktop::an_accessibility_bus_that_crashes_is_told_and_the_next_one_is_used",
+        || {
+            let reader = ScreenReader::start();
+            let (device, mut reports) = start(2000);
+            say(&device, utterance(1, Weight::Normal, "Before."));
+            reports.until_is(&Report::Ended(1));
+            assert_eq!(reader.next(), announced("Before.", false));
+            reader.kill_bus();
+            // Whether it is noticed by itself or by the next words, these are not called heard.
+            say(&device, utterance(2, Weight::Normal, "Nobody hears this."));
+            let trouble = reports.until(|it| matches!(it, Report::Trouble(_)));
+            assert!(
+                matches!(&trouble, Report::Trouble(why) if why.contains("accessibility bus") || why.contains("turned off")),
+                "{trouble:?}"
+            );
+            let reader = ScreenReader::start();
+            reports.until_is(&Report::Works);
+            assert!(!reports.seen().contains(&Report::Began(2)), "{:?}", reports.seen());
+            say(&device, utterance(3, Weight::Normal, "After."));
+            assert_eq!(reader.next(), announced("After.", false));
+        },
+    );
 }

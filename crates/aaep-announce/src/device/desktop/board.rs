@@ -3,17 +3,23 @@
 //!
 //! Orca passes over an announcement that comes within a tenth of a second after another one of the same program,
 //! and counts anew from the one that it passed over. So two of them are never closer than [`LEAST_GAP`], and what
-//! is critical comes after a gap like everything else.
+//! is critical comes after a gap like everything else. Nor does Orca stop speaking for what is assertive, so long
+//! words are announced in parts, at the pace of the person: a question waits for one part at most.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::Settings;
 use crate::announcer::AskNumber;
 use crate::device::plain::one_line;
 use crate::utterance::{Order, Report, Utterance, UtteranceId, Weight};
+use crate::words::split;
 
 /// How long after an announcement the next one comes at the earliest.
 pub(super) const LEAST_GAP: Duration = Duration::from_millis(150);
+
+/// The longest part of what is not critical, in bytes.
+const MAX_PART: usize = 160;
 
 /// How many questions may be open. More than a person can keep in mind.
 const MAX_OPEN_QUESTIONS: usize = 32;
@@ -63,8 +69,11 @@ enum Does {
 struct Item {
     id: UtteranceId,
     weight: Weight,
+    /// What is announced next.
     region: Region,
-    /// When it counts as heard, once it was announced.
+    /// What is left for after that; nothing when all of it was announced.
+    parts: VecDeque<String>,
+    /// When the part that was announced last counts as heard.
     until: Option<Instant>,
 }
 
@@ -137,7 +146,9 @@ impl Board {
             return;
         }
         let (id, weight) = (utterance.id, utterance.weight);
-        self.current = Some(Item { id, weight, region, until: None });
+        let most = if weight == Weight::Critical { usize::MAX } else { MAX_PART };
+        let parts = split(&region.words, most).into_iter().map(str::to_owned).collect();
+        self.current = Some(Item { id, weight, region, parts, until: None });
     }
 
     /// Puts a question up. A question that is told again is another one to whoever has the old one before them:
@@ -201,7 +212,10 @@ impl Board {
     /// When something is to be done next.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let current = self.current.as_ref()?;
-        current.until.or_else(|| Some(self.announced_from().unwrap_or(now)))
+        let until = current.until.unwrap_or(now);
+        let is_said = current.parts.is_empty() && current.until.is_some();
+        let from = self.announced_from().filter(|_| !is_said);
+        Some(from.map_or(until, |from| from.max(until)))
     }
 
     /// From when on the next announcement may come.
@@ -211,7 +225,11 @@ impl Board {
 
     /// Whether there is something to announce, and its time has come.
     pub(super) fn has_to_announce(&self, now: Instant) -> bool {
-        self.current.as_ref().is_some_and(|it| it.until.is_none())
+        let is_next = |it: &Item| match it.until {
+            None => true,
+            Some(until) => until <= now && !it.parts.is_empty(),
+        };
+        self.current.as_ref().is_some_and(is_next)
             && self.announced_from().is_none_or(|from| from <= now)
     }
 
@@ -221,7 +239,9 @@ impl Board {
             return;
         }
         let Some(item) = &mut self.current else { return };
-        item.until = Some(now + time_for(&item.region.words, self.settings.words_per_minute));
+        item.region.words = item.parts.pop_front().unwrap_or_default();
+        let time = time_for(&item.region.words, self.settings.words_per_minute);
+        let is_first = item.until.replace(now + time).is_none();
         let place = match item.weight {
             Weight::Critical => &mut self.assertive,
             Weight::Progress | Weight::Background | Weight::Normal => &mut self.polite,
@@ -239,12 +259,14 @@ impl Board {
         for question in self.questions.iter_mut().filter(|it| it.id == item.id) {
             question.has_begun = true;
         }
-        reports.push(Report::Began(item.id));
+        if is_first {
+            reports.push(Report::Began(item.id));
+        }
     }
 
     /// Time has passed.
     pub(super) fn passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
-        let is_over = |it: &mut Item| it.until.is_some_and(|until| until <= now);
+        let is_over = |it: &mut Item| it.parts.is_empty() && it.until.is_some_and(|at| at <= now);
         reports.extend(self.current.take_if(is_over).map(|it| Report::Ended(it.id)));
     }
 

@@ -120,6 +120,33 @@ fn no_announcement_comes_soon_after_another_and_critical_words_are_assertive() {
 }
 
 #[test]
+fn long_words_are_announced_in_parts_and_a_question_waits_for_one_of_them_at_most() {
+    let mut played = Played::new();
+    let sentence =
+        "This is a sentence of quite a few words, and each of them takes its time to be heard.";
+    let words = [sentence; 4].join(" ");
+    played.say(1, Weight::Normal, &words);
+    played.pass(Duration::from_secs(12));
+    let polite = |played: &Played| -> Vec<String> {
+        played.announced.iter().map(|(_, [polite, _])| polite.trim_end().to_owned()).collect()
+    };
+    assert_eq!(polite(&played), [sentence, sentence]);
+    played.tell(Order::Stop);
+    played.tell(question(2, 1));
+    assert_eq!(played.take(), [Report::Began(1), Report::Cut(1), Report::Began(2)]);
+    played.pass(Duration::from_mins(1));
+    assert_eq!(played.announced.len(), 3, "the rest is not announced");
+    played.take();
+    played.say(3, Weight::Normal, &words);
+    played.pass(Duration::from_mins(1));
+    assert_eq!(played.take(), [Report::Began(3), Report::Ended(3)], "it is one utterance");
+    assert_eq!(polite(&played).len(), 7);
+    // What is critical is told whole.
+    played.say(4, Weight::Critical, &words);
+    assert_eq!(played.board.regions()[1].words, words);
+}
+
+#[test]
 fn the_same_words_again_are_a_change() {
     let mut played = Played::new();
     for id in 1..=3 {
