@@ -2,6 +2,8 @@
 
 pub mod braille;
 mod client;
+#[cfg(feature = "desktop")]
+pub mod desktop;
 pub mod lines;
 mod plain;
 mod socket;

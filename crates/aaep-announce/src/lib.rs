@@ -1,4 +1,5 @@
-//! What the person hears: from events to words, and from words to speech, braille, lines and sounds.
+//! What the person hears: from events to words, and from words to speech, braille, lines, sounds, and the screen
+//! reader of the desktop (feature `desktop`).
 //!
 //! Deciding is pure: everything outside `device` takes time as an argument and touches nothing. Each device is
 //! thin, optional, and on a thread of its own, so that one that hangs delays nothing else. A device is given one

@@ -2,6 +2,8 @@
 
 use aaep::LanguageTag;
 
+use crate::announcer::AskNumber;
+
 /// One utterance, unique within a run.
 pub type UtteranceId = u64;
 
@@ -22,6 +24,8 @@ pub struct Utterance {
     pub is_right_to_left: bool,
     /// What the person can answer, if it is a question: one of these, in the order in which they are offered.
     pub choices: Vec<Choice>,
+    /// The number of the question, if it is one that waits. Told again, it has another id and the same number.
+    pub number: Option<AskNumber>,
 }
 
 /// An answer that a person can choose.
@@ -103,6 +107,8 @@ pub enum Report {
     Cut(UtteranceId),
     /// The person chose an answer: the place in [`Utterance::choices`].
     Chosen(UtteranceId, usize),
+    /// The person wants more time to answer this question.
+    MoreTime(UtteranceId),
     /// The person wants it to be quiet now.
     Hush,
     /// The person wants to hear the last thing again.

@@ -17,6 +17,7 @@ fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
         language: None,
         is_right_to_left: false,
         choices,
+        number: None,
     }
 }
 

@@ -27,6 +27,24 @@ fn an_answer_at_the_device_comes_out_once_and_is_the_right_one() {
 }
 
 #[test]
+fn more_time_is_wanted_only_of_a_question_that_was_heard_and_waits() {
+    let mut room = Room::quiet();
+    room.ask(4, &confirmation("rpl_1"));
+    let id = room.id();
+    room.report(Report::MoreTime(id));
+    assert_eq!(room.outcomes, [], "nobody has heard the question yet");
+    room.report(Report::Began(id));
+    room.report(Report::MoreTime(id + 100));
+    assert_eq!(room.outcomes, [Outcome::Presenting(4)], "no such question");
+    room.report(Report::MoreTime(id));
+    assert_eq!(room.outcomes, [Outcome::Presenting(4), Outcome::MoreTime(4)]);
+    room.report(Report::Chosen(id, 0));
+    let before = room.outcomes.clone();
+    room.report(Report::MoreTime(id));
+    assert_eq!(room.outcomes, before, "what is answered needs no time");
+}
+
+#[test]
 fn hush_is_quiet_at_once_and_keeps_no_question_from_the_person() {
     let mut room = Room::quiet();
     room.hear(&text("One. Two."));

@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// You want braille, whatever the settings say.
     #[arg(long)]
     braille: bool,
+    /// You want the screen reader of the desktop, whatever the settings say.
+    #[arg(long)]
+    desktop: bool,
     /// You want sounds, whatever the settings say.
     #[arg(long)]
     sounds: bool,
@@ -75,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut settings = loaded.map(|it| it.settings).unwrap_or_default();
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
+    settings.desktop.on |= arguments.desktop;
     settings.sounds.on |= arguments.sounds;
     findings.push(Finding { name: "hub", is_wanted: true, works: hub(arguments, &settings)? });
     findings.extend(devices::look(&settings));

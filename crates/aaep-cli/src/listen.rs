@@ -1,4 +1,5 @@
-//! `aaep listen`: tells the person what agents do, in lines, speech, braille and sounds, and takes their answers.
+//! `aaep listen`: tells the person what agents do, in lines, speech, braille, sounds and through the screen reader of
+//! the desktop, and takes their answers.
 //!
 //! Here is what it is told to do; `room` is the loop, `asking` puts questions, `devices` starts what the settings
 //! name, and `typed` reads what the person types. What is said, when, and how, is decided in `aaep-announce`.
@@ -63,6 +64,9 @@ pub(crate) struct Arguments {
     /// Show it on a braille display, through BRLTTY.
     #[arg(long)]
     braille: bool,
+    /// Let the screen reader of your desktop say it.
+    #[arg(long)]
+    desktop: bool,
     /// Sound before words.
     #[arg(long)]
     sounds: bool,
@@ -109,12 +113,13 @@ fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
     let mut settings = settings::load(&arguments.flags)?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
+    settings.desktop.on |= arguments.desktop;
     settings.sounds.on |= arguments.sounds;
     settings.lines.on &= !arguments.no_lines;
     settings.lines.bell |= arguments.bell;
-    let says_nothing = !(settings.lines.on || settings.speech.on || settings.braille.on);
-    if says_nothing {
-        let what = "nothing would be told: lines, speech and braille are all off";
+    let tells = [settings.lines.on, settings.speech.on, settings.braille.on, settings.desktop.on];
+    if tells == [false; 4] {
+        let what = "nothing would be told: lines, speech, braille and desktop are all off";
         return Err(Failure::new(what, "Turn one of them on, for example with --speech."));
     }
     Ok(settings)

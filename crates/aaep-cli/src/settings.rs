@@ -35,6 +35,7 @@ pub(crate) struct Settings {
     pub(crate) lines: Lines,
     pub(crate) speech: Speech,
     pub(crate) braille: Braille,
+    pub(crate) desktop: Desktop,
     pub(crate) sounds: Sounds,
     pub(crate) rules: Vec<Rule>,
 }
@@ -102,6 +103,13 @@ impl Default for Braille {
         let (address, key_file, tables) = (None, None, BTreeMap::new());
         Braille { on: false, address, key_file, cells_per_second: 10, tables }
     }
+}
+
+/// The screen reader of the desktop.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Desktop {
+    pub(crate) on: bool,
 }
 
 /// Sounds before words.

@@ -155,6 +155,8 @@ pub enum Outcome {
         /// The answer.
         answer: Answer,
     },
+    /// The person wants more time to answer the question.
+    MoreTime(AskNumber),
     /// The person wants another pace, in words per minute.
     Pace(u64),
     /// The device does not work, and why, in words for people. Another device may say so.

@@ -60,10 +60,15 @@ impl Announcer {
         let Some((words, choices)) = self.words_of(&item) else { return };
         let words = self.named(&item, words);
         let id = self.new_id();
-        match item.about {
-            About::Question(number) | About::Warning(number) => self.remember_id(number, id),
-            About::LeftOut => self.events_left_out = 0,
-            _ => {}
+        let number = match item.about {
+            About::Question(number) | About::Warning(number) => Some(number),
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.remember_id(number, id);
+        }
+        if item.about == About::LeftOut {
+            self.events_left_out = 0;
         }
         if item.kind == Kind::Progress
             && let Some(session) = item.session_id.as_ref().and_then(|it| self.sessions.get_mut(it))
@@ -90,6 +95,7 @@ impl Announcer {
             language: item.tongue.language.clone(),
             is_right_to_left: item.tongue.is_right_to_left,
             choices,
+            number,
         }));
         let since = self.now;
         self.current =
@@ -166,6 +172,7 @@ impl Announcer {
             Report::Ended(id) => self.ended(id),
             Report::Cut(id) => self.cut(id),
             Report::Chosen(id, at) => self.chosen(id, at),
+            Report::MoreTime(id) => self.more_time(id),
             Report::Notice(what) => self.notice(&what),
             Report::Works => {}
         }
@@ -255,6 +262,13 @@ impl Announcer {
         }
         self.presented(number);
         self.decided.outcomes.push(Outcome::Chosen { number, answer });
+    }
+
+    /// The person wants more time for a question that they have begun to hear and not answered.
+    fn more_time(&mut self, id: UtteranceId) {
+        let question = self.questions.values().find(|it| it.ids.contains(&id));
+        let question = question.filter(|it| it.has_begun() && !it.is_answered);
+        self.decided.outcomes.extend(question.map(|it| Outcome::MoreTime(it.number)));
     }
 
     /// The device does not work: what it had goes back to what waits.

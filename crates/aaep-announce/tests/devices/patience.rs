@@ -89,5 +89,6 @@ pub(crate) fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utteran
         language: None,
         is_right_to_left: false,
         choices: Vec::new(),
+        number: None,
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const REFUSAL: [&str; 5] = ["no", "n", "reject", "deny", "refuse"];
 const MORE_TIME: [&str; 3] = ["later", "extend", "more time"];
 
 /// How much more time that is when nobody says it.
-const USUAL_SECONDS: u64 = 60;
+pub(crate) const USUAL_SECONDS: u64 = 60;
 
 /// The most time that can be asked for at once: no question is open for longer than a day.
 const MOST_SECONDS: u64 = 86_400;

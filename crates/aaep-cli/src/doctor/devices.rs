@@ -9,7 +9,7 @@ use aaep_announce::{Earcon, Kind, Order, Report, Utterance, Weight};
 
 use super::Finding;
 use crate::console::Failure;
-use crate::listen::devices::{braille_settings, sound_settings, speech_settings};
+use crate::listen::devices::{braille_settings, sound_settings, speech_settings, start_desktop};
 use crate::settings::Settings;
 
 /// What is spoken and shown.
@@ -17,6 +17,9 @@ const SENTENCE: &str = "This is a test of aaep.";
 
 /// The number of the sentence; there is no other.
 const ID: u64 = 1;
+
+/// The name of a device that is not in every build.
+const DESKTOP: &str = "desktop";
 
 /// How long everything may take: a speech server may have to be started.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,6 +66,7 @@ pub(super) fn look(settings: &Settings) -> Vec<Finding> {
 fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
     let speech = speech_settings(settings).map(|it| speech::start(it, reports.clone()));
     let braille = braille_settings(settings).map(|it| braille::start(it, reports.clone()));
+    let desktop = start_desktop(settings, reports);
     let sounds = Ok(sounds::start(sound_settings(settings), reports.clone()));
     let sentence = || {
         Order::Say(Utterance {
@@ -73,11 +77,13 @@ fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
             language: None,
             is_right_to_left: false,
             choices: Vec::new(),
+            number: None,
         })
     };
     vec![
         Trial::start(speech::NAME, settings.speech.on, speech, sentence()),
         Trial::start(braille::NAME, settings.braille.on, braille, sentence()),
+        Trial::start(DESKTOP, settings.desktop.on, desktop, sentence()),
         Trial::start(sounds::NAME, settings.sounds.on, sounds, Order::Sound(Earcon::Done)),
     ]
 }
@@ -129,6 +135,9 @@ impl Trial {
             }
             Report::Began(ID) if self.name == braille::NAME => {
                 self.works = Some(Ok(format!("On the display: {SENTENCE}")));
+            }
+            Report::Ended(ID) if self.name == DESKTOP => {
+                self.works = Some(Ok(format!("The screen reader was told: {SENTENCE}")));
             }
             _ => {}
         }

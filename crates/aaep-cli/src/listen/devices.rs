@@ -46,6 +46,9 @@ pub(crate) fn start(
         let settings = braille_settings(settings)?;
         devices.push(braille::start(settings, reports.clone()).map_err(|error| no_thread(&error))?);
     }
+    if settings.desktop.on {
+        devices.push(start_desktop(settings, reports)?.map_err(|error| no_thread(&error))?);
+    }
     let sounds =
         settings.sounds.on.then(|| sounds::start(sound_settings(settings), reports.clone()));
     let sounds = sounds.transpose().map_err(|error| no_thread(&error))?;
@@ -131,6 +134,25 @@ pub(crate) fn braille_settings(settings: &Settings) -> Result<braille::Settings,
     };
     wanted.tables = own.tables.iter().filter_map(table).collect();
     Ok(wanted)
+}
+
+/// Starts the device for the screen reader of the desktop, at the pace of the person.
+#[cfg(feature = "desktop")]
+#[expect(clippy::unnecessary_wraps, reason = "a program that was built without it cannot")]
+pub(crate) fn start_desktop(
+    settings: &Settings,
+    reports: &Sender<Told>,
+) -> Result<io::Result<Device>, Failure> {
+    use aaep_announce::device::desktop;
+    let wanted = desktop::Settings::new(preferences(settings).pace());
+    Ok(desktop::start(wanted, reports.clone()))
+}
+
+/// This program was built without that device.
+#[cfg(not(feature = "desktop"))]
+pub(crate) fn start_desktop(_: &Settings, _: &Sender<Told>) -> Result<io::Result<Device>, Failure> {
+    let what = "this aaep was built without the screen reader of the desktop";
+    Err(Failure::new(what, "Build it with: cargo build --release --features desktop"))
 }
 
 /// What the settings say of sounds.

@@ -21,7 +21,7 @@ use super::GOODBYE;
 use super::devices::Devices;
 use super::leaving::Leaving;
 use super::open::Open;
-use crate::answer::meaning::Meaning;
+use crate::answer::meaning::{Meaning, USUAL_SECONDS};
 use crate::attention::asked;
 use crate::attention::file::NumbersFile;
 use crate::console::{self, COULD_NOT, Failure};
@@ -291,6 +291,7 @@ impl Room {
             }
             Wanted::Presented(number) => self.presented(number),
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
+            Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => self.tell_others(at, &why),
             Wanted::Works => self.tell_others(at, "It works again."),
             // Nobody asks for another pace here.

@@ -141,6 +141,12 @@ pub(crate) const KEYS: &[Key] = &[
         Example("{ en = \"en-ueb-g2.ctb\" }", "uncontracted braille"),
     ),
     key(
+        "desktop",
+        "on",
+        "Let the screen reader of your desktop say it, and have buttons for answers.",
+        Default("false"),
+    ),
+    key(
         "sounds",
         "on",
         "A sound before the words when an agent needs you, has finished, or failed.",

@@ -1,5 +1,5 @@
 //! `aaep listen` with the real servers of a Debian machine: speech-dispatcher, whose only voice writes down what
-//! it is given, and BRLTTY, whose display is virtual.
+//! it is given, BRLTTY, whose display is virtual, and AT-SPI in a session without a screen.
 
 #![cfg(unix)]
 
@@ -7,6 +7,12 @@
 #[path = "../../../aaep-announce/tests/devices/braille_server.rs"]
 mod braille_server;
 mod desk;
+#[cfg(all(feature = "desktop", target_os = "linux"))]
+mod desktop;
+#[cfg(all(feature = "desktop", target_os = "linux"))]
+#[expect(dead_code, reason = "the tests of the devices use the rest")]
+#[path = "../../../aaep-announce/tests/devices/desktop_session.rs"]
+mod desktop_session;
 mod doctor;
 mod hostile;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]

@@ -122,6 +122,7 @@ fn utterance(id: UtteranceId, words: &str) -> Utterance {
         language: None,
         is_right_to_left: false,
         choices: Vec::new(),
+        number: None,
     }
 }
 

@@ -74,6 +74,7 @@ fn utterance(id: UtteranceId, weight: Weight) -> Utterance {
         language: None,
         is_right_to_left: false,
         choices: Vec::new(),
+        number: None,
     }
 }
 

@@ -1,0 +1,56 @@
+//! The desktop: announcements to the running screen reader, and buttons for answers, through `AccessKit`.
+//!
+//! To the screen reader this is a program with a window that nobody sees. It has two live regions, one polite and
+//! one assertive, whose words are spoken when they change, and a group of buttons for each question that waits. A
+//! screen reader does not say when it has spoken, so words end after the time that the person takes to hear them.
+
+#[cfg(target_os = "linux")]
+mod board;
+#[cfg(target_os = "linux")]
+mod ears;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
+mod tree;
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use super::{Device, Told};
+
+#[cfg(not(target_os = "linux"))]
+use elsewhere as run;
+
+/// The name of the device in its reports.
+pub const NAME: &str = "desktop";
+
+/// How the person listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How fast the screen reader speaks, in words per minute.
+    pub words_per_minute: u64,
+    /// How long the questions must have been as they are before a button counts. Whoever was about to press
+    /// something that went away does not press what took its place.
+    pub least_look: Duration,
+    /// How long the desktop may take to answer.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// The settings for a screen reader of this pace, with everything else as usual.
+    pub fn new(words_per_minute: u64) -> Self {
+        Settings {
+            words_per_minute,
+            least_look: Duration::from_millis(700),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
+pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+    run::start(settings, reports)
+}

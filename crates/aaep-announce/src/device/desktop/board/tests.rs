@@ -1,0 +1,289 @@
+//! The board, with time as the test wants it.
+
+use super::*;
+use crate::utterance::{Choice, Kind};
+
+const LOOK: Duration = Duration::from_millis(700);
+
+/// A board, the time, and all that it reported.
+struct Played {
+    board: Board,
+    now: Instant,
+    reports: Vec<Report>,
+    /// The words of both regions whenever something was announced, and when.
+    announced: Vec<(Instant, [String; 2])>,
+}
+
+impl Played {
+    fn new() -> Self {
+        // A word takes half a second.
+        let board = Board::new(Settings { least_look: LOOK, ..Settings::new(120) });
+        Played { board, now: Instant::now(), reports: Vec::new(), announced: Vec::new() }
+    }
+
+    fn tell(&mut self, order: Order) {
+        self.board.told(self.now, order, &mut self.reports);
+        self.go_on();
+    }
+
+    fn say(&mut self, id: UtteranceId, weight: Weight, words: &str) {
+        self.tell(Order::Say(utterance(id, weight, words)));
+    }
+
+    fn go_on(&mut self) {
+        if self.board.has_to_announce(self.now) {
+            self.board.announce(self.now, &mut self.reports);
+            self.announced.push((self.now, self.board.regions().map(|it| it.words.clone())));
+        }
+        self.board.passed(self.now, &mut self.reports);
+    }
+
+    /// Lets time pass, doing what is due when it is due.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(due) = self.board.due(self.now).filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.go_on();
+        }
+        self.now = end;
+        self.go_on();
+    }
+
+    fn press(&mut self, node: u64) {
+        self.board.pressed(self.now, node, &mut self.reports);
+    }
+
+    /// The button with these words of the question at this place.
+    fn button(&self, at: usize, words: &str) -> u64 {
+        let question = &self.board.questions()[at];
+        question.buttons.iter().find(|it| it.words == words).expect(words).node
+    }
+
+    fn take(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+}
+
+fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
+    Utterance {
+        id,
+        kind: Kind::Reply,
+        weight,
+        words: words.to_owned(),
+        language: None,
+        is_right_to_left: false,
+        choices: Vec::new(),
+        number: None,
+    }
+}
+
+fn question(id: UtteranceId, number: AskNumber) -> Order {
+    let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
+    Order::Say(Utterance {
+        kind: Kind::Question,
+        choices: vec![choice("No", false), choice("Yes", true)],
+        number: Some(number),
+        ..utterance(id, Weight::Critical, &format!("Delete {number}?"))
+    })
+}
+
+#[test]
+fn words_end_after_the_time_that_they_take_to_hear() {
+    let mut played = Played::new();
+    played.say(1, Weight::Normal, "Three short words.");
+    assert_eq!(played.take(), [Report::Began(1)]);
+    played.pass(Duration::from_millis(1499));
+    assert_eq!(played.take(), []);
+    played.pass(Duration::from_millis(1));
+    assert_eq!(played.take(), [Report::Ended(1)]);
+}
+
+#[test]
+fn no_announcement_comes_soon_after_another_and_critical_words_are_assertive() {
+    let mut played = Played::new();
+    played.say(1, Weight::Normal, "Something long is being said.");
+    played.pass(Duration::from_millis(60));
+    played.tell(Order::Stop);
+    played.say(2, Weight::Critical, "Stop!");
+    assert_eq!(played.take(), [Report::Began(1), Report::Cut(1)], "it waits for the gap");
+    played.pass(Duration::from_millis(30));
+    // What never came to be announced does not put off what comes after it.
+    played.tell(Order::Stop);
+    played.say(3, Weight::Critical, "Stop now!");
+    played.pass(Duration::from_secs(5));
+    assert_eq!(played.take(), [Report::Cut(2), Report::Began(3), Report::Ended(3)]);
+    let [(first, _), (second, regions)] = played.announced.as_slice() else {
+        panic!("{:?}", played.announced)
+    };
+    assert_eq!(*second - *first, LEAST_GAP);
+    assert_eq!(*regions, ["Something long is being said.", "Stop now!"]);
+}
+
+#[test]
+fn long_words_are_announced_in_parts_and_a_question_waits_for_one_of_them_at_most() {
+    let mut played = Played::new();
+    let sentence =
+        "This is a sentence of quite a few words, and each of them takes its time to be heard.";
+    let words = [sentence; 4].join(" ");
+    played.say(1, Weight::Normal, &words);
+    played.pass(Duration::from_secs(12));
+    let polite = |played: &Played| -> Vec<String> {
+        played.announced.iter().map(|(_, [polite, _])| polite.trim_end().to_owned()).collect()
+    };
+    assert_eq!(polite(&played), [sentence, sentence]);
+    played.tell(Order::Stop);
+    played.tell(question(2, 1));
+    assert_eq!(played.take(), [Report::Began(1), Report::Cut(1), Report::Began(2)]);
+    played.pass(Duration::from_mins(1));
+    assert_eq!(played.announced.len(), 3, "the rest is not announced");
+    played.take();
+    played.say(3, Weight::Normal, &words);
+    played.pass(Duration::from_mins(1));
+    assert_eq!(played.take(), [Report::Began(3), Report::Ended(3)], "it is one utterance");
+    assert_eq!(polite(&played).len(), 7);
+    // What is critical is told whole.
+    played.say(4, Weight::Critical, &words);
+    assert_eq!(played.board.regions()[1].words, words);
+}
+
+#[test]
+fn the_same_words_again_are_a_change() {
+    let mut played = Played::new();
+    for id in 1..=3 {
+        played.say(id, Weight::Normal, "Done.");
+        played.pass(Duration::from_secs(1));
+    }
+    let words: Vec<&str> =
+        played.announced.iter().map(|(_, [polite, _])| polite.as_str()).collect();
+    assert_eq!(words, ["Done.", "Done. ", "Done."]);
+}
+
+#[test]
+fn a_button_answers_its_question_once() {
+    let mut played = Played::new();
+    played.tell(question(1, 1));
+    played.pass(LOOK);
+    let (no, yes) = (played.button(0, "No"), played.button(0, "Yes"));
+    played.take();
+    played.press(yes);
+    assert_eq!(played.take(), [Report::Ended(1), Report::Chosen(1, 1)]);
+    played.pass(LOOK);
+    played.press(yes);
+    played.press(no);
+    assert_eq!(played.take(), []);
+    assert!(played.board.questions().is_empty());
+}
+
+#[test]
+fn more_time_can_be_asked_for_and_answers_nothing() {
+    let mut played = Played::new();
+    played.tell(question(1, 1));
+    played.pass(LOOK);
+    played.take();
+    let more_time = played.button(0, "More time");
+    played.press(more_time);
+    assert_eq!(played.take(), [Report::MoreTime(1)]);
+    assert_eq!(played.board.questions().len(), 1);
+}
+
+#[test]
+fn a_button_of_a_question_that_is_over_answers_nothing() {
+    let mut played = Played::new();
+    played.tell(question(1, 1));
+    played.pass(Duration::from_secs(2));
+    let old = played.button(0, "Yes");
+    played.tell(Order::Withdraw(1));
+    // The same number may be given to another question later.
+    played.tell(question(2, 1));
+    played.pass(Duration::from_secs(2));
+    played.take();
+    let new = played.button(0, "Yes");
+    assert!(old != new, "a node is never used for another question");
+    played.press(old);
+    assert_eq!(played.take(), []);
+    played.press(new);
+    assert_eq!(played.take(), [Report::Chosen(2, 1)]);
+}
+
+#[test]
+fn a_button_counts_only_after_its_question_was_announced() {
+    let mut played = Played::new();
+    played.say(1, Weight::Normal, "Words.");
+    played.board.told(played.now, question(2, 1), &mut played.reports);
+    let yes = played.button(0, "Yes");
+    played.now += LOOK;
+    played.press(yes);
+    assert!(!played.reports.iter().any(|it| matches!(it, Report::Chosen(..))));
+    played.go_on();
+    played.press(yes);
+    assert!(played.reports.contains(&Report::Chosen(2, 1)));
+}
+
+#[test]
+fn a_button_counts_only_a_while_after_questions_came_or_went() {
+    let mut played = Played::new();
+    played.tell(question(1, 1));
+    let first = played.button(0, "Yes");
+    played.press(first);
+    played.pass(Duration::from_secs(5));
+    played.tell(question(2, 2));
+    played.press(first);
+    played.pass(Duration::from_secs(5));
+    let second = played.button(1, "Yes");
+    played.tell(Order::Withdraw(1));
+    played.pass(LOOK.saturating_sub(Duration::from_millis(1)));
+    played.press(second);
+    assert!(!played.reports.iter().any(|it| matches!(it, Report::Chosen(..))));
+    played.pass(Duration::from_millis(1));
+    played.press(second);
+    assert!(played.reports.contains(&Report::Chosen(2, 1)));
+}
+
+#[test]
+fn a_question_that_is_told_again_is_there_once_and_its_old_buttons_are_gone() {
+    let mut played = Played::new();
+    played.tell(question(1, 7));
+    played.pass(Duration::from_secs(5));
+    let old = played.button(0, "Yes");
+    played.tell(question(2, 7));
+    played.pass(Duration::from_secs(5));
+    assert_eq!(played.board.questions().len(), 1);
+    played.take();
+    played.press(old);
+    assert_eq!(played.take(), []);
+    // All ids of a question are taken back when it is over; those that are not there any more change nothing.
+    played.tell(Order::Withdraw(1));
+    assert_eq!(played.board.questions().len(), 1);
+    played.tell(Order::Withdraw(2));
+    assert!(played.board.questions().is_empty());
+}
+
+#[test]
+fn there_is_room_for_so_many_questions_and_one_more_is_not_half_told() {
+    let mut played = Played::new();
+    let most = u32::try_from(MAX_OPEN_QUESTIONS).expect("small");
+    for number in 1..=most + 1 {
+        played.tell(question(number.into(), number));
+        played.pass(Duration::from_secs(5));
+    }
+    assert_eq!(played.board.questions().len(), MAX_OPEN_QUESTIONS);
+    assert_eq!(played.reports.last(), Some(&Report::Cut((most + 1).into())));
+}
+
+#[test]
+fn words_without_a_sound_are_over_at_once_and_announce_nothing() {
+    let mut played = Played::new();
+    played.say(1, Weight::Normal, "\u{202e}\r\n");
+    assert_eq!(played.take(), [Report::Began(1), Report::Ended(1)]);
+    assert_eq!(played.board.regions().map(|it| it.words.as_str()), ["", ""]);
+}
+
+#[test]
+fn when_nobody_listens_words_are_cut_and_questions_stay() {
+    let mut played = Played::new();
+    played.tell(question(1, 1));
+    played.take();
+    played.board.lost(&mut played.reports);
+    assert_eq!(played.take(), [Report::Cut(1)]);
+    assert_eq!(played.board.questions().len(), 1);
+}

@@ -1,0 +1,161 @@
+//! Whether anyone would hear an announcement: asked of the accessibility bus itself.
+//!
+//! `AccessKit` says when the bus is turned on and not whether someone is there. Programs that want to hear of
+//! announcements are registered on the bus, and leave its list when they end.
+
+use std::time::Duration;
+
+use zbus::blocking::Connection;
+use zbus::blocking::connection::Builder;
+use zbus::zvariant::OwnedValue;
+
+use crate::device::plain::quoted;
+
+/// What a program registers for that wants to hear announcements, or the beginning of it.
+const ANNOUNCEMENT: &str = "object:announcement";
+
+const TURN_ON: &str =
+    "Turn on your screen reader; it is used as soon as it is there. To start Orca: orca";
+
+/// The way to the accessibility bus.
+#[derive(Debug)]
+pub(super) struct Ears {
+    patience: Duration,
+    bus: Option<Connection>,
+}
+
+impl Ears {
+    pub(super) fn new(patience: Duration) -> Self {
+        Ears { patience, bus: None }
+    }
+
+    /// Whether someone listens; or why not, and what to do, in words for people.
+    pub(super) fn listen(&mut self) -> Result<(), String> {
+        let bus = if let Some(bus) = &self.bus {
+            bus
+        } else {
+            let bus = accessibility_bus(self.patience)?;
+            self.bus.insert(bus)
+        };
+        match registered(bus) {
+            Ok(events) if events.iter().any(|it| is_announcement(it)) => Ok(()),
+            Ok(_) => Err(nobody(self.patience)),
+            Err(error) => {
+                self.bus = None;
+                Err(format!("The accessibility bus does not answer: {}", reason(&error)))
+            }
+        }
+    }
+}
+
+/// The bus on which programs of this desktop and screen readers meet.
+fn accessibility_bus(patience: Duration) -> Result<Connection, String> {
+    let session = session(patience)?;
+    let address = || -> zbus::Result<String> {
+        session
+            .call_method(
+                Some("org.a11y.Bus"),
+                "/org/a11y/bus",
+                Some("org.a11y.Bus"),
+                "GetAddress",
+                &(),
+            )?
+            .body()
+            .deserialize()
+    };
+    let given = std::env::var("AT_SPI_BUS_ADDRESS").ok().filter(|it| !it.is_empty());
+    let address = given.map_or_else(address, Ok).map_err(|error| {
+        format!(
+            "There is no accessibility bus on this desktop. To install it on Debian: apt-get install at-spi2-core. \
+             The reason given: {}",
+            reason(&error)
+        )
+    })?;
+    // Without this a screen reader is deaf, and so is AccessKit.
+    if !status(&session, "IsEnabled").unwrap_or(false) {
+        return Err(format!("No screen reader is turned on here. {TURN_ON}"));
+    }
+    let bus = Builder::address(address.as_str()).and_then(|it| it.method_timeout(patience).build());
+    bus.map_err(|error| format!("The accessibility bus does not let us in: {}", reason(&error)))
+}
+
+fn session(patience: Duration) -> Result<Connection, String> {
+    let session = Builder::session().and_then(|it| it.method_timeout(patience).build());
+    session.map_err(|error| {
+        format!(
+            "There is no desktop session here, so there is no screen reader to tell anything. Run it in a terminal \
+             of the desktop. The reason given: {}",
+            reason(&error)
+        )
+    })
+}
+
+/// A property of the accessibility bus that the desktop keeps.
+fn status(session: &Connection, name: &str) -> zbus::Result<bool> {
+    let answer = session.call_method(
+        Some("org.a11y.Bus"),
+        "/org/a11y/bus",
+        Some("org.freedesktop.DBus.Properties"),
+        "Get",
+        &("org.a11y.Status", name),
+    )?;
+    let value: OwnedValue = answer.body().deserialize()?;
+    Ok(value.try_into()?)
+}
+
+/// For what the programs on the bus are registered.
+fn registered(bus: &Connection) -> zbus::Result<Vec<String>> {
+    let answer = bus.call_method(
+        Some("org.a11y.atspi.Registry"),
+        "/org/a11y/atspi/registry",
+        Some("org.a11y.atspi.Registry"),
+        "GetRegisteredEvents",
+        &(),
+    )?;
+    let events: Vec<(String, String)> = answer.body().deserialize()?;
+    Ok(events.into_iter().map(|(_, event)| event).collect())
+}
+
+/// Whether who is registered for this hears announcements. Who registers for `object:` hears of all that begins so.
+fn is_announcement(event: &str) -> bool {
+    let event = event.to_ascii_lowercase();
+    let event = event.trim_end_matches(':');
+    ANNOUNCEMENT.strip_prefix(event).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        || event.is_empty()
+}
+
+/// Why nobody hears announcements, as far as the desktop knows.
+fn nobody(patience: Duration) -> String {
+    let is_there = session(patience)
+        .and_then(|it| status(&it, "ScreenReaderEnabled").map_err(|error| error.to_string()));
+    if is_there.unwrap_or(false) {
+        "A screen reader is turned on, but it does not take announcements. Orca 48 takes them; Orca 43 of Debian 12 \
+         does not. Use plain lines, or speech."
+            .to_owned()
+    } else {
+        format!("No screen reader listens for announcements. {TURN_ON}")
+    }
+}
+
+fn reason(error: &zbus::Error) -> String {
+    format!("{}.", quoted(error.to_string().trim_end_matches('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_announcement;
+
+    #[test]
+    fn who_hears_announcements_is_known_by_what_they_registered_for() {
+        for event in
+            ["object:announcement", "Object:Announcement", "object:announcement:", "object", ""]
+        {
+            assert!(is_announcement(event), "{event}");
+        }
+        for event in
+            ["object:state-changed", "object:announcements", "obj", "window:activate", "focus:"]
+        {
+            assert!(!is_announcement(event), "{event}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Where there is no AT-SPI: `AccessKit` needs a window there that has the keyboard, and this program has none.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use super::{NAME, Settings};
+use crate::device::{Device, Reporter, Told};
+use crate::utterance::{Order, Report};
+
+const WHY: &str = "Announcements to the screen reader work on Linux only so far. Plain lines can be read by any \
+                   screen reader, in a terminal.";
+
+/// Starts a device that says that it does not work.
+pub(super) fn start(_: Settings, reports: Sender<Told>) -> io::Result<Device> {
+    let (device, orders) = Device::new(NAME);
+    let reporter = Reporter::new(NAME, reports);
+    thread::Builder::new().name(NAME.to_owned()).spawn(move || {
+        let mut goes_on = reporter.report(Report::Trouble(WHY.to_owned()));
+        for order in orders {
+            if let (true, Order::Say(utterance)) = (goes_on, order) {
+                goes_on = reporter.report(Report::Cut(utterance.id));
+            }
+        }
+    })?;
+    Ok(device)
+}
