@@ -30,3 +30,6 @@ mod pages;
 mod sessions;
 #[path = "agent/support.rs"]
 mod support;
+#[cfg(unix)]
+#[path = "agent/terminal.rs"]
+mod terminal;
