@@ -20,4 +20,4 @@ pub use announcer::{
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::ListeningReport;
-pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
+pub use utterance::{Choice, Earcon, Kind, Order, Pace, Report, Utterance, UtteranceId, Weight};

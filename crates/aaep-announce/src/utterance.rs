@@ -90,6 +90,19 @@ pub enum Order {
     Withdraw(UtteranceId),
     /// Sound it.
     Sound(Earcon),
+    /// Go on at another pace. Reported with [`Report::Paced`] by devices that have one.
+    Pace(Pace),
+}
+
+/// How fast to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pace {
+    /// A step slower.
+    Slower,
+    /// A step faster.
+    Faster,
+    /// At this rate of a voice, from -100 to 100.
+    Rate(i8),
 }
 
 /// What a device tells.
@@ -103,6 +116,13 @@ pub enum Report {
     Cut(UtteranceId),
     /// The person chose an answer: the place in [`Utterance::choices`].
     Chosen(UtteranceId, usize),
+    /// It goes on at another pace from now on.
+    Paced {
+        /// What was wanted.
+        wanted: Pace,
+        /// The new pace in percent of the one before: 100 where it cannot change.
+        percent: u32,
+    },
     /// The person wants it to be quiet now.
     Hush,
     /// The person wants to hear the last thing again.

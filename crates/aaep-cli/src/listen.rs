@@ -31,6 +31,7 @@ While it runs, type:
   yes, no, 1, 2        the same without a number, when only one question waits and you have heard it
   repeat               hear the last thing again
   last, exact          hear what the agent said last, or hear it exactly, code and all
+  slower, faster       another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100
   stop, skip           be quiet now, or go on with the next thing
   decisions, everything  hear only what needs you, or everything again
   list                 hear which questions wait

@@ -6,7 +6,7 @@ use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep::{Event, SessionId};
 
-use crate::utterance::{Order, Report};
+use crate::utterance::{Order, Pace, Report};
 
 /// The number by which a person can answer a question.
 pub type AskNumber = u32;
@@ -120,10 +120,8 @@ pub enum Wish {
     ExactText,
     /// Stop this and go on with the next thing.
     Skip,
-    /// Speak more slowly.
-    Slower,
-    /// Speak faster.
-    Faster,
+    /// Go on at another pace, where there is one.
+    Pace(Pace),
     /// Tell nothing but questions, how they were settled, and errors; or everything again.
     OnlyDecisions(bool),
 }
@@ -151,7 +149,7 @@ pub enum Outcome {
         /// The answer.
         answer: Answer,
     },
-    /// The person wants another pace, in words per minute.
+    /// The device goes on at another pace, in words per minute.
     Pace(u64),
     /// The device does not work, and why, in words for people. Another device may say so.
     Trouble(String),

@@ -159,6 +159,7 @@ impl Announcer {
             Report::Ended(id) => self.ended(id),
             Report::Cut(id) => self.cut(id),
             Report::Chosen(id, at) => self.chosen(id, at),
+            Report::Paced { wanted, percent } => self.paced(wanted, percent),
             Report::Notice(what) => self.notice(&what),
             Report::Works => {}
         }

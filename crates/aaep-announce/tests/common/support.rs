@@ -122,7 +122,7 @@ impl Room {
                     self.speaking = Some(utterance.clone());
                 }
                 Order::Stop => self.stopped.extend(self.speaking.take().map(|it| it.id)),
-                Order::Withdraw(_) | Order::Sound(_) => {}
+                Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => {}
             }
         }
         self.orders.extend(decided.orders.clone());

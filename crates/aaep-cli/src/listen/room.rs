@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
 use aaep::printable;
-use aaep_announce::device::Told as FromDevice;
+use aaep_announce::device::{Told as FromDevice, braille, speech};
 use aaep_announce::{Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report};
 use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
 use tokio::sync::mpsc;
@@ -262,6 +262,12 @@ impl Room {
             // Nobody asks for another pace here.
             Wanted::Pace(_) => {}
         }
+    }
+
+    /// Whether any device goes at a pace of its own.
+    pub(super) fn has_pace(&self) -> bool {
+        let mut devices = self.devices.channels.iter().map(|it| it.device.name());
+        devices.any(|name| name == speech::NAME || name == braille::NAME)
     }
 
     /// One device has something to say that only the others can tell.

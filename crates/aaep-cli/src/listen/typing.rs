@@ -67,6 +67,9 @@ impl Room {
     }
 
     fn wish(&mut self, wish: Wish) {
+        if matches!(wish, Wish::Pace(_)) && !self.has_pace() {
+            return self.reply("Only speech and braille have a pace, and neither is on.");
+        }
         self.tell_all(&Input::Wish(wish));
     }
 

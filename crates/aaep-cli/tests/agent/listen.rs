@@ -254,6 +254,14 @@ fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person()
 }
 
 #[test]
+fn lines_have_no_pace_and_say_so() {
+    let mut ear = Ear::new(&[]);
+    ear.types("faster");
+    ear.hears("Only speech and braille have a pace, and neither is on.\n");
+    ear.quit();
+}
+
+#[test]
 fn programs_get_one_object_a_line() {
     let mut ear = Ear::with_settings("", &["--json"]);
     assert!(ear.hub.run(&["emit", "say", "Hello."]).status.success());

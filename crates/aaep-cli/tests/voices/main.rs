@@ -9,6 +9,7 @@ mod braille_server;
 mod desk;
 mod doctor;
 mod hostile;
+mod pace;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]
 #[path = "../../../aaep-announce/tests/devices/patience.rs"]
 mod patience;
