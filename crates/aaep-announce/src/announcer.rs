@@ -6,7 +6,9 @@
 //! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
 //! what was cut off is said again whole.
 
+mod danger;
 mod hear;
+mod hubs;
 mod io;
 mod phrase;
 mod question;
@@ -17,7 +19,7 @@ mod tools;
 mod truth;
 mod wish;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aaep::{ReplyToken, SessionId};
@@ -28,9 +30,10 @@ use crate::words::split;
 use phrase::Phrase;
 use question::Question;
 use queue::{About, Item, Queue};
-use sessions::{Session, Sessions};
+use sessions::{Session, SessionKey, Sessions};
 
-pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, Input, Outcome, Wish};
+pub use danger::rank;
+pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
@@ -54,7 +57,13 @@ pub struct Announcer {
     stopping: Vec<Current>,
     next_id: UtteranceId,
     is_working: bool,
-    is_line_broken: bool,
+    /// The names of the hubs, as they are told; none while there is only one.
+    hubs: Vec<String>,
+    /// The hub from which something was heard last, and the one that was named last.
+    hub: HubNumber,
+    named_hub: Option<HubNumber>,
+    /// The hubs to which the line is broken.
+    broken: BTreeSet<HubNumber>,
     /// How many events a producer sent in vain since that was told.
     events_left_out: u64,
     /// The tokens of the questions that were over last.
@@ -92,7 +101,10 @@ impl Announcer {
             stopping: Vec::new(),
             next_id: 1,
             is_working: true,
-            is_line_broken: false,
+            hubs: Vec::new(),
+            hub: 0,
+            named_hub: None,
+            broken: BTreeSet::new(),
             events_left_out: 0,
             closed: VecDeque::new(),
             speaker: None,
@@ -150,7 +162,8 @@ impl Announcer {
     /// What an agent said last, exactly and unescaped: of this session, or of the one that spoke last. And whether its
     /// end is missing.
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
-        self.sessions.last_text(session_id).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+        let key = session_id.map(|id| self.key(id));
+        self.sessions.last_text(key.as_ref()).map(|(_, it)| (it.exact.as_str(), it.is_cut))
     }
 
     /// How many utterances wait.
@@ -170,7 +183,7 @@ impl Announcer {
     }
 
     /// Lets something wait, in parts if it is long, unless the same was just told.
-    fn say(&mut self, session_id: Option<&SessionId>, phrase: &Phrase, about: &About) {
+    fn say(&mut self, session_id: Option<&SessionKey>, phrase: &Phrase, about: &About) {
         if phrase.words.is_empty() || !self.is_wanted(phrase.kind, phrase.weight) {
             return;
         }
@@ -217,7 +230,7 @@ impl Announcer {
         }
     }
 
-    fn was_just_told(&mut self, session_id: Option<&SessionId>, words: &str) -> bool {
+    fn was_just_told(&mut self, session_id: Option<&SessionKey>, words: &str) -> bool {
         let now = self.now;
         let Some(session) = session_id.and_then(|it| self.sessions.get_mut(it)) else {
             return false;
@@ -232,7 +245,7 @@ impl Announcer {
         is_same
     }
 
-    fn label(&self, session_id: Option<&SessionId>) -> String {
+    fn label(&self, session_id: Option<&SessionKey>) -> String {
         let session = session_id.and_then(|it| self.sessions.get(it));
         session.map(Session::label).unwrap_or_default()
     }

@@ -14,8 +14,9 @@ mod utterance;
 pub mod words;
 
 pub use announcer::{
-    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, Input, MAX_CRITICAL, MAX_QUESTIONS,
-    MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
+    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, MAX_CRITICAL,
+    MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
+    rank,
 };
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};

@@ -11,6 +11,9 @@ use crate::utterance::{Order, Pace, Report};
 /// The number by which a person can answer a question.
 pub type AskNumber = u32;
 
+/// Which hub it is of those that a person listens to, from 0.
+pub type HubNumber = usize;
+
 /// Something that an announcer is told.
 #[derive(Debug, Clone)]
 pub enum Input<'a> {

@@ -6,7 +6,7 @@ use super::io::{AskNumber, Outcome};
 use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
-use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
 
 /// How often something is given to a device that cuts it off by itself.
 const MAX_TRIES: u8 = 3;
@@ -27,9 +27,7 @@ impl Announcer {
         }
         match &self.current {
             None => {}
-            Some(current)
-                if current.item.weight < Weight::Critical && self.queue.has_critical() =>
-            {
+            Some(current) if self.queue.overtakes(&current.item, current.has_begun) => {
                 self.stop(false);
             }
             Some(_) => return,
@@ -124,18 +122,28 @@ impl Announcer {
 
     /// The words with the name of who speaks, if another one spoke before, or if it asks.
     fn named(&mut self, item: &Item, words: String) -> String {
-        let label = self.label(item.session_id.as_ref());
-        if label.is_empty() {
-            return words;
-        }
-        let is_other = self.speaker.as_ref() != Some(&label);
+        let Some(session_id) = &item.session_id else { return words };
+        let label = self.label(Some(session_id));
+        let hub = self.hub_to_name(session_id.hub, &label, &words).map(str::to_owned);
+        let who = match (hub, label.as_str()) {
+            (None, "") => return words,
+            (None, label) => label.to_owned(),
+            (Some(hub), "") => format!("At {hub}"),
+            (Some(hub), label) => format!("At {hub}, {label}"),
+        };
+        let is_other = who != label || self.speaker.as_ref() != Some(&label);
         let is_question = item.kind == Kind::Question;
         let must = is_question || self.sessions.begin_like_a_name(&words);
         if !(must || self.preferences.names && is_other) {
             return words;
         }
+        self.named_hub = Some(session_id.hub);
         self.speaker = Some(label.clone());
-        if is_question { format!("{label} asks: {words}") } else { format!("{label}: {words}") }
+        if is_question && !label.is_empty() {
+            format!("{who} asks: {words}")
+        } else {
+            format!("{who}: {words}")
+        }
     }
 
     /// Stops what is being said: to be said again later, or because nobody wants it.
@@ -192,6 +200,7 @@ impl Announcer {
     }
 
     fn cut(&mut self, id: UtteranceId) {
+        let is_by_us = self.stopping.iter().any(|it| it.id == id);
         let Some(mut cut) = self.take(id) else { return };
         if cut.is_unwanted {
             if let About::Question(number) | About::Warning(number) = cut.item.about
@@ -202,7 +211,7 @@ impl Announcer {
             self.last_said = Some(cut.item);
             return;
         }
-        cut.item.tries += 1;
+        cut.item.tries += u8::from(!is_by_us);
         if cut.item.tries < MAX_TRIES && !self.is_outdated(&cut.item) {
             self.queue.put_back(cut.item);
         }
