@@ -4,7 +4,7 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{Order, Report};
+use aaep_announce::{Ending, Input, Order, Report};
 use serde_json::json;
 use support::{Room, event};
 
@@ -70,4 +70,18 @@ fn a_question_that_is_overtaken_again_and_again_is_told_all_the_same() {
     }
     assert!(room.orders.contains(&Order::Stop), "some were overtaken");
     assert_eq!(order(&room.listen()), ["5", "4", "3", "2", "1", "0"]);
+}
+
+#[test]
+fn a_question_that_nobody_knew_about_any_more_is_told_when_it_is_asked_again() {
+    let mut room = Room::quiet();
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert_eq!(order(&room.listen()), ["a"]);
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert!(room.listen().is_empty(), "it is the same question");
+    room.handle(Input::Over { number: 1, ending: Ending::Unknown });
+    room.listen();
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert_eq!(order(&room.listen()), ["a"]);
+    assert!(room.announcer.waiting() == 0);
 }

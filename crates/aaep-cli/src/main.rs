@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod emit;
 mod http;
+mod hubs;
 mod keys;
 mod listen;
 mod log;

@@ -205,8 +205,9 @@ impl Announcer {
         let Some(question) = Question::of(asked, session_id, self.now, &self.preferences) else {
             return self.event(asked.event);
         };
-        // The same number twice is the same question, told again by a producer that lost its place.
-        if self.questions.contains_key(&asked.number) {
+        // The same number twice is the same question, told again by a producer that lost its place. One that was
+        // given up is asked anew.
+        if self.questions.get(&asked.number).is_some_and(|it| !it.is_doubtful) {
             return;
         }
         if !self.has_room(question.session_id.hub) {
@@ -252,6 +253,7 @@ impl Announcer {
     pub(super) fn over(&mut self, number: AskNumber, ending: Ending) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = true;
+        question.is_doubtful = ending == Ending::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
         let is_it = |item: &Item| {

@@ -6,7 +6,10 @@ use aaep::SessionId;
 
 use super::Announcer;
 use super::io::{Decided, HubNumber, Input};
+use super::queue::About;
 use super::sessions::{SessionKey, told_name};
+use crate::utterance::Kind;
+use crate::words::words;
 
 impl Announcer {
     /// The person listens to hubs of these names, as they are told. With one alone, hubs are never named.
@@ -28,6 +31,14 @@ impl Announcer {
 
     pub(super) fn hub_name(&self, hub: HubNumber) -> &str {
         self.hubs.get(hub).map_or("a hub", String::as_str)
+    }
+
+    /// Something about the hub that is being heard.
+    pub(super) fn hub_notice(&mut self, text: &str) {
+        let said = words(text, self.preferences.style());
+        let said =
+            if self.hubs.len() > 1 { format!("{}: {said}", self.hub_name(self.hub)) } else { said };
+        self.say_ourselves(Kind::Notice, said, &About::Nothing);
     }
 
     /// The hub that has to be named before these words of this agent: another one spoke before, or the words or the

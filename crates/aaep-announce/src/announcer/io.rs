@@ -59,6 +59,8 @@ pub enum Input<'a> {
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
+    /// Something about the hub, in words for people. Its name comes first where there are several.
+    HubNotice(&'a str),
     /// What the device tells.
     Device(Report),
     /// What the person wants.

@@ -38,6 +38,8 @@ pub(super) struct Question {
     pub(super) ids: Vec<UtteranceId>,
     pub(super) told: Telling,
     pub(super) is_answered: bool,
+    /// Whether nobody knows what became of it.
+    pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
     /// Until when it can be answered; nothing while the time stands still.
     pub(super) ends_at: Option<Duration>,
@@ -98,6 +100,7 @@ impl Question {
             ids: Vec::new(),
             told: Telling::NotYet,
             is_answered: false,
+            is_doubtful: false,
             is_warned: false,
             ends_at: now.checked_add(asked.remaining),
             name: shortened(&parts.name, MAX_NAME),

@@ -168,7 +168,7 @@ fn a_session_stands_on_the_screen_as_it_was_told_and_nothing_is_drawn_twice() {
     let is_strange = |it: char| it.is_control() && it != '\n';
     assert!(!raw.contains(is_strange), "only text and ends of lines: {raw:?}");
     // Long lines go on in the next row; joined, the screen is exactly what was written, from the first line.
-    let trimmed: String = raw.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let trimmed = raw.lines().map(str::trim_end).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(terminal.screen(&["-J", "-S", "-"]), trimmed);
 }
 
