@@ -93,7 +93,7 @@ mod tests {
         let child =
             Process::new(shell).arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let Ok(mut child) = child else {
-            println!("NOT CHECKED: {shell} is not installed.");
+            crate::console::say(&format!("NOT CHECKED: {shell} is not installed."));
             return;
         };
         child.stdin.take().expect("its input").write_all(text.as_bytes()).expect("written");

@@ -132,7 +132,7 @@ mod tests {
                 command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
                 command.env("LC_ALL", "C.UTF-8").env("MANPAGER", "cat").env("MANWIDTH", "100");
                 let Ok(mut child) = command.stderr(Stdio::piped()).spawn() else {
-                    println!("NOT CHECKED: {program} is not installed.");
+                    crate::console::say(&format!("NOT CHECKED: {program} is not installed."));
                     break;
                 };
                 child.stdin.take().expect("its input").write_all(text.as_bytes()).expect("written");
