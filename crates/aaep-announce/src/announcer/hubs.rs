@@ -33,6 +33,23 @@ impl Announcer {
         self.hubs.get(hub).map_or("a hub", String::as_str)
     }
 
+    /// The line broke or is back. Attempts in between are not told.
+    pub(super) fn line(&mut self, is_broken: bool) {
+        let hub = self.hub;
+        let is_news = if is_broken { self.broken.insert(hub) } else { self.broken.remove(&hub) };
+        // Who was not told that it broke does not need to know that it is back.
+        if !is_news || self.queue.remove(|it| it.about == About::Line(hub)) > 0 {
+            return;
+        }
+        let to = if self.hubs.len() > 1 { self.hub_name(hub) } else { "the agents" };
+        let words = if is_broken {
+            format!("The line to {to} broke. Trying again.")
+        } else {
+            format!("The line to {to} is back.")
+        };
+        self.say_ourselves(Kind::Notice, words, &About::Line(hub));
+    }
+
     /// Something about the hub that is being heard.
     pub(super) fn hub_notice(&mut self, text: &str) {
         let said = words(text, self.preferences.style());
