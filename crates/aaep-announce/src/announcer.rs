@@ -6,7 +6,9 @@
 //! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
 //! what was cut off is said again whole.
 
+mod danger;
 mod hear;
+mod hubs;
 mod io;
 mod phrase;
 mod question;
@@ -17,7 +19,7 @@ mod tools;
 mod truth;
 mod wish;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aaep::{ReplyToken, SessionId};
@@ -28,10 +30,11 @@ use crate::words::split;
 use phrase::Phrase;
 use question::Question;
 use queue::{About, Item, Queue};
-use sessions::{Session, Sessions};
+use sessions::{Session, SessionKey, Sessions};
 
+pub use danger::rank;
 pub(crate) use hear::ended;
-pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, Input, Outcome, Wish};
+pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
@@ -55,7 +58,13 @@ pub struct Announcer {
     stopping: Vec<Current>,
     next_id: UtteranceId,
     is_working: bool,
-    is_line_broken: bool,
+    /// The names of the hubs, as they are told; none while there is only one.
+    hubs: Vec<String>,
+    /// The hub from which something was heard last, and the one that was named last.
+    hub: HubNumber,
+    named_hub: Option<HubNumber>,
+    /// The hubs to which the line is broken.
+    broken: BTreeSet<HubNumber>,
     /// How many events a producer sent in vain since that was told.
     events_left_out: u64,
     /// The tokens of the questions that were over last.
@@ -95,7 +104,10 @@ impl Announcer {
             stopping: Vec::new(),
             next_id: 1,
             is_working: true,
-            is_line_broken: false,
+            hubs: Vec::new(),
+            hub: 0,
+            named_hub: None,
+            broken: BTreeSet::new(),
             events_left_out: 0,
             closed: VecDeque::new(),
             speaker: None,
@@ -128,6 +140,7 @@ impl Announcer {
             Input::LineBack => self.line(false),
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
+            Input::HubNotice(text) => self.hub_notice(text),
             Input::Device(report) => self.report(report),
             Input::Wish(wish) => self.wish(wish),
             Input::Tick => {}
@@ -161,7 +174,8 @@ impl Announcer {
     /// What an agent said last, exactly and unescaped: of this session, or of the one that spoke last. And whether its
     /// end is missing.
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
-        self.sessions.last_text(session_id).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+        let key = session_id.map(|id| self.key(id));
+        self.sessions.last_text(key.as_ref()).map(|(_, it)| (it.exact.as_str(), it.is_cut))
     }
 
     /// Whether the device works, and everything that it was to say is said.
@@ -187,11 +201,12 @@ impl Announcer {
     /// What stays the same of what is being said when it is said again, since when it has been known, and whose it is.
     pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
         let current = self.current.as_ref().filter(|it| it.id == id)?;
-        Some((current.item.serial, current.item.arrived, current.item.session_id.clone()))
+        let session_id = current.item.session_id.as_ref().map(|it| it.id.clone());
+        Some((current.item.serial, current.item.arrived, session_id))
     }
 
     /// Lets something wait, in parts if it is long, unless the same was just told.
-    fn say(&mut self, session_id: Option<&SessionId>, phrase: &Phrase, about: &About) {
+    fn say(&mut self, session_id: Option<&SessionKey>, phrase: &Phrase, about: &About) {
         if phrase.words.is_empty() || !self.is_wanted(phrase.kind, phrase.weight) {
             return;
         }
@@ -238,7 +253,7 @@ impl Announcer {
         }
     }
 
-    fn was_just_told(&mut self, session_id: Option<&SessionId>, words: &str) -> bool {
+    fn was_just_told(&mut self, session_id: Option<&SessionKey>, words: &str) -> bool {
         let now = self.now;
         let Some(session) = session_id.and_then(|it| self.sessions.get_mut(it)) else {
             return false;
@@ -253,7 +268,7 @@ impl Announcer {
         is_same
     }
 
-    fn label(&self, session_id: Option<&SessionId>) -> String {
+    fn label(&self, session_id: Option<&SessionKey>) -> String {
         let session = session_id.and_then(|it| self.sessions.get(it));
         session.map(Session::label).unwrap_or_default()
     }

@@ -16,11 +16,12 @@ mod utterance;
 pub mod words;
 
 pub use announcer::{
-    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, Input, MAX_CRITICAL, MAX_QUESTIONS,
-    MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
+    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, MAX_CRITICAL,
+    MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
+    rank,
 };
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::{Listening, ListeningReport, page};
 pub use transcript::{Answered, Transcript};
-pub use utterance::{Choice, Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
+pub use utterance::{Choice, Earcon, Kind, Order, Pace, Report, Utterance, UtteranceId, Weight};

@@ -284,7 +284,7 @@ impl Stage {
                     self.reports.push_back(Report::Cut(id));
                 }
             }
-            Order::Withdraw(_) | Order::Sound(_) => {}
+            Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => {}
         }
         self.rehearsal.orders.push((self.now, order));
     }

@@ -141,7 +141,7 @@ impl Transcript {
                     said.push(utterance);
                     vec![Report::Began(id), Report::Ended(id)]
                 }
-                Order::Stop | Order::Withdraw(_) | Order::Sound(_) => Vec::new(),
+                Order::Stop | Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => Vec::new(),
             };
             for report in reports {
                 let decided = self.announcer.handle(self.now, Input::Device(report));

@@ -94,6 +94,19 @@ pub enum Order {
     Withdraw(UtteranceId),
     /// Sound it.
     Sound(Earcon),
+    /// Go on at another pace. Reported with [`Report::Paced`] by devices that have one.
+    Pace(Pace),
+}
+
+/// How fast to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pace {
+    /// A step slower.
+    Slower,
+    /// A step faster.
+    Faster,
+    /// At this rate of a voice, from -100 to 100.
+    Rate(i8),
 }
 
 /// What a device tells.
@@ -109,6 +122,13 @@ pub enum Report {
     Chosen(UtteranceId, usize),
     /// The person wants more time to answer this question.
     MoreTime(UtteranceId),
+    /// It goes on at another pace from now on.
+    Paced {
+        /// What was wanted.
+        wanted: Pace,
+        /// The new pace in percent of the one before: 100 where it cannot change.
+        percent: u32,
+    },
     /// The person wants it to be quiet now.
     Hush,
     /// The person wants to hear the last thing again.

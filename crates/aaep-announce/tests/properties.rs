@@ -10,7 +10,7 @@ use std::time::Duration;
 use aaep::Event;
 use aaep_announce::{
     Announcer, Asked, By, Ending, Input, MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING, Order, Outcome,
-    Profile, Report, UtteranceId, Wish,
+    Pace, Profile, Report, UtteranceId, Wish,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -37,8 +37,9 @@ fn step() -> impl Strategy<Value = Step> {
         Wish::LastReply,
         Wish::ExactText,
         Wish::Skip,
-        Wish::Slower,
-        Wish::Faster,
+        Wish::Pace(Pace::Slower),
+        Wish::Pace(Pace::Faster),
+        Wish::Pace(Pace::Rate(i8::MIN)),
         Wish::OnlyDecisions(true),
         Wish::OnlyDecisions(false),
     ];
@@ -150,7 +151,7 @@ impl World {
             }
             Order::Stop => self.stopped.extend(self.speaking.take()),
             Order::Withdraw(id) => assert!(self.ids.contains(&id)),
-            Order::Sound(_) => {}
+            Order::Sound(_) | Order::Pace(_) => {}
         }
     }
 

@@ -4,7 +4,9 @@
 mod support;
 
 use aaep::event::human::Decision;
-use aaep_announce::{Answer, Earcon, Ending, Input, Order, Outcome, Preferences, Report, Wish};
+use aaep_announce::{
+    Answer, Earcon, Ending, Input, Order, Outcome, Pace, Preferences, Report, Wish,
+};
 use serde_json::json;
 use support::{Room, completed, confirmation, event, text, tool};
 
@@ -139,13 +141,33 @@ fn the_memory_of_texts_is_bounded_and_says_so() {
 #[test]
 fn the_pace_changes_within_its_bounds() {
     let mut room = Room::quiet();
-    room.handle(Input::Wish(Wish::Faster));
-    assert_eq!(room.outcomes, [Outcome::Pace(202)]);
-    assert_eq!(room.listen(), ["202 words per minute."]);
-    for _ in 0..200 {
-        room.handle(Input::Wish(Wish::Slower));
+    let wanted = Pace::Faster;
+    let decided = room.handle(Input::Wish(Wish::Pace(wanted)));
+    assert_eq!(decided.orders, [Order::Pace(wanted)]);
+    assert!(room.outcomes.is_empty() && room.listen().is_empty(), "only the device knows");
+    room.report(Report::Paced { wanted, percent: 110 });
+    assert_eq!(room.outcomes, [Outcome::Pace(198)]);
+    assert_eq!(room.listen(), ["Faster."]);
+    for (percent, bound) in [(1, 50), (0, 50), (u32::MAX, 1000)] {
+        room.report(Report::Paced { wanted, percent });
+        assert_eq!(room.announcer.preferences().pace(), bound);
     }
-    assert_eq!(room.announcer.preferences().pace(), 50);
+    room.listen();
+}
+
+#[test]
+fn a_pace_that_cannot_change_is_told_and_changes_nothing() {
+    for (wanted, words) in [
+        (Pace::Slower, "It does not go slower."),
+        (Pace::Faster, "It does not go faster."),
+        (Pace::Rate(3), "It is that fast already."),
+    ] {
+        let mut room = Room::quiet();
+        room.report(Report::Paced { wanted, percent: 100 });
+        assert_eq!(room.listen(), [words]);
+        assert!(room.outcomes.is_empty());
+        assert_eq!(room.announcer.preferences().pace(), 180);
+    }
 }
 
 #[test]

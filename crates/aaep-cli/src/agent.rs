@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::console::Failure;
 use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::hubs::Addresses;
 
 /// Where a hub is unless someone says otherwise.
 pub(crate) const DEFAULT_HUB: &str = "http://127.0.0.1:7117";
@@ -34,12 +35,16 @@ pub(crate) struct Place {
 impl Place {
     /// A client for the hub.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let address = Address::parse(&self.hub).map_err(|error| {
+        // An agent speaks to one hub; of several it is the first.
+        let hubs = Addresses::read(&self.hub);
+        let hub = hubs.list().first().map_or("", String::as_str);
+        let address = Address::parse(hub).map_err(|error| {
             let next = format!("Write it like {DEFAULT_HUB}.");
-            let said = format!("{} is no address of a hub", printable(&self.hub));
+            let said = format!("{} is no address of a hub", printable(hub));
             Failure::of_sentences(&format!("{said}. {error}"), &next)
         })?;
-        Ok(Client::new(address, self.token.clone()))
+        let token = self.token.as_deref().and_then(|it| it.split(',').next());
+        Ok(Client::new(address, token.filter(|it| !it.is_empty()).map(str::to_owned)))
     }
 }
 

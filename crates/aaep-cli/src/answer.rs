@@ -63,12 +63,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return tell_one(arguments, number, &question.address);
     }
     let words = arguments.words.join(" ");
+    let hub = arguments.place.hub(&question.address);
     let said = Said {
         number,
         question: &question,
         words: &words,
         as_they_stand: arguments.text,
-        token: arguments.place.token.as_deref(),
+        token: hub.token.as_deref(),
         languages: languages(arguments),
     };
     let came = runtime()?.block_on(send::send(&said))?;
@@ -101,7 +102,7 @@ fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Nobody said what to answer: tells the question, and what can be said.
 fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode, Failure> {
     let languages = languages(arguments).unwrap_or_default();
-    let queue = gather(&[address.to_owned()], arguments.place.token.as_deref(), &languages)?;
+    let queue = gather(&[arguments.place.hub(address)], &languages)?;
     if queue.is_incomplete {
         return Ok(ExitCode::from(COULD_NOT));
     }

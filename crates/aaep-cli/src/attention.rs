@@ -11,14 +11,15 @@ pub(crate) mod numbers;
 pub(crate) mod words;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use aaep::{LanguageTag, Payload, printable};
+use aaep_announce::rank;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
+use crate::hubs::{Hub, hubs};
 use crate::keys::{now_unix_ms, tell};
 use crate::settings::{self, Flags, Listen};
 use danger::Danger;
@@ -49,11 +50,12 @@ pub(crate) struct Arguments {
 /// Which hub, and with which token.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Place {
-    /// The address of the hub, over the variable `AAEP_HUB` and your settings.
+    /// The address of the hub, over the variable `AAEP_HUB` and your settings; several with commas between them.
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
-    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line. For several hubs, one for each with
+    /// commas between them.
     #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
@@ -63,6 +65,22 @@ impl Place {
     pub(crate) fn listen(&self) -> Result<Listen, Failure> {
         let flags = Flags { address: self.hub.clone(), ..Flags::default() };
         Ok(settings::load(&flags)?.settings.listen)
+    }
+
+    /// The hub at this address, which may be one that the settings do not name, with its token. Settings that cannot
+    /// be used must not keep anyone from saying no.
+    pub(crate) fn hub(&self, address: &str) -> Hub {
+        let known = self.listen().and_then(|listen| hubs(&[], &listen, self.token.as_deref()));
+        let known = known.unwrap_or_else(|failure| {
+            console::complain(&failure);
+            Vec::new()
+        });
+        let found = known.into_iter().find(|it| it.address == address);
+        found.unwrap_or_else(|| {
+            // Of several tokens nobody knows which one would be meant.
+            let token = self.token.clone().filter(|it| !it.is_empty() && !it.contains(','));
+            Hub { address: address.to_owned(), name: String::new(), token }
+        })
     }
 }
 
@@ -79,12 +97,8 @@ pub(crate) struct Queue {
 /// Looks, and tells.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let listen = arguments.place.listen()?;
-    let queue = if arguments.urls.is_empty() {
-        gather_own(&listen, arguments.place.token.as_deref())?
-    } else {
-        let languages = listen.language_tags().unwrap_or_default();
-        gather(&arguments.urls, arguments.place.token.as_deref(), &languages)?
-    };
+    let hubs = hubs(&arguments.urls, &listen, arguments.place.token.as_deref())?;
+    let queue = gather(&hubs, &listen.language_tags().unwrap_or_default())?;
     if arguments.json {
         tell(&ascii_json(&queue.json()))?;
     } else {
@@ -93,25 +107,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(queue.exit_code())
 }
 
-/// Looks at the hub of this person.
+/// Looks at the hubs of this person.
 pub(crate) fn gather_own(listen: &Listen, token: Option<&str>) -> Result<Queue, Failure> {
-    let address = listen.address.clone().unwrap_or_else(look::own_address);
-    gather(&[address], token, &listen.language_tags().unwrap_or_default())
+    gather(&hubs(&[], listen, token)?, &listen.language_tags().unwrap_or_default())
 }
 
 /// Looks at all these hubs and gives what waits there its numbers. A hub that cannot be looked at is
 /// complained about, and the others are told all the same.
-pub(crate) fn gather(
-    addresses: &[String],
-    token: Option<&str>,
-    languages: &[LanguageTag],
-) -> Result<Queue, Failure> {
+pub(crate) fn gather(hubs: &[Hub], languages: &[LanguageTag]) -> Result<Queue, Failure> {
     let file = NumbersFile::own()?;
     let mut queue = Queue::default();
-    let addresses: BTreeSet<&String> = addresses.iter().collect();
-    for address in addresses {
+    for Hub { address, token, .. } in hubs {
         let looked_unix_s = now_unix_ms() / 1000;
-        match look::look(address, token) {
+        match look::look(address, token.as_deref()) {
             Ok(looked) => {
                 queue.more += looked.more;
                 queue.questions.extend(number(&file, looked_unix_s, address, looked)?);
@@ -122,9 +130,7 @@ pub(crate) fn gather(
             }
         }
     }
-    queue
-        .questions
-        .sort_by_key(|(_, it)| (Reverse(Danger::rank_of(&it.event)), it.asked_at.unix_us()));
+    queue.questions.sort_by_key(|(_, it)| (Reverse(rank(&it.event)), it.asked_at.unix_us()));
     for (_, waiting) in &mut queue.questions {
         waiting.event = language::in_language(waiting.event.clone(), languages);
     }

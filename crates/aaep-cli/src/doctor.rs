@@ -9,12 +9,13 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use aaep_subscriber::Wishes;
 use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::attention::look;
 use crate::console::{Failure, ascii_json_line};
+use crate::hubs::{Hub, hubs};
 use crate::keys::tell;
 use crate::listen;
 use crate::settings::{self, Flags, Settings};
@@ -33,8 +34,9 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
-    /// The address of the hub. Without it, it is your own hub on this machine.
-    url: Option<String>,
+    /// The addresses of the hubs. Without any, it is your own hub on this machine.
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     /// You want speech, whatever the settings say.
@@ -52,7 +54,8 @@ pub(crate) struct Arguments {
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
-    /// The token for the hub. Better set `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    /// The token for the hub. Better set `AAEP_TOKEN`: others on this machine can see what stands on a command line. For
+    /// several hubs, one for each with commas between them.
     #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -80,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;
     settings.sounds.on |= arguments.sounds;
-    findings.push(Finding { name: "hub", is_wanted: true, works: hub(arguments, &settings)? });
+    findings.push(hub(arguments, &settings)?);
     findings.extend(devices::look(&settings));
     let is_well = findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
     if arguments.json {
@@ -95,26 +98,49 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Whether the hub lets this person listen.
-fn hub(arguments: &Arguments, settings: &Settings) -> Result<Result<String, String>, Failure> {
-    let given = arguments.url.clone().or_else(|| settings.listen.address.clone());
-    let address = given.unwrap_or_else(look::own_address);
-    let wishes = listen::wishes(settings, arguments.token.as_deref());
+/// Whether the hubs let this person listen.
+fn hub(arguments: &Arguments, settings: &Settings) -> Result<Finding, Failure> {
+    let found = |name, works| Finding { name, is_wanted: true, works };
+    let hubs = match hubs(&arguments.urls, &settings.listen, arguments.token.as_deref()) {
+        Ok(hubs) => hubs,
+        Err(failure) => return Ok(found("hubs", Err(sentence(&failure)))),
+    };
+    let name = if hubs.len() == 1 { "hub" } else { "hubs" };
+    let reached = reach(&hubs, settings)?;
+    let is_well = reached.iter().all(Result::is_ok);
+    let said: Vec<String> = reached.into_iter().map(|it| it.unwrap_or_else(|it| it)).collect();
+    let said = said.join(" ");
+    Ok(found(name, if is_well { Ok(said) } else { Err(said) }))
+}
+
+/// Tries all of them at once.
+fn reach(hubs: &[Hub], settings: &Settings) -> Result<Vec<Result<String, String>>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error: io::Error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let found = runtime.block_on(async {
-        let listener = listen::reach(&address, wishes).await?;
-        // A goodbye that cannot be said in time is one without a word.
-        let _ = timeout(GOODBYE, listener.close(None)).await;
-        Ok::<_, Failure>(())
+        let tasks: Vec<_> = hubs
+            .iter()
+            .map(|hub| {
+                tokio::spawn(try_one(hub.clone(), listen::wishes(settings, hub.token.as_deref())))
+            })
+            .collect();
+        let mut found = Vec::new();
+        for task in tasks {
+            found.push(task.await.unwrap_or_else(|error| Err(format!("It broke off: {error}."))));
+        }
+        found
     });
     runtime.shutdown_background();
-    Ok(match found {
-        Ok(()) => Ok(format!("You can listen at {}.", aaep::printable(&address))),
-        Err(failure) => Err(sentence(&failure)),
-    })
+    Ok(found)
+}
+
+async fn try_one(hub: Hub, wishes: Wishes) -> Result<String, String> {
+    let listener = listen::reach(&hub.address, wishes).await.map_err(|it| sentence(&it))?;
+    // A goodbye that cannot be said in time is one without a word.
+    let _ = timeout(GOODBYE, listener.close(None)).await;
+    Ok(format!("You can listen at {}.", aaep::printable(&hub.address)))
 }
 
 /// A failure as sentences that begin with a capital letter.

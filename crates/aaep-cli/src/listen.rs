@@ -1,13 +1,16 @@
 //! `aaep listen`: tells the person what agents do, in lines, speech, braille, sounds and through the screen reader of
 //! the desktop, and takes their answers.
 //!
-//! Here is what it is told to do; `room` is the loop, `asking` puts questions, `devices` starts what the settings
+//! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
+//! hubs say, `asking` puts questions, `devices` starts what the settings
 //! name, and `typed` reads what the person types. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
+mod hearing;
 mod leaving;
 mod open;
+mod reaching;
 mod room;
 mod typed;
 mod typing;
@@ -21,9 +24,10 @@ use clap::Args;
 use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
-use crate::attention::look;
 use crate::console::Failure;
+use crate::hubs::{Hub, hubs};
 use crate::settings::{self, Flags, Settings};
+use hearing::Hubs;
 use leaving::Leaving;
 use room::Room;
 
@@ -35,13 +39,14 @@ While it runs, type:
   repeat               hear the last thing again
   left, away           hear what happened since you left; say that you go away for a while
   reply, exact         hear what the agent said last, or hear it exactly, code and all
+  slower, faster       another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100
   stop, skip           be quiet now, or go on with the next thing
   decisions, everything  hear only what needs you, or everything again
   list                 hear which questions wait
   help, quit
 Exit codes:
-  0  you stopped it, or the hub ended the subscription in order
-  2  it could not be done: no connection, or refused";
+  0  you stopped it, or every hub ended the subscription in order
+  2  it could not be done: no connection to any hub, or refused";
 
 /// How long saying goodbye to the hub may take.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -54,8 +59,9 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 #[command(after_help = WORDS)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
-    /// The address of the hub. Without it, it is your own hub on this machine.
-    url: Option<String>,
+    /// The addresses of the hubs. Without any, it is your own hub on this machine.
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     /// Speak, through speech-dispatcher.
@@ -80,7 +86,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     bell: bool,
     /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
-    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line.
+    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line. For several hubs, one for each with
+    /// commas between them.
     #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -88,20 +95,21 @@ pub(crate) struct Arguments {
 /// Listens until the person stops it, or until the hub ends it for good.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let settings = wanted(arguments)?;
-    let given = arguments.url.clone().or_else(|| settings.listen.address.clone());
-    let address = given.unwrap_or_else(look::own_address);
+    let hubs = hubs(&arguments.urls, &settings.listen, arguments.token.as_deref())?;
     let (reports, told) = mpsc::channel();
     let devices = devices::start(&settings, arguments.json, &reports)?;
-    let wishes = wishes(&settings, arguments.token.as_deref());
-    let leaving = Leaving::begin(&address, arguments.token.as_deref(), &settings);
+    let wishes = |hub: &Hub| wishes(&settings, hub.token.as_deref());
+    let leaving = hubs.iter().map(|hub| Leaving::begin(hub, &settings)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let served = runtime.block_on(async {
-        let listener = reach(&address, wishes).await?;
-        let room = Room::new(devices, settings.rules, NumbersFile::own()?, address, leaving);
-        room.run(listener, told, typed::lines()).await
+        let mut heard = reaching::start(&hubs, wishes);
+        let begun = reaching::first(&mut heard, hubs.len()).await?;
+        let (numbers, hubs) = (NumbersFile::own()?, Hubs::new(hubs));
+        let room = Room::new(devices, &settings, numbers, hubs, leaving);
+        room.run(begun, heard, told, typed::lines()).await
     });
     // Someone may still be waited for who types nothing.
     runtime.shutdown_background();

@@ -10,17 +10,21 @@ mod ask;
 mod attention;
 mod audit;
 mod capture;
+mod completions;
 mod config;
 mod console;
 mod demo;
 mod doctor;
 mod emit;
 mod http;
+mod hubs;
 mod kept;
 mod keys;
 mod listen;
 mod log;
+mod man;
 mod manifest;
+mod order;
 mod problem;
 mod progress;
 mod replay;
@@ -37,7 +41,8 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
+use order::ordered;
 
 /// Messages are made on one thread and dropped on another, which the system's allocator is slow at.
 #[global_allocator]
@@ -94,10 +99,16 @@ enum Command {
     Audit(audit::Arguments),
     /// Show a manifest, or verify that of a producer.
     Manifest(manifest::Arguments),
+    /// Let your shell complete commands and flags.
+    Completions(completions::Arguments),
+    /// Print the manual, or write its pages into a folder.
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let matches = ordered::<Arguments>().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Listen(arguments) => listen::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
@@ -117,6 +128,8 @@ fn main() -> ExitCode {
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Manifest(arguments) => manifest::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, ordered::<Arguments>()),
+        Command::Man(arguments) => man::run(&arguments, ordered::<Arguments>()),
     };
     match result {
         Ok(code) => code,

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::attention::look;
 use crate::console::{Failure, count};
+use crate::hubs::hubs;
 use crate::settings::{self, Flags, Settings};
 use forms::Replay;
 use history::From;
@@ -109,8 +109,10 @@ enum What {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
     let settings = wanted(arguments)?;
-    let address = settings.listen.address.clone().unwrap_or_else(look::own_address);
-    let replay = Replay::open(&address, arguments.token.as_deref(), &settings)?;
+    // Of several hubs, the first is meant where none is said.
+    let hubs = hubs(&[], &settings.listen, arguments.token.as_deref())?;
+    let hub = hubs.first().ok_or_else(|| Failure::new("no hub is set", "Name one with --hub."))?;
+    let replay = Replay::open(&hub.address, hub.token.as_deref(), &settings)?;
     let since = match &arguments.since {
         Some(text) => Some(replay.moment_of(text)?),
         None => None,

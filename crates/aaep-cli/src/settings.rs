@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::console::Failure;
+use crate::hubs::Addresses;
 use crate::tokens::configuration_folder;
 use keys::{KEYS, Key};
 use rules::Rule;
@@ -44,7 +45,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Listen {
-    pub(crate) address: Option<String>,
+    pub(crate) address: Option<Addresses>,
     pub(crate) profile: Profile,
     pub(crate) languages: Option<Vec<String>>,
     pub(crate) words_per_minute: Option<u64>,
@@ -125,7 +126,7 @@ pub(crate) struct Sounds {
 /// What can be set on the command line too.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Flags {
-    /// The address of the hub.
+    /// The address of the hub, or those of several with commas between them.
     #[arg(long, value_name = "URL")]
     pub(crate) address: Option<String>,
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
@@ -244,6 +245,10 @@ pub(crate) fn effective(
 /// What a text from outside means as a value of this setting.
 fn value_of(key: &Key, text: &str) -> Value {
     match key.name {
+        "address" => match Addresses::read(text) {
+            Addresses::One(address) => Value::String(address),
+            Addresses::Several(all) => Value::Array(all.into_iter().map(Value::String).collect()),
+        },
         "languages" => {
             let tags = text.split(',').map(|tag| Value::String(tag.trim().to_owned()));
             Value::Array(tags.collect())

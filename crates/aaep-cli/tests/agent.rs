@@ -15,6 +15,8 @@ mod config;
 mod cuts;
 #[path = "agent/demo.rs"]
 mod demo;
+#[path = "agent/ear.rs"]
+mod ear;
 #[path = "agent/emit.rs"]
 mod emit;
 #[cfg(unix)]
@@ -30,5 +32,11 @@ mod pages;
 mod replay;
 #[path = "agent/sessions.rs"]
 mod sessions;
+#[cfg(unix)]
+#[path = "agent/several.rs"]
+mod several;
 #[path = "agent/support.rs"]
 mod support;
+#[cfg(unix)]
+#[path = "agent/terminal.rs"]
+mod terminal;

@@ -1,15 +1,17 @@
 //! What comes in from agents and from the line.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolInvoked, ToolStatus};
 use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{Event, Payload, SessionId};
 
-use super::io::{AskNumber, Asked, By, Ending};
+use super::io::{AskNumber, Asked, By, Ending, HubNumber};
 use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
 use super::question::{Question, Telling};
 use super::queue::{About, Item, MAX_QUESTIONS};
+use super::sessions::SessionKey;
 use super::tools::Tools;
 use super::truth::claims_success;
 use super::{Announcer, Outcome};
@@ -20,8 +22,8 @@ use crate::words::{grouped, guarded, words};
 impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
-        let session_id = &event.envelope.session_id;
-        let session = self.sessions.enter(self.now, &event.envelope);
+        let session_id = &self.key(&event.envelope.session_id);
+        let session = self.sessions.enter(self.now, session_id, &event.envelope);
         if matches!(event.payload, Payload::StateChanged(_)) {
             session.state_since = self.now;
             self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
@@ -54,7 +56,7 @@ impl Announcer {
             return;
         }
         let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
-        self.say(Some(&event.envelope.session_id), &phrase, &about);
+        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &about);
     }
 
     /// Whether a change of state only says what is told in another way: how a question was settled, or until
@@ -86,11 +88,11 @@ impl Announcer {
         let summary = summary.map(|it| it.words).unwrap_or_default();
         let words = if summary.is_empty() { how.to_owned() } else { summary };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
-        self.say(Some(&event.envelope.session_id), &phrase, &About::Nothing);
+        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &About::Nothing);
     }
 
     fn text(&mut self, event: &Event, piece: &OutputStreaming) {
-        let session_id = &event.envelope.session_id;
+        let session_id = &self.key(&event.envelope.session_id);
         let tongue = Tongue::of(event, &piece.chunk);
         self.sessions.spoke(session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
@@ -110,7 +112,7 @@ impl Announcer {
     }
 
     /// Says what speaks against what was claimed.
-    fn tell_fact(&mut self, session_id: &SessionId, fact: Option<String>) {
+    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>) {
         let Some(fact) = fact else { return };
         let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
         let words = guarded(&fact);
@@ -118,7 +120,7 @@ impl Announcer {
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
-        let session_id = &event.envelope.session_id;
+        let session_id = &self.key(&event.envelope.session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.invoked(tool);
         }
@@ -136,7 +138,7 @@ impl Announcer {
     }
 
     fn tool_completed(&mut self, event: &Event, tool: &ToolCompleted) {
-        let session_id = &event.envelope.session_id;
+        let session_id = &self.key(&event.envelope.session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.completed(tool);
         }
@@ -151,7 +153,7 @@ impl Announcer {
     }
 
     fn completed(&mut self, event: &Event) {
-        let session_id = &event.envelope.session_id;
+        let session_id = &self.key(&event.envelope.session_id);
         self.last_words_of(session_id);
         let fact = self.sessions.get(session_id).and_then(|it| it.truth.against());
         // The claim and the fact belong together, whatever the person wants to hear of ends.
@@ -161,7 +163,7 @@ impl Announcer {
     }
 
     /// Tells the text that still waited for the end of its sentence.
-    fn last_words_of(&mut self, session_id: &SessionId) {
+    fn last_words_of(&mut self, session_id: &SessionKey) {
         self.queue.remove(|it| {
             (it.kind == Kind::Progress || it.about == About::State) && it.is_of(session_id)
         });
@@ -174,7 +176,7 @@ impl Announcer {
         }
     }
 
-    fn end(&mut self, session_id: &SessionId) {
+    fn end(&mut self, session_id: &SessionKey) {
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.end();
         }
@@ -183,11 +185,14 @@ impl Announcer {
     /// A question that cannot be answered by its number: it is told, and that is all.
     fn asked_elsewhere(&mut self, event: &Event) {
         let asked = Asked { number: 0, event, remaining: Duration::ZERO, can_answer: false };
-        let Some(question) = Question::of(&asked, self.now, &self.preferences) else { return };
+        let session_id = self.key(&event.envelope.session_id);
+        let Some(question) = Question::of(&asked, session_id, self.now, &self.preferences) else {
+            return;
+        };
         let words = question.without_time();
         let (kind, weight, tongue) = (Kind::Question, Weight::Critical, question.tongue);
         self.say(
-            Some(&event.envelope.session_id),
+            Some(&question.session_id),
             &Phrase { kind, weight, words, tongue },
             &About::Nothing,
         );
@@ -195,15 +200,17 @@ impl Announcer {
 
     /// A question waits for the person.
     pub(super) fn asked(&mut self, asked: &Asked<'_>) {
-        self.sessions.enter(self.now, &asked.event.envelope);
-        let Some(question) = Question::of(asked, self.now, &self.preferences) else {
+        let session_id = self.key(&asked.event.envelope.session_id);
+        self.sessions.enter(self.now, &session_id, &asked.event.envelope);
+        let Some(question) = Question::of(asked, session_id, self.now, &self.preferences) else {
             return self.event(asked.event);
         };
-        // The same number twice is the same question, told again by a producer that lost its place.
-        if self.questions.contains_key(&asked.number) {
+        // The same number twice is the same question, told again by a producer that lost its place. One that was
+        // given up is asked anew.
+        if self.questions.get(&asked.number).is_some_and(|it| !it.is_doubtful) {
             return;
         }
-        if !self.has_room() {
+        if !self.has_room(question.session_id.hub) {
             let words = "Too many questions are open; one more cannot be told here.".to_owned();
             return self.say_ourselves(Kind::Notice, words, &About::Nothing);
         }
@@ -213,18 +220,25 @@ impl Announcer {
         self.questions.insert(asked.number, question);
     }
 
-    /// Whether another question can be held. Those go first of which nobody knows what became.
-    fn has_room(&mut self) -> bool {
-        if self.questions.len() >= MAX_QUESTIONS {
-            let doubtful = self.questions.values().find(|it| it.is_answered).map(|it| it.number);
+    /// Whether another question of a hub can be held. Those go first of which nobody knows what became. Each hub
+    /// has its share, so that none takes all the room.
+    fn has_room(&mut self, hub: HubNumber) -> bool {
+        let most = MAX_QUESTIONS / self.hubs.len().max(1);
+        let is_full = |questions: &BTreeMap<AskNumber, Question>| {
+            questions.values().filter(|it| it.session_id.hub == hub).count() >= most
+        };
+        if is_full(&self.questions) {
+            let mut of_it = self.questions.values().filter(|it| it.session_id.hub == hub);
+            let doubtful = of_it.find(|it| it.is_answered).map(|it| it.number);
             doubtful.and_then(|number| self.questions.remove(&number));
         }
-        self.questions.len() < MAX_QUESTIONS
+        !is_full(&self.questions)
     }
 
     /// Lets a question wait to be told. Its words are made when it is told: they say how much time is left.
     pub(super) fn ask(&mut self, question: &Question, about: About) {
         let mut item = Item::new(Kind::Question, Weight::Critical, String::new(), self.now);
+        item.rank = question.rank;
         item.session_id = Some(question.session_id.clone());
         item.tongue = question.tongue.clone();
         item.about = about;
@@ -239,6 +253,7 @@ impl Announcer {
     pub(super) fn over(&mut self, number: AskNumber, ending: Ending) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = true;
+        question.is_doubtful = ending == Ending::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
         let is_it = |item: &Item| {
@@ -317,6 +332,7 @@ impl Announcer {
     }
 
     pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {
+        let session_id = &self.key(session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.close_outputs();
         }
@@ -327,24 +343,6 @@ impl Announcer {
         };
         let (kind, weight, tongue) = (Kind::Notice, Weight::Normal, Tongue::default());
         self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
-    }
-
-    /// The line broke or is back. Attempts in between are not told.
-    pub(super) fn line(&mut self, is_broken: bool) {
-        if self.is_line_broken == is_broken {
-            return;
-        }
-        self.is_line_broken = is_broken;
-        // Who was not told that it broke does not need to know that it is back.
-        if self.queue.remove(|it| it.about == About::Line) > 0 {
-            return;
-        }
-        let words = if is_broken {
-            "The line to the agents broke. Trying again."
-        } else {
-            "The line to the agents is back."
-        };
-        self.say_ourselves(Kind::Notice, words.to_owned(), &About::Line);
     }
 
     pub(super) fn left_out(&mut self, count: u64) {

@@ -6,10 +6,13 @@ use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep::{Event, SessionId};
 
-use crate::utterance::{Order, Report};
+use crate::utterance::{Order, Pace, Report};
 
 /// The number by which a person can answer a question.
 pub type AskNumber = u32;
+
+/// Which hub it is of those that a person listens to, from 0.
+pub type HubNumber = usize;
 
 /// Something that an announcer is told.
 #[derive(Debug, Clone)]
@@ -56,6 +59,8 @@ pub enum Input<'a> {
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
+    /// Something about the hub, in words for people. Its name comes first where there are several.
+    HubNotice(&'a str),
     /// What the device tells.
     Device(Report),
     /// What the person wants.
@@ -124,10 +129,8 @@ pub enum Wish {
     ExactText,
     /// Stop this and go on with the next thing.
     Skip,
-    /// Speak more slowly.
-    Slower,
-    /// Speak faster.
-    Faster,
+    /// Go on at another pace, where there is one.
+    Pace(Pace),
     /// Tell nothing but questions, how they were settled, and errors; or everything again.
     OnlyDecisions(bool),
 }
@@ -157,7 +160,7 @@ pub enum Outcome {
     },
     /// The person wants more time to answer the question.
     MoreTime(AskNumber),
-    /// The person wants another pace, in words per minute.
+    /// The device goes on at another pace, in words per minute.
     Pace(u64),
     /// The device does not work, and why, in words for people. Another device may say so.
     Trouble(String),

@@ -8,10 +8,12 @@ use aaep::event::human::{
 };
 use aaep::extension::Delivery;
 use aaep::reply::Response;
-use aaep::{Event, Payload, ReplyToken, SessionId};
+use aaep::{Event, Payload, ReplyToken};
 
+use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
 use super::phrase::{Tongue, Wording, duration, sentences};
+use super::sessions::SessionKey;
 use crate::profile::Preferences;
 use crate::utterance::{Choice, UtteranceId};
 use crate::words::{cut, guarded};
@@ -27,13 +29,17 @@ const MAX_NAME: usize = 160;
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) number: AskNumber,
-    pub(super) session_id: SessionId,
+    pub(super) session_id: SessionKey,
+    /// The larger, the sooner it is told.
+    pub(super) rank: (u8, u8),
     pub(super) token: ReplyToken,
     pub(super) tongue: Tongue,
     /// Under which ids it went to the device.
     pub(super) ids: Vec<UtteranceId>,
     pub(super) told: Telling,
     pub(super) is_answered: bool,
+    /// Whether nobody knows what became of it.
+    pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
     /// Until when it can be answered; nothing while the time stands still.
     pub(super) ends_at: Option<Duration>,
@@ -65,7 +71,12 @@ impl Question {
     }
 
     /// The question of an event, if it is one.
-    pub(super) fn of(asked: &Asked<'_>, now: Duration, preferences: &Preferences) -> Option<Self> {
+    pub(super) fn of(
+        asked: &Asked<'_>,
+        session_id: SessionKey,
+        now: Duration,
+        preferences: &Preferences,
+    ) -> Option<Self> {
         let event = asked.event;
         let tongue = Tongue::of(event, event.words());
         let mut wording = Wording::of(preferences, &tongue);
@@ -82,12 +93,14 @@ impl Question {
         };
         Some(Question {
             number: asked.number,
-            session_id: event.envelope.session_id.clone(),
+            session_id,
+            rank: rank(event),
             token: parts.token,
             tongue,
             ids: Vec::new(),
             told: Telling::NotYet,
             is_answered: false,
+            is_doubtful: false,
             is_warned: false,
             ends_at: now.checked_add(asked.remaining),
             name: shortened(&parts.name, MAX_NAME),

@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use aaep::SessionId;
-
-use super::io::AskNumber;
+use super::io::{AskNumber, HubNumber};
 use super::phrase::Tongue;
+use super::sessions::SessionKey;
 use super::tools::Tools;
 use crate::utterance::{Kind, Weight};
 
@@ -29,7 +28,7 @@ pub(super) struct Item {
     pub(super) serial: u64,
     pub(super) kind: Kind,
     pub(super) weight: Weight,
-    pub(super) session_id: Option<SessionId>,
+    pub(super) session_id: Option<SessionKey>,
     pub(super) words: String,
     pub(super) tongue: Tongue,
     pub(super) about: About,
@@ -41,6 +40,8 @@ pub(super) struct Item {
     pub(super) was_cut: bool,
     /// Whether it is the first part of what it tells.
     pub(super) is_first: bool,
+    /// Of a question: the larger, the sooner it is told.
+    pub(super) rank: (u8, u8),
 }
 
 /// What an utterance is about, beyond its kind.
@@ -58,8 +59,8 @@ pub(super) enum About {
     Tools(Tools),
     /// What really happened, against what was claimed.
     Fact,
-    /// The line to the producer.
-    Line,
+    /// The line to a hub.
+    Line(HubNumber),
     /// How much was left out.
     LeftOut,
 }
@@ -80,10 +81,11 @@ impl Item {
             tries: 0,
             was_cut: false,
             is_first: true,
+            rank: (0, 0),
         }
     }
 
-    pub(super) fn is_of(&self, session_id: &SessionId) -> bool {
+    pub(super) fn is_of(&self, session_id: &SessionKey) -> bool {
         self.session_id.as_ref() == Some(session_id)
     }
 
@@ -115,7 +117,7 @@ pub(super) struct Queue {
     left_out: LeftOut,
     left_out_told: Option<Duration>,
     /// The session whose words were told last.
-    reading: Option<SessionId>,
+    reading: Option<SessionKey>,
     last_serial: u64,
 }
 
@@ -164,7 +166,7 @@ impl Queue {
     }
 
     /// Where a fact waits: nothing comes between it and the claim that it speaks against.
-    fn after_claim(&self, session_id: Option<&SessionId>) -> usize {
+    fn after_claim(&self, session_id: Option<&SessionKey>) -> usize {
         let claim = self.rest.iter().rposition(|it| it.session_id.as_ref() == session_id);
         claim.map_or(0, |at| at + 1)
     }
@@ -172,7 +174,7 @@ impl Queue {
     /// Where an error or the end of a session waits: behind what waits of it, but before what others have to say at
     /// length. One sentence of theirs goes first, so that a tool that fails again and again silences nobody. Small
     /// steps of the session that would be told later than what came of them are passed over.
-    fn make_way_for_news(&mut self, session_id: Option<&SessionId>) -> usize {
+    fn make_way_for_news(&mut self, session_id: Option<&SessionKey>) -> usize {
         let is_own = |it: &Item| it.session_id.as_ref() == session_id;
         let is_step = |it: &Item| it.weight < Weight::Normal && !it.was_cut;
         let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it));
@@ -185,12 +187,14 @@ impl Queue {
         at
     }
 
-    /// Puts back what was cut off, before everything else of its weight.
+    /// Puts back what was cut off, before everything else of its weight but riskier questions.
     pub(super) fn put_back(&mut self, mut item: Item) {
         self.number(&mut item);
         item.was_cut = true;
         if item.weight == Weight::Critical {
-            self.critical.push_front(item);
+            let is_before = |it: &&Item| it.is_question() && it.rank > item.rank;
+            let before = self.critical.iter().take_while(is_before).count();
+            self.critical.insert(if item.is_question() { before } else { 0 }, item);
         } else if self.rest.len() < MAX_WAITING {
             self.rest.push_front(item);
         } else {
@@ -211,11 +215,14 @@ impl Queue {
             self.left_out.errors += 1;
             return;
         }
-        self.critical.push_back(item);
+        // Of questions that wait, the riskiest is told first, and of those as risky the oldest.
+        let is_less = |it: &Item| it.is_question() && it.rank < item.rank;
+        let at = self.critical.iter().position(is_less).filter(|_| item.is_question());
+        self.critical.insert(at.unwrap_or(self.critical.len()), item);
     }
 
     /// Counts a tool together with the one of its kind that was the last of its session to wait.
-    pub(super) fn merge(&mut self, session_id: Option<&SessionId>, tools: &Tools) -> bool {
+    pub(super) fn merge(&mut self, session_id: Option<&SessionKey>, tools: &Tools) -> bool {
         let last = self.rest.iter_mut().rev().find(|it| it.session_id.as_ref() == session_id);
         let Some(last) = last else { return false };
         let About::Tools(waiting) = &mut last.about else { return false };
@@ -263,7 +270,7 @@ impl Queue {
     fn leave_out(&mut self, item: &Item) {
         match (&item.about, item.kind) {
             // Only the newest counts anyway.
-            (About::LeftOut | About::State | About::Line, _) | (_, Kind::Progress) => {}
+            (About::LeftOut | About::State | About::Line(_), _) | (_, Kind::Progress) => {}
             (About::Tools(tools), _) => self.left_out.steps += tools.count(),
             (_, Kind::Doing) => self.left_out.steps += 1,
             (_, Kind::Reply) => self.left_out.replies += 1,
@@ -302,8 +309,14 @@ impl Queue {
         Some(item)
     }
 
-    pub(super) fn has_critical(&self) -> bool {
-        !self.critical.is_empty()
+    /// Whether something waits for which this is cut off: what is critical comes before what is not, and of questions
+    /// the riskier one before one that has not begun to be told.
+    pub(super) fn overtakes(&self, item: &Item, has_begun: bool) -> bool {
+        if item.weight < Weight::Critical {
+            return !self.critical.is_empty();
+        }
+        let is_riskier = |it: &Item| it.is_question() && it.rank > item.rank;
+        item.is_question() && !has_begun && self.critical.front().is_some_and(is_riskier)
     }
 
     /// Takes away what no longer needs to be said; how much that was.

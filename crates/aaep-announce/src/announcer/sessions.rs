@@ -6,6 +6,7 @@ use std::time::Duration;
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::{Envelope, OutputId, SessionId};
 
+use super::io::HubNumber;
 use super::phrase::{Tongue, Wording};
 use super::truth::Truth;
 use crate::profile::{Preferences, Replies};
@@ -23,6 +24,13 @@ pub const MAX_TEXT: usize = 32 * 1024;
 const MAX_NAME: usize = 40;
 /// A session of which nothing was heard for so long does not share its name with new ones.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
+
+/// A session of a hub. Two hubs can use the same id, and one must not speak for the other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SessionKey {
+    pub(super) hub: HubNumber,
+    pub(super) id: SessionId,
+}
 
 /// One session.
 #[derive(Debug, Clone)]
@@ -67,15 +75,19 @@ pub(super) struct Text {
 /// All sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sessions {
-    known: BTreeMap<SessionId, Session>,
+    known: BTreeMap<SessionKey, Session>,
     /// The session whose agent said something last.
-    last_reply: Option<SessionId>,
+    last_reply: Option<SessionKey>,
 }
 
 impl Sessions {
     /// The session of an event, known from now on.
-    pub(super) fn enter(&mut self, now: Duration, envelope: &Envelope) -> &mut Session {
-        let id = &envelope.session_id;
+    pub(super) fn enter(
+        &mut self,
+        now: Duration,
+        id: &SessionKey,
+        envelope: &Envelope,
+    ) -> &mut Session {
         if !self.known.contains_key(id) {
             self.make_room();
             let producer = &envelope.producer;
@@ -91,21 +103,21 @@ impl Sessions {
         session
     }
 
-    pub(super) fn get(&self, id: &SessionId) -> Option<&Session> {
+    pub(super) fn get(&self, id: &SessionKey) -> Option<&Session> {
         self.known.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+    pub(super) fn get_mut(&mut self, id: &SessionKey) -> Option<&mut Session> {
         self.known.get_mut(id)
     }
 
     /// What an agent said last, of this session or of any.
-    pub(super) fn last_text(&self, id: Option<&SessionId>) -> Option<(&SessionId, &Text)> {
+    pub(super) fn last_text(&self, id: Option<&SessionKey>) -> Option<(&SessionKey, &Text)> {
         let (id, session) = self.known.get_key_value(id.or(self.last_reply.as_ref())?)?;
         Some((id, session.texts.back()?))
     }
 
-    pub(super) fn spoke(&mut self, id: &SessionId) {
+    pub(super) fn spoke(&mut self, id: &SessionKey) {
         if self.last_reply.as_ref() != Some(id) {
             self.last_reply = Some(id.clone());
         }
@@ -125,10 +137,15 @@ impl Sessions {
         self.known.len()
     }
 
-    /// Forgets the session that was quiet for longest, an ended one first.
+    /// Forgets the session that was quiet for longest, an ended one first, of the hub that has the most: none
+    /// makes the sessions of another be forgotten.
     fn make_room(&mut self) {
         while self.known.len() >= MAX_SESSIONS {
-            let oldest = self.known.iter().min_by_key(|(_, it)| (it.is_live, it.last_heard));
+            let mut counts: BTreeMap<HubNumber, usize> = BTreeMap::new();
+            self.known.keys().for_each(|it| *counts.entry(it.hub).or_default() += 1);
+            let fullest = counts.into_iter().max_by_key(|(_, count)| *count).map(|(hub, _)| hub);
+            let of_it = self.known.iter().filter(|(id, _)| Some(id.hub) == fullest);
+            let oldest = of_it.min_by_key(|(_, it)| (it.is_live, it.last_heard));
             let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { return };
             self.known.remove(&oldest);
         }
@@ -285,7 +302,7 @@ impl Output {
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.
-fn told_name(name: &str) -> String {
+pub(super) fn told_name(name: &str) -> String {
     let name = one_line(cut(name, MAX_NAME * 4));
     let name: String = name.chars().filter(|c| !matches!(c, ':' | '"' | '`')).collect();
     cut(&name, MAX_NAME).trim().to_owned()

@@ -6,7 +6,7 @@ use super::io::{AskNumber, Outcome};
 use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
-use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
 
 /// How often something is given to a device that cuts it off by itself.
 const MAX_TRIES: u8 = 3;
@@ -27,9 +27,7 @@ impl Announcer {
         }
         match &self.current {
             None => {}
-            Some(current)
-                if current.item.weight < Weight::Critical && self.queue.has_critical() =>
-            {
+            Some(current) if self.queue.overtakes(&current.item, current.has_begun) => {
                 self.stop(false);
             }
             Some(_) => return,
@@ -133,21 +131,27 @@ impl Announcer {
 
     /// The words with the name of who speaks, if another one spoke before, or if it asks.
     fn named(&mut self, item: &Item, words: String) -> String {
-        let label = self.label(item.session_id.as_ref());
-        if label.is_empty() {
-            return words;
-        }
-        let is_other = self.speaker.as_ref() != Some(&label);
+        let Some(session_id) = &item.session_id else { return words };
+        let label = self.label(Some(session_id));
+        let hub = self.hub_to_name(session_id.hub, &label, &words).map(str::to_owned);
+        let who = match (hub, label.as_str()) {
+            (None, "") => return words,
+            (None, label) => label.to_owned(),
+            (Some(hub), "") => format!("At {hub}"),
+            (Some(hub), label) => format!("At {hub}, {label}"),
+        };
+        let is_other = who != label || self.speaker.as_ref() != Some(&label);
         let is_question = item.kind == Kind::Question;
         let must = is_question || self.sessions.begin_like_a_name(&words);
         if !(must || self.preferences.names && is_other) {
             return words;
         }
+        self.named_hub = Some(session_id.hub);
         self.speaker = Some(label.clone());
-        match (is_question, self.is_past) {
-            (true, true) => format!("{label} asked: {words}"),
-            (true, false) => format!("{label} asks: {words}"),
-            (false, _) => format!("{label}: {words}"),
+        match (is_question && !label.is_empty(), self.is_past) {
+            (true, true) => format!("{who} asked: {words}"),
+            (true, false) => format!("{who} asks: {words}"),
+            (false, _) => format!("{who}: {words}"),
         }
     }
 
@@ -173,6 +177,7 @@ impl Announcer {
             Report::Cut(id) => self.cut(id),
             Report::Chosen(id, at) => self.chosen(id, at),
             Report::MoreTime(id) => self.more_time(id),
+            Report::Paced { wanted, percent } => self.paced(wanted, percent),
             Report::Notice(what) => self.notice(&what),
             Report::Works => {}
         }
@@ -205,7 +210,7 @@ impl Announcer {
     }
 
     fn cut(&mut self, id: UtteranceId) {
-        let is_by_itself = self.current.as_ref().is_some_and(|it| it.id == id);
+        let is_by_us = self.stopping.iter().any(|it| it.id == id);
         let Some(mut cut) = self.take(id) else { return };
         if cut.is_unwanted {
             if let About::Question(number) | About::Warning(number) = cut.item.about
@@ -217,7 +222,7 @@ impl Announcer {
             return;
         }
         // What questions interrupted, however often, is no fault of the device.
-        cut.item.tries += u8::from(is_by_itself);
+        cut.item.tries += u8::from(!is_by_us);
         if cut.item.tries < MAX_TRIES && !self.is_outdated(&cut.item) {
             self.queue.put_back(cut.item);
         }

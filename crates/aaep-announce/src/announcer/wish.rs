@@ -1,15 +1,14 @@
 //! What the person wishes while listening.
 
+use std::cmp::Ordering;
+
 use super::Announcer;
 use super::io::{Outcome, Wish};
 use super::phrase::{Phrase, Wording};
 use super::queue::{About, Item};
 use crate::profile::PACES;
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{Kind, Order, Pace, Weight};
 use crate::words::{split, words};
-
-/// By how much the pace changes, as a part of itself.
-const PACE_STEP: u64 = 8;
 
 impl Announcer {
     pub(super) fn wish(&mut self, wish: Wish) {
@@ -22,8 +21,8 @@ impl Announcer {
             Wish::Repeat => self.repeat(),
             Wish::LastReply => self.last_reply(false),
             Wish::ExactText => self.last_reply(true),
-            Wish::Slower => self.pace(false),
-            Wish::Faster => self.pace(true),
+            // Only the device knows how fast it is.
+            Wish::Pace(pace) => self.decided.orders.push(Order::Pace(pace)),
             Wish::OnlyDecisions(only) => {
                 self.preferences.only_decisions = only;
                 let words = if only { "Only decisions." } else { "Everything." };
@@ -99,13 +98,21 @@ impl Announcer {
         }
     }
 
-    fn pace(&mut self, is_faster: bool) {
-        let pace = self.preferences.pace();
-        let step = (pace / PACE_STEP).max(1);
-        let pace = if is_faster { pace + step } else { pace - step };
-        self.preferences.words_per_minute = pace.clamp(*PACES.start(), *PACES.end());
-        let pace = self.preferences.words_per_minute;
-        self.decided.outcomes.push(Outcome::Pace(pace));
-        self.answer(format!("{pace} words per minute."));
+    /// The device goes on at another pace. The word for it is the first at that pace.
+    pub(super) fn paced(&mut self, wanted: Pace, percent: u32) {
+        let words = match (percent.cmp(&100), wanted) {
+            (Ordering::Less, _) => "Slower.",
+            (Ordering::Greater, _) => "Faster.",
+            (Ordering::Equal, Pace::Slower) => "It does not go slower.",
+            (Ordering::Equal, Pace::Faster) => "It does not go faster.",
+            (Ordering::Equal, Pace::Rate(_)) => "It is that fast already.",
+        };
+        self.answer(words.to_owned());
+        if percent != 100 {
+            let pace = self.preferences.pace().saturating_mul(u64::from(percent)) / 100;
+            let pace = pace.clamp(*PACES.start(), *PACES.end());
+            self.preferences.words_per_minute = pace;
+            self.decided.outcomes.push(Outcome::Pace(pace));
+        }
     }
 }

@@ -104,7 +104,10 @@ impl<W: Write> Lines<W> {
                 (format!("{}\n", json!({ "withdraw": id })), None)
             }
             Order::Withdraw(id) if self.prompt == Some(*id) => (self.end_prompt().to_owned(), None),
-            Order::Withdraw(_) | Order::Stop | Order::Sound(_) => return Vec::new(),
+            // Lines are read at the pace of whoever reads them.
+            Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => {
+                return Vec::new();
+            }
         };
         match (self.write(&text), said) {
             (Ok(()), said) => {

@@ -178,7 +178,7 @@ impl Sounds {
             }
             // Words are for other devices; nobody should wait for them here.
             Order::Say(utterance) => self.report(Report::Cut(utterance.id)),
-            Order::Withdraw(_) => Ok(()),
+            Order::Withdraw(_) | Order::Pace(_) => Ok(()),
         }
     }
 

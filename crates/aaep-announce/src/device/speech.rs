@@ -6,6 +6,7 @@
 
 pub mod codec;
 mod language;
+mod rate;
 mod saying;
 mod talk;
 mod task;

@@ -114,6 +114,16 @@ impl Room {
 
     pub(crate) fn handle(&mut self, input: Input<'_>) -> Decided {
         let decided = self.announcer.handle(self.now, input);
+        self.carry_out(decided)
+    }
+
+    /// The same from this hub.
+    pub(crate) fn handle_from(&mut self, hub: usize, input: Input<'_>) -> Decided {
+        let decided = self.announcer.handle_from(self.now, hub, input);
+        self.carry_out(decided)
+    }
+
+    fn carry_out(&mut self, decided: Decided) -> Decided {
         for order in &decided.orders {
             match order {
                 Order::Say(utterance) => {
@@ -122,7 +132,7 @@ impl Room {
                     self.speaking = Some(utterance.clone());
                 }
                 Order::Stop => self.stopped.extend(self.speaking.take().map(|it| it.id)),
-                Order::Withdraw(_) | Order::Sound(_) => {}
+                Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => {}
             }
         }
         self.orders.extend(decided.orders.clone());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aaep::LanguageTag;
 use aaep_announce::device::{Device, speech};
-use aaep_announce::{Order, Report, Utterance, Weight};
+use aaep_announce::{Order, Pace, Report, Utterance, Weight};
 
 use crate::patience::{Reports, utterance, wait_until};
 use crate::speech_server::SpeechServer;
@@ -223,4 +223,34 @@ fn dropping_the_device_stops_what_it_says() {
     wait_until("the server is told to stop", || {
         server.log().iter().find(|it| it["event"] == "stop").cloned()
     });
+}
+
+/// Says a word and gives the rate at which it was spoken.
+fn rate_of_a_word(
+    server: &SpeechServer,
+    device: &Device,
+    reports: &mut Reports,
+    id: u64,
+) -> Option<i64> {
+    say(device, utterance(id, Weight::Normal, "Word."));
+    reports.until_is(&Report::Ended(id));
+    let log = server.log();
+    let spoken = log.iter().rfind(|it| it["event"] == "speak").expect("it was spoken");
+    spoken["rate"].as_str().expect("a rate").parse().ok()
+}
+
+#[test]
+fn the_voice_itself_gets_another_rate_and_keeps_it_when_the_server_comes_back() {
+    let mut server = SpeechServer::start(0.0, &["en"]);
+    let (device, mut reports) = device(&server);
+    let usual = rate_of_a_word(&server, &device, &mut reports, 1).expect("a rate");
+    device.tell(Order::Pace(Pace::Faster)).expect("it takes orders");
+    assert_eq!(rate_of_a_word(&server, &device, &mut reports, 2), Some(usual + 10));
+    device.tell(Order::Pace(Pace::Rate(-40))).expect("it takes orders");
+    assert_eq!(rate_of_a_word(&server, &device, &mut reports, 3), Some(-40));
+    server.kill();
+    reports.until(|it| matches!(it, Report::Trouble(_)));
+    server.go();
+    reports.until_is(&Report::Works);
+    assert_eq!(rate_of_a_word(&server, &device, &mut reports, 4), Some(-40));
 }

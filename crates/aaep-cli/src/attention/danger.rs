@@ -2,7 +2,6 @@
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{AwaitingConfirmation, Reversibility};
-use aaep::{Event, Payload};
 
 /// How much harm an action could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,25 +72,6 @@ impl Danger {
         Danger { risk, undo }
     }
 
-    /// The order in which questions are told: the larger, the sooner. What nobody said is taken for
-    /// something between, since most agents say it when it is high.
-    pub(crate) fn rank_of(event: &Event) -> (u8, u8) {
-        let Payload::AwaitingConfirmation(asked) = &event.payload else { return (0, 0) };
-        let danger = Danger::of(asked);
-        let risk = match danger.risk {
-            Risk::Low => 1,
-            Risk::Medium | Risk::Unknown => 2,
-            Risk::High => 3,
-        };
-        let undo = match danger.undo {
-            Undo::Easily => 0,
-            Undo::WithEffort => 1,
-            Undo::Unknown => 2,
-            Undo::Never => 3,
-        };
-        (risk, undo)
-    }
-
     /// Two sentences for people.
     pub(crate) fn sentences(self) -> String {
         let risk = match self.risk {
@@ -112,6 +92,8 @@ impl Danger {
 
 #[cfg(test)]
 mod tests {
+    use aaep::Payload;
+    use aaep_announce::rank;
     use serde_json::{Value, json};
 
     use super::*;
@@ -149,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_riskier_comes_first_and_of_those_what_cannot_be_undone() {
-        let rank = |fields: Value| Danger::rank_of(&confirmation("rpl_1", &fields));
+        let rank = |fields: Value| rank(&confirmation("rpl_1", &fields));
         let order = [
             rank(json!({ "risk_level": "high", "irreversible": true })),
             rank(json!({ "risk_level": "high", "irreversible": false })),

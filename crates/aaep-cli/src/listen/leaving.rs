@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::room::{Came, Room};
 use crate::console::{self, Failure};
+use crate::hubs::Hub;
 use crate::keys::now_unix_ms;
 use crate::replay;
 use crate::replay::place::{self, Place, PlacesFile};
@@ -46,7 +47,8 @@ pub(super) struct Leaving {
 
 impl Leaving {
     /// The person begins to listen.
-    pub(super) fn begin(address: &str, token: Option<&str>, settings: &Settings) -> Self {
+    pub(super) fn begin(hub: &Hub, settings: &Settings) -> Self {
+        let address = hub.address.as_str();
         let now = now_unix_ms();
         let begun = hold(address).and_then(|lock| {
             let Some(lock) = lock else { return Ok(None) };
@@ -64,7 +66,7 @@ impl Leaving {
         };
         Leaving {
             address: address.to_owned(),
-            token: token.map(str::to_owned),
+            token: hub.token.clone(),
             settings: settings.clone(),
             kept,
             heard: place.clone(),
@@ -138,31 +140,46 @@ fn hold(address: &str) -> Result<Option<File>, Failure> {
 impl Room {
     /// The person goes away while listening goes on.
     pub(super) fn away(&mut self) {
-        let leaving = &mut self.leaving;
-        leaving.told.at_unix_ms = now_unix_ms();
-        let Some((file, _)) = &leaving.kept else {
-            return self.reply("It cannot be remembered here where you left.");
-        };
-        let (file, address, place) = (file.clone(), leaving.address.clone(), leaving.told.clone());
-        spawn_blocking(move || {
-            if let Err(failure) = file.change(|places| places.away(&address, place)) {
-                console::complain(&failure);
-            }
+        let now = now_unix_ms();
+        let mut is_remembered = true;
+        for leaving in &mut self.leaving {
+            leaving.told.at_unix_ms = now;
+            let Some((file, _)) = &leaving.kept else {
+                is_remembered = false;
+                continue;
+            };
+            let (file, address, place) =
+                (file.clone(), leaving.address.clone(), leaving.told.clone());
+            spawn_blocking(move || {
+                if let Err(failure) = file.change(|places| places.away(&address, place)) {
+                    console::complain(&failure);
+                }
+            });
+        }
+        self.reply(if is_remembered {
+            "Remembered. When you are back, type left to hear what happened."
+        } else {
+            "It cannot be remembered here where you left."
         });
-        self.reply("Remembered. When you are back, type left to hear what happened.");
     }
 
-    /// The person wants to hear what happened since they left. The hub is asked elsewhere.
+    /// The person wants to hear what happened since they left. The hubs are asked elsewhere, one after the other.
     pub(super) fn recall(&mut self) {
-        let leaving = &self.leaving;
-        let (address, token) = (leaving.address.clone(), leaving.token.clone());
-        let (settings, came) = (leaving.settings.clone(), self.came.0.clone());
-        let recalling =
-            spawn_blocking(move || replay::since_left(&address, token.as_deref(), &settings));
+        let hubs: Vec<_> = self
+            .leaving
+            .iter()
+            .map(|it| (it.address.clone(), it.token.clone(), it.settings.clone()))
+            .collect();
+        let came = self.came.0.clone();
         tokio::spawn(async move {
-            if let Ok(recalled) = recalling.await {
-                // If nobody listens any more, nobody needs to know.
-                let _ = came.send(Came::Recalled(recalled)).await;
+            for (address, token, settings) in hubs {
+                let recalling = spawn_blocking(move || {
+                    replay::since_left(&address, token.as_deref(), &settings)
+                });
+                if let Ok(recalled) = recalling.await {
+                    // If nobody listens any more, nobody needs to know.
+                    let _ = came.send(Came::Recalled(recalled)).await;
+                }
             }
         });
     }

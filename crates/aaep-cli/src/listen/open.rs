@@ -7,7 +7,7 @@ use std::time::Duration;
 use aaep::event::human::Decision;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::{Event, Payload};
-use aaep_announce::{AskNumber, By, Ending};
+use aaep_announce::{AskNumber, By, Ending, HubNumber};
 use aaep_subscriber::{Ask, AskState};
 
 /// How long a question must have been told before a yes without a number can be meant for it.
@@ -21,6 +21,8 @@ const FIRST_OWN_NUMBER: AskNumber = 100;
 
 /// A question that waits.
 pub(super) struct Waiting {
+    /// Where it is asked.
+    pub(super) hub: HubNumber,
     pub(super) ask: Ask,
     /// Since when the person is being told.
     pub(super) told_since: Option<Duration>,
@@ -50,18 +52,31 @@ pub(super) enum NotBare {
 }
 
 impl Open {
-    /// A question waits from now on, under the number that the person shares between programs or one of our own.
-    pub(super) fn add(&mut self, shared: Option<u8>, ask: Ask) -> AskNumber {
-        let number = shared.map_or_else(
-            || {
-                self.own_numbers += 1;
-                FIRST_OWN_NUMBER + self.own_numbers
-            },
-            AskNumber::from,
-        );
-        let waiting = Waiting { ask, told_since: None, is_presented: false, is_answered: false };
+    /// A question waits from now on, under the number that the person shares between programs or one of our own. None
+    /// if the same question waits at another hub: the first one stands, so that no hub takes it from another.
+    pub(super) fn add(
+        &mut self,
+        hub: HubNumber,
+        shared: Option<u8>,
+        ask: Ask,
+    ) -> Option<AskNumber> {
+        let mut shared = shared.map(AskNumber::from);
+        if let Some(other) = shared.and_then(|number| self.waiting.get(&number)) {
+            let is_same = other.ask.reply_token() == ask.reply_token();
+            if is_same && other.hub != hub {
+                return None;
+            }
+            // A number never comes to mean another question while the first one waits.
+            shared = shared.filter(|_| is_same);
+        }
+        let number = shared.unwrap_or_else(|| {
+            self.own_numbers += 1;
+            FIRST_OWN_NUMBER + self.own_numbers
+        });
+        let waiting =
+            Waiting { hub, ask, told_since: None, is_presented: false, is_answered: false };
         self.waiting.insert(number, waiting);
-        number
+        Some(number)
     }
 
     pub(super) fn get(&self, number: AskNumber) -> Option<&Waiting> {
@@ -73,9 +88,14 @@ impl Open {
     }
 
     /// The number of a question that waits.
-    pub(super) fn number_of(&self, ask: &Ask) -> Option<AskNumber> {
-        let is_it = |it: &Waiting| it.ask.reply_token() == ask.reply_token();
+    pub(super) fn number_of(&self, hub: HubNumber, ask: &Ask) -> Option<AskNumber> {
+        let is_it = |it: &Waiting| it.hub == hub && it.ask.reply_token() == ask.reply_token();
         self.waiting.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
+    }
+
+    /// Those that wait at a hub.
+    pub(super) fn at(&self, hub: HubNumber) -> Vec<AskNumber> {
+        self.all().filter(|(_, it)| it.hub == hub).map(|(number, _)| number).collect()
     }
 
     /// All that wait, by number.

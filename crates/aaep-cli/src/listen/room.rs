@@ -1,4 +1,4 @@
-//! The loop of listening: news from the hub, reports from devices, words from the person, and time.
+//! The loop of listening: news from the hubs, reports from devices, words from the person, and time.
 //!
 //! Every announcer hears everything and decides for its own device. An answer goes out only because the person
 //! chose it, or because a rule says so that the person wrote; then it is marked as automatic.
@@ -9,22 +9,25 @@ use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
 use aaep::printable;
-use aaep_announce::device::Told as FromDevice;
+use aaep_announce::device::{Told as FromDevice, braille, speech};
 use aaep_announce::{
-    Announcer, Answer, AskNumber, Decided, Input, Order, Outcome as Wanted, Report,
+    Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
 };
-use aaep_subscriber::{Ask, Ended, Listener, News, SayError};
+use aaep_subscriber::{Ask, SayError};
 use tokio::sync::mpsc;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::sleep_until;
 
-use super::GOODBYE;
+use super::asking::Numbered;
 use super::devices::Devices;
+use super::hearing::Hubs;
 use super::leaving::Leaving;
 use super::open::Open;
+use super::reaching::Heard;
 use crate::answer::meaning::{Meaning, USUAL_SECONDS};
 use crate::attention::asked;
 use crate::attention::file::NumbersFile;
-use crate::console::{self, COULD_NOT, Failure};
+use crate::console::{self, Failure};
+use crate::settings::Settings;
 use crate::settings::rules::Rule;
 use crate::stop::Stopped;
 
@@ -33,12 +36,14 @@ const MAX_ON_THEIR_WAY: usize = 256;
 
 /// What came of something that was sent, or waited for elsewhere.
 pub(super) enum Came {
-    /// A question has its number, or must do without one that is shared.
-    Numbered(Box<Ask>, Option<u8>),
+    /// What was asked at this moment is to be told.
+    Gathered,
+    /// Questions have their numbers, or must do without those that are shared. The riskiest comes first.
+    Numbered(Vec<Numbered>),
     /// An answer of the person did not go out.
     NotAnswered(AskNumber, SayError),
     /// An answer by a rule went out, or did not.
-    ByRule { ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
+    ByRule { hub: HubNumber, ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
     /// A wish about time did not go out.
     NotTimed(AskNumber, SayError),
     /// What happened since the person left, in lines, or why nobody knows.
@@ -50,34 +55,41 @@ pub(super) struct Room {
     devices: Devices,
     pub(super) rules: Vec<Rule>,
     pub(super) numbers: NumbersFile,
-    pub(super) address: String,
+    pub(super) hubs: Hubs,
     pub(super) open: Open,
+    /// Questions that are about to be told together.
+    pub(super) gathered: Vec<(HubNumber, Ask)>,
     began: Instant,
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
-    is_broken: bool,
+    /// Whether hubs go at the person's pace.
+    is_paced: bool,
     /// The question whose time the person wants to be changed, until that is answered.
-    timed: Option<AskNumber>,
-    /// How far the person was told, for when they come back.
-    pub(super) leaving: Leaving,
+    pub(super) timed: Option<AskNumber>,
+    /// How far the person was told by each hub, for when they come back.
+    pub(super) leaving: Vec<Leaving>,
 }
 
 impl Room {
     pub(super) fn new(
-        devices: Devices,
-        rules: Vec<Rule>,
+        mut devices: Devices,
+        settings: &Settings,
         numbers: NumbersFile,
-        address: String,
-        leaving: Leaving,
+        hubs: Hubs,
+        leaving: Vec<Leaving>,
     ) -> Self {
+        for channel in &mut devices.channels {
+            channel.announcer.name_hubs(&hubs.names());
+        }
         Room {
             devices,
-            rules,
+            rules: settings.rules.clone(),
             numbers,
-            address,
+            hubs,
             open: Open::default(),
+            gathered: Vec::new(),
             began: Instant::now(),
             came: mpsc::channel(MAX_ON_THEIR_WAY),
-            is_broken: false,
+            is_paced: settings.listen.profile.capabilities(&[]).pace_wpm.is_some(),
             timed: None,
             leaving,
         }
@@ -86,7 +98,8 @@ impl Room {
     /// Listens until it is over.
     pub(super) async fn run(
         mut self,
-        mut listener: Listener,
+        begun: Vec<Heard>,
+        mut heard: mpsc::Receiver<Heard>,
         told: Told<FromDevice>,
         mut typed: mpsc::Receiver<String>,
     ) -> Result<ExitCode, Failure> {
@@ -96,11 +109,17 @@ impl Room {
         })?;
         let mut stopped = std::pin::pin!(stopped.wait());
         self.tell_all(&Input::Notice("Listening."));
+        for (hub, from) in begun {
+            if let Some(code) = self.hub_says(hub, from) {
+                return Ok(code);
+            }
+        }
+        self.tell_pending();
         let mut can_type = true;
         loop {
             let due = self.devices.channels.iter().filter_map(|it| it.announcer.deadline()).min();
             let due = due.and_then(|due| self.began.checked_add(due));
-            let due = due.into_iter().chain(self.leaving.due()).min();
+            let due = due.into_iter().chain(self.leaving.iter().filter_map(Leaving::due)).min();
             let sleep = async {
                 match due {
                     Some(at) => sleep_until(at.into()).await,
@@ -116,22 +135,19 @@ impl Room {
                     None => can_type = false,
                 },
                 Some(came) = self.came.1.recv() => self.settled(came),
-                news = listener.next() => match news {
-                    Some(News::Ended(why)) => {
-                        let code = self.end(&why);
-                        self.leaving.end().await;
+                heard = heard.recv() => match heard {
+                    Some((hub, from)) => if let Some(code) = self.hub_says(hub, from) {
+                        self.leave().await;
                         return Ok(code);
-                    }
-                    Some(news) => self.hear(news),
+                    },
                     None => return Ok(ExitCode::SUCCESS),
                 },
                 () = sleep => self.tell_all(&Input::Tick),
             }
             self.keep_place();
         }
-        self.leaving.end().await;
-        // A goodbye that cannot be said in time is one without a word.
-        let _ = timeout(GOODBYE, listener.close(None)).await;
+        self.leave().await;
+        self.hubs.close().await;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -139,15 +155,10 @@ impl Room {
         self.began.elapsed()
     }
 
-    /// The subscription is over.
-    fn end(&mut self, why: &Ended) -> ExitCode {
-        self.tell_all(&Input::Notice(&why.to_string()));
-        match why {
-            Ended::Closed | Ended::ClosedByProducer(_) => ExitCode::SUCCESS,
-            _ => {
-                console::complain(&Failure::of_sentences(&why.to_string(), "Listen again later."));
-                ExitCode::from(COULD_NOT)
-            }
+    /// The person leaves now.
+    async fn leave(&mut self) {
+        for leaving in &mut self.leaving {
+            leaving.end().await;
         }
     }
 
@@ -156,65 +167,19 @@ impl Room {
         let announcers = || self.devices.channels.iter().map(|it| &it.announcer);
         let is_told = announcers().any(Announcer::has_told_everything)
             && announcers().all(|it| it.has_told_everything() || !it.is_working());
-        if is_told {
-            self.leaving.told();
+        for leaving in &mut self.leaving {
+            if is_told {
+                leaving.told();
+            }
+            leaving.keep();
         }
-        self.leaving.keep();
-    }
-
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Event(event) => {
-                self.leaving.heard(&event);
-                self.tell_all(&Input::Event(&event));
-            }
-            News::Ask(ask) => {
-                self.leaving.heard(ask.event());
-                self.asked(ask);
-            }
-            News::AskEnded(ask) => self.over(&ask),
-            News::AskTimeChanged(ask) => {
-                if let Some(number) = self.open.number_of(&ask) {
-                    self.timed = self.timed.filter(|timed| *timed != number);
-                    let (remaining, is_paused) = (ask.remaining(), ask.is_paused());
-                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused });
-                }
-            }
-            News::Gap { session_id, missed, .. } => {
-                self.tell_all(&Input::Gap { session_id: &session_id, missed });
-            }
-            // That it is tried again and again is told once.
-            News::Reconnecting { .. } if self.is_broken => {}
-            News::Reconnecting { .. } => {
-                self.is_broken = true;
-                self.tell_all(&Input::LineBroken);
-            }
-            News::Reconnected => {
-                self.is_broken = false;
-                self.tell_all(&Input::LineBack);
-            }
-            News::LeftOut { count } => self.tell_all(&Input::LeftOut(count)),
-            News::Refused { error, message } => self.refused(&error, &message),
-            // New terms are as good as the old ones, and broken rules are nothing for ears.
-            _ => {}
-        }
-    }
-
-    /// The hub did not take something. What becomes of answers is told by their questions.
-    fn refused(&mut self, error: &str, message: &str) {
-        if error != "invalid_token" {
-            self.tell_all(&Input::Notice(printable(message).as_ref()));
-        } else if let Some(number) = self.timed.take() {
-            let what = format!("The agent does not change the time of question {number} now.");
-            self.tell_all(&Input::Notice(&what));
-        }
-        // A hub that counts the time from when it asked does not want to know when that was heard.
     }
 
     /// What came of something that was sent.
     fn settled(&mut self, came: Came) {
         match came {
-            Came::Numbered(ask, shared) => self.tell_ask(&ask, shared),
+            Came::Gathered => self.number(),
+            Came::Numbered(all) => all.iter().for_each(|it| self.tell_ask(it)),
             Came::NotAnswered(number, error) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.is_answered = false;
@@ -225,7 +190,7 @@ impl Room {
             Came::NotTimed(number, error) => {
                 self.tell_all(&Input::Notice(&format!("Question {number}: {error}")));
             }
-            Came::ByRule { ask, rule, is_yes, sent: Ok(()) } => {
+            Came::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
                 let (what, rule) = (printable(asked::what(ask.event())), printable(&rule));
                 let answer = if is_yes { "yes" } else { "no" };
                 self.tell_all(&Input::Notice(&format!(
@@ -233,7 +198,9 @@ impl Room {
                 )));
             }
             // The person is asked, as if there were no rule.
-            Came::ByRule { ask, sent: Err(_), .. } if ask.state().is_open() => self.ask(*ask),
+            Came::ByRule { hub, ask, sent: Err(_), .. } if ask.state().is_open() => {
+                self.ask(hub, *ask);
+            }
             Came::ByRule { .. } => {}
             Came::Recalled(recalled) => self.recalled(recalled),
         }
@@ -246,12 +213,25 @@ impl Room {
         }
     }
 
+    /// The same of what comes from a hub.
+    pub(super) fn tell_from(&mut self, hub: HubNumber, input: &Input<'_>) {
+        let now = self.now();
+        for at in 0..self.devices.channels.len() {
+            let Some(channel) = self.devices.channels.get_mut(at) else { return };
+            let decided = channel.announcer.handle_from(now, hub, input.clone());
+            self.carry_out(at, decided);
+        }
+    }
+
     fn tell(&mut self, at: usize, input: Input<'_>) {
         let now = self.now();
-        let mut decided = VecDeque::new();
-        if let Some(channel) = self.devices.channels.get_mut(at) {
-            decided.push_back(channel.announcer.handle(now, input));
-        }
+        let Some(channel) = self.devices.channels.get_mut(at) else { return };
+        let decided = channel.announcer.handle(now, input);
+        self.carry_out(at, decided);
+    }
+
+    fn carry_out(&mut self, at: usize, decided: Decided) {
+        let mut decided = VecDeque::from([decided]);
         while let Some(Decided { orders, outcomes }) = decided.pop_front() {
             for order in orders {
                 decided.extend(self.order(at, order));
@@ -294,9 +274,18 @@ impl Room {
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => self.tell_others(at, &why),
             Wanted::Works => self.tell_others(at, "It works again."),
-            // Nobody asks for another pace here.
-            Wanted::Pace(_) => {}
+            Wanted::Pace(pace) => {
+                if self.is_paced {
+                    self.hubs.pace(pace);
+                }
+            }
         }
+    }
+
+    /// Whether any device goes at a pace of its own.
+    pub(super) fn has_pace(&self) -> bool {
+        let mut devices = self.devices.channels.iter().map(|it| it.device.name());
+        devices.any(|name| name == speech::NAME || name == braille::NAME)
     }
 
     /// One device has something to say that only the others can tell.

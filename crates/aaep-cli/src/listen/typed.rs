@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, Read as _};
 use std::thread;
 
-use aaep_announce::{AskNumber, Wish};
+use aaep_announce::{AskNumber, Pace, Wish};
 use tokio::sync::mpsc::{self, Receiver};
 
 /// The longest line that is taken. What comes after it on the same line is another line, and means nothing.
@@ -42,13 +42,19 @@ pub(super) fn read(line: &str) -> Typed<'_> {
             (words, _) => Typed::To(number, words),
         };
     }
-    match line.to_lowercase().as_str() {
+    let line_in_small = line.to_lowercase();
+    if let Some(rate) = rate(&line_in_small) {
+        return Typed::Wish(Wish::Pace(Pace::Rate(rate)));
+    }
+    match line_in_small.as_str() {
         "" => Typed::Nothing,
         "repeat" | "again" => Typed::Wish(Wish::Repeat),
         "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
         "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
         "skip" | "next" => Typed::Wish(Wish::Skip),
+        "slower" => Typed::Wish(Wish::Pace(Pace::Slower)),
+        "faster" => Typed::Wish(Wish::Pace(Pace::Faster)),
         "decisions" => Typed::Wish(Wish::OnlyDecisions(true)),
         "everything" => Typed::Wish(Wish::OnlyDecisions(false)),
         "left" => Typed::Left,
@@ -58,6 +64,12 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         "quit" | "exit" => Typed::Quit,
         _ => Typed::Words(line),
     }
+}
+
+/// The rate that is wanted of a voice: the nearest that there is. Anything but a number is not about the rate.
+fn rate(line: &str) -> Option<i8> {
+    let number: i64 = line.strip_prefix("rate ")?.trim().parse().ok()?;
+    i8::try_from(number.clamp(-100, 100)).ok()
 }
 
 /// The lines of standard input, as they come. When nobody types any more, there are no more, and listening goes on.
@@ -99,6 +111,7 @@ mod tests {
     #[test]
     fn wishes_are_single_words_and_everything_else_is_words() {
         assert_eq!(read("Repeat"), Typed::Wish(Wish::Repeat));
+        assert_eq!(read("Faster "), Typed::Wish(Wish::Pace(Pace::Faster)));
         assert_eq!(read("decisions"), Typed::Wish(Wish::OnlyDecisions(true)));
         assert_eq!(read("last reply"), Typed::Wish(Wish::LastReply));
         assert_eq!((read("left"), read(" Away ")), (Typed::Left, Typed::Away));
@@ -107,5 +120,17 @@ mod tests {
         assert_eq!(read("  \r\n"), Typed::Nothing);
         assert_eq!(read("yes"), Typed::Words("yes"));
         assert_eq!(read("quit smoking"), Typed::Words("quit smoking"));
+    }
+
+    #[test]
+    fn a_rate_is_a_number_within_its_bounds() {
+        let rate = |rate| Typed::Wish(Wish::Pace(Pace::Rate(rate)));
+        assert_eq!((read("rate 20"), read("Rate  -30 \n")), (rate(20), rate(-30)));
+        assert_eq!((read("rate 500"), read("rate -99999999999")), (rate(100), rate(-100)));
+        for words in ["rate", "rate of change", "rate 1 2", "rate 99999999999999999999", "rated 1"]
+        {
+            assert_eq!(read(words), Typed::Words(words));
+        }
+        assert_eq!(read("2 rate 20"), Typed::To(2, "rate 20"));
     }
 }

@@ -1,7 +1,7 @@
 //! What the person types, at work.
 
 use aaep::{Payload, printable};
-use aaep_announce::{AskNumber, Input, Wish};
+use aaep_announce::{AskNumber, HubNumber, Input, Wish};
 
 use super::WORDS;
 use super::open::NotBare;
@@ -69,6 +69,9 @@ impl Room {
     }
 
     fn wish(&mut self, wish: Wish) {
+        if matches!(wish, Wish::Pace(_)) && !self.has_pace() {
+            return self.reply("Only speech and braille have a pace, and neither is on.");
+        }
         self.tell_all(&Input::Wish(wish));
     }
 
@@ -81,24 +84,25 @@ impl Room {
 
     /// Which questions wait.
     fn list(&mut self) {
-        let lines: Vec<String> = self
+        let lines: Vec<(HubNumber, String)> = self
             .open
             .all()
             .map(|(number, it)| {
                 let event = it.ask.event();
-                format!(
+                let line = format!(
                     "Question {number}, from {}: {} Time left: {}.",
                     printable(&event.envelope.producer.agent_id),
                     printable(asked::what(event)),
                     duration(it.ask.remaining())
-                )
+                );
+                (it.hub, line)
             })
             .collect();
         if lines.is_empty() {
             self.reply("Nothing waits for you.");
         }
-        for line in lines {
-            self.reply(&line);
+        for (hub, line) in lines {
+            self.tell_from(hub, &Input::HubNotice(&line));
         }
     }
 

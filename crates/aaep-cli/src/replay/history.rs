@@ -245,6 +245,7 @@ pub(super) fn notice(words: &str) -> Utterance {
         language: None,
         is_right_to_left: false,
         choices: Vec::new(),
+        number: None,
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) const KEYS: &[Key] = &[
         key(
             "listen",
             "address",
-            "Where the hub is: unix: is your own, by its socket.",
+            "Where the hub is: unix: is your own, by its socket. Several stand in brackets, with commas between.",
             Example("\"unix:\"", "your own hub"),
         ),
         "AAEP_HUB",

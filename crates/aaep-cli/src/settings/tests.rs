@@ -84,7 +84,8 @@ fn flags_beat_the_environment_which_beats_the_file() {
     let found = effective(text, variable, &flags).expect("settings");
     let listen = &found.settings.listen;
     assert_eq!(listen.profile, Profile::Debug);
-    assert_eq!(listen.address.as_deref(), Some("http://127.0.0.1:1"));
+    let addresses = listen.address.as_ref().map(Addresses::list);
+    assert_eq!(addresses, Some(&["http://127.0.0.1:1".to_owned()][..]));
     assert_eq!(listen.words_per_minute, Some(100));
     assert_eq!(listen.language_tags().map(|it| it.len()), Some(2));
     let origin = |name| {

@@ -9,6 +9,7 @@ use super::keys::Key;
 use super::rules::MAX_RULES;
 use super::{Origin, Settings};
 use crate::console::name_of;
+use crate::hubs::{Addresses, MAX_HUBS};
 
 /// How long a text may be, in characters.
 const MAX_TEXT_CHARS: usize = 1024;
@@ -82,9 +83,12 @@ impl Settings {
 
     fn wrong_listen(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
         let listen = &self.listen;
-        if let Some(address) = &listen.address
-            && let Err(error) = Target::parse(address)
-        {
+        let addresses = listen.address.as_ref().map(Addresses::list);
+        if addresses.is_some_and(|all| all.is_empty() || all.len() > MAX_HUBS) {
+            say("listen", 0, "address", "Name 1 to 16 addresses, or leave it out.");
+        }
+        let mut wrong = addresses.unwrap_or_default().iter().map(|it| Target::parse(it));
+        if let Some(error) = wrong.find_map(Result::err) {
             let error = error.to_string();
             let what = format!(
                 "{}. Write it like unix: or http://127.0.0.1:7117.",

@@ -1,109 +1,9 @@
 //! `aaep listen` against a real hub: what is told in lines, and that an answer goes only where it was meant.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
-use tempfile::TempDir;
-
-use crate::support::{Hub, out};
-
-/// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Someone who listens in a terminal without any comfort.
-struct Ear {
-    hub: Hub,
-    process: Child,
-    typing: ChildStdin,
-    bytes: Receiver<u8>,
-    heard: String,
-    folder: TempDir,
-}
-
-impl Ear {
-    fn new(arguments: &[&str]) -> Self {
-        Ear::with_settings("", arguments)
-    }
-
-    fn with_settings(settings: &str, arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("aaep");
-        std::fs::create_dir_all(&place).expect("a folder");
-        std::fs::write(place.join("aaep.toml"), settings).expect("settings");
-        let hub = Hub::serve(folder.path(), "127.0.0.1:0");
-        let mut command = hub.aaep(&[&["listen"], arguments].concat());
-        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
-            command.env(name, folder.path());
-        }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("aaep runs");
-        let typing = process.stdin.take().expect("its input");
-        let mut output = BufReader::new(process.stdout.take().expect("its output"));
-        let (sender, bytes) = mpsc::channel();
-        thread::spawn(move || {
-            // Byte by byte, because a prompt does not end its line.
-            while let Ok(&[first, ..]) = output.fill_buf() {
-                output.consume(1);
-                if sender.send(first).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut ear = Ear { hub, process, typing, bytes, heard: String::new(), folder };
-        ear.hears("Listening.");
-        ear
-    }
-
-    /// Waits until this was written, after what was waited for before; gives everything up to its end.
-    fn hears(&mut self, words: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(at) = self.heard.find(words) {
-                let rest = self.heard.split_off(at + words.len());
-                return std::mem::replace(&mut self.heard, rest);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(byte) = self.bytes.recv_timeout(left) else {
-                panic!("{words:?} was not heard, but {:?}", self.heard)
-            };
-            self.heard.push(char::from(byte));
-        }
-    }
-
-    fn types(&mut self, line: &str) {
-        writeln!(self.typing, "{line}").expect("typed");
-        self.typing.flush().expect("typed");
-    }
-
-    fn ask(&self, arguments: &[&str]) -> Child {
-        let mut command = self.hub.aaep(&[&["ask"], arguments].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("aaep runs")
-    }
-
-    /// Leaves in order.
-    fn quit(mut self) {
-        self.types("quit");
-        assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
-    }
-}
-
-/// What came of a question.
-fn outcome(asking: Child) -> (Option<i32>, String) {
-    let output = asking.wait_with_output().expect("aaep ends");
-    (output.status.code(), out(&output))
-}
-
-impl Drop for Ear {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-const DANGEROUS: &[&str] = &["Delete 240 photos?", "--irreversible", "--risk", "high"];
+use crate::ear::{DANGEROUS, Ear, outcome};
+use crate::support::out;
 
 #[test]
 fn what_an_agent_says_is_told_without_marks() {
@@ -218,11 +118,7 @@ fn an_answer_from_elsewhere_takes_the_question_away() {
     let mut ear = Ear::new(&[]);
     let asking = ear.ask(DANGEROUS);
     ear.hears("Answer 1 or 2: ");
-    let mut answered = ear.hub.aaep(&["answer", "1", "no"]);
-    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
-        answered.env(name, ear.folder.path());
-    }
-    let answered = answered.output().expect("aaep runs");
+    let answered = ear.aaep(&["answer", "1", "no"]).output().expect("aaep runs");
     assert_eq!(out(&answered), "You refused it.\n");
     let told = ear.hears("settled:");
     assert!(told.ends_with("settled:"), "{told}");
@@ -251,6 +147,14 @@ fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person()
     assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
     ear.quit();
     drop(lock);
+}
+
+#[test]
+fn lines_have_no_pace_and_say_so() {
+    let mut ear = Ear::new(&[]);
+    ear.types("faster");
+    ear.hears("Only speech and braille have a pace, and neither is on.\n");
+    ear.quit();
 }
 
 #[test]

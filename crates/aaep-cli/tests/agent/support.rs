@@ -101,6 +101,15 @@ impl Hub {
         self.aaep(arguments).output().expect("aaep runs")
     }
 
+    /// Asks it to end in order, and waits until it has.
+    #[cfg(unix)]
+    pub(crate) fn stop(mut self) {
+        let number = self.process.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &number]).status().expect("kill runs");
+        assert!(told.success());
+        self.process.wait().expect("it ends");
+    }
+
     /// Someone who listens and can answer.
     pub(crate) fn person(&self) -> Person {
         Person::new(&self.origin)

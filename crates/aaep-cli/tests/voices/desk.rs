@@ -1,6 +1,6 @@
 //! The desk of a person who listens in lines, speech and braille, and an agent who speaks to their hub.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -101,6 +101,12 @@ impl Desk {
         wait_until(&format!("{words:?} is written"), || {
             lines.lock().expect("a lock").contains(words).then_some(())
         });
+    }
+
+    /// The person types this.
+    pub(crate) fn types(&mut self, line: &str) {
+        let input = self.listening.process.stdin.as_mut().expect("its input");
+        writeln!(input, "{line}").expect("typed");
     }
 
     /// The agent publishes an event of its session: the type after `aaep:agent.`, and its fields.

@@ -15,6 +15,7 @@ mod desktop;
 mod desktop_session;
 mod doctor;
 mod hostile;
+mod pace;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]
 #[path = "../../../aaep-announce/tests/devices/patience.rs"]
 mod patience;

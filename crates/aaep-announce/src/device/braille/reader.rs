@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::codec::Key;
 use super::pages::{Page, pages};
-use crate::utterance::{Choice, Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{self, Choice, Order, Report, Utterance, UtteranceId, Weight};
 
 /// How many questions may be open. More than a person can keep in mind.
 const MAX_OPEN_QUESTIONS: usize = 32;
@@ -20,6 +20,12 @@ const BY_HAND: u32 = 4;
 
 /// How long after a key a question counts as being read, so that nothing less than critical comes over it.
 const STILL_READING: Duration = Duration::from_secs(10);
+
+/// By how much a step changes the pace, as a part of itself.
+const PACE_STEP: u16 = 5;
+
+/// The fastest pace, as in the settings.
+const MAX_CELLS_PER_SECOND: u16 = 200;
 
 /// How the person reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,8 +185,24 @@ impl Reader {
             Order::Say(utterance) => self.say(now, utterance, words, reports),
             Order::Stop => self.stop(reports),
             Order::Withdraw(id) => self.withdraw(id, reports),
+            Order::Pace(wanted) => self.pace(wanted, reports),
             Order::Sound(_) => {}
         }
+    }
+
+    /// Goes on at another pace. The rate of a voice means nothing here.
+    fn pace(&mut self, wanted: utterance::Pace, reports: &mut Vec<Report>) {
+        let Some(before) = self.pace.cells_per_second else { return };
+        let step = (before / PACE_STEP).max(1);
+        let after = match wanted {
+            utterance::Pace::Slower => before.saturating_sub(step),
+            utterance::Pace::Faster => before.saturating_add(step),
+            utterance::Pace::Rate(_) => return,
+        };
+        let after = after.clamp(1, MAX_CELLS_PER_SECOND);
+        self.pace.cells_per_second = Some(after);
+        let percent = u32::from(after) * 100 / u32::from(before.max(1));
+        reports.push(Report::Paced { wanted, percent });
     }
 
     fn say(

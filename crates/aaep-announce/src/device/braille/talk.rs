@@ -228,6 +228,10 @@ impl Conversation for Talk {
     }
 
     fn told(&mut self, now: Instant, mut order: Order, out: &mut Out) {
+        if self.state == State::Lost && matches!(order, Order::Pace(_)) {
+            // Who reads nothing cannot feel how fast it is.
+            return;
+        }
         let words = self.prepare(&mut order, out);
         self.reader.told(now, order, words, &mut out.reports);
         if self.state == State::Lost {

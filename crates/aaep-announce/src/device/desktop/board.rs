@@ -130,7 +130,8 @@ impl Board {
             // What the screen reader is speaking is the person's to stop; nothing more is announced of it.
             Order::Stop => self.cut(reports),
             Order::Withdraw(id) => self.withdraw(now, id, reports),
-            Order::Sound(_) => {}
+            // The screen reader has a pace of its own.
+            Order::Sound(_) | Order::Pace(_) => {}
         }
     }
 

@@ -9,12 +9,13 @@ use std::time::Instant;
 use super::Settings;
 use super::codec::{self, Line, Lines};
 use super::language::Languages;
+use super::rate;
 use super::saying::{Event, Priority, Saying};
-use super::task::{Asked, Task, greeting};
+use super::task::{Asked, Task, greeting, set};
 use super::voices::Voices;
 use crate::device::client::{Conversation, Out, time_for};
 use crate::device::plain::{one_line, quoted};
-use crate::utterance::{Order, Report, Utterance, UtteranceId};
+use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
 
 /// How many lines of an answer are kept, and how many events that came before the answer to their message.
 const MAX_KEPT_LINES: usize = 8;
@@ -25,6 +26,9 @@ const PATIENCE_FOR_VOICES: u32 = 10;
 
 /// How many utterances may be under way. There is one at a time, so more means that something is wrong.
 const MAX_SAYINGS: usize = 64;
+
+/// How much may be left to ask of a server that does not answer, before wishes are left out.
+const MAX_TASKS: usize = 2 * MAX_SAYINGS;
 
 /// How it stands with the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +100,26 @@ impl Talk {
                 }
                 Task::Cancel => self.ask(now, Asked::Cancel, "CANCEL SELF", out),
                 Task::Say(id) => self.prepare(now, id, out),
+                Task::Pace(wanted) => self.pace(now, wanted, out),
+            }
+        }
+    }
+
+    /// Goes on at another rate. One that is not known is asked for first.
+    fn pace(&mut self, now: Instant, wanted: Pace, out: &mut Out) {
+        match (self.settings.rate, wanted) {
+            (None, Pace::Slower | Pace::Faster) => {
+                self.tasks.push_front(Task::Pace(wanted));
+                self.ask(now, Asked::Rate, "GET RATE", out);
+            }
+            (before, _) => {
+                let before = before.unwrap_or_default();
+                let after = rate::changed(before, wanted);
+                let percent = rate::percent(before, after);
+                out.reports.push(Report::Paced { wanted, percent });
+                // It stays so on the next connection.
+                self.settings.rate = Some(after);
+                self.tasks.push_front(set("RATE", after));
             }
         }
     }
@@ -162,6 +186,10 @@ impl Talk {
             Some(Asked::ToSpeak(id)) => self.may_speak(now, id, line.code, out)?,
             Some(Asked::Words(id)) => self.words_taken(now, id, is_good, &answer, out)?,
             Some(Asked::Cancel) => self.cancelled(out),
+            Some(Asked::Rate) => {
+                let rate = answer.first().and_then(|it| it.trim().parse().ok());
+                self.settings.rate = Some(rate.unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -356,6 +384,9 @@ impl Conversation for Talk {
             }
             Order::Say(utterance) => self.say(utterance, out),
             Order::Stop => self.stop(out),
+            // Who hears nothing cannot hear how fast it is.
+            Order::Pace(_) if self.state == State::Lost || self.tasks.len() >= MAX_TASKS => {}
+            Order::Pace(wanted) => self.tasks.push_back(Task::Pace(wanted)),
             // A question that was spoken needs no taking away, and sounds are for another device.
             Order::Withdraw(_) | Order::Sound(_) => {}
         }

@@ -7,7 +7,7 @@ use super::codec;
 use super::saying::Priority;
 use super::voices::Voices;
 use crate::device::plain::quoted;
-use crate::utterance::UtteranceId;
+use crate::utterance::{Pace, UtteranceId};
 
 /// What is still to be asked of the server.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) enum Task {
     Greeted,
     Say(UtteranceId),
     Cancel,
+    Pace(Pace),
 }
 
 /// What the server was asked, and has not answered yet.
@@ -36,6 +37,8 @@ pub(super) enum Asked {
     Words(UtteranceId),
     /// To stop.
     Cancel,
+    /// How fast it speaks.
+    Rate,
 }
 
 /// What every connection begins with. Voices are asked for once.
@@ -53,10 +56,7 @@ pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task
     for (what, value) in
         [("RATE", settings.rate), ("PITCH", settings.pitch), ("VOLUME", settings.volume)]
     {
-        let Some(value) = value.map(|value| value.clamp(-100, 100)) else { continue };
-        let name = what.to_ascii_lowercase();
-        let otherwise = format!("The speech server refuses the setting {name} {value}.");
-        tasks.push_back(Task::Set(format!("SET SELF {what} {value}"), Some(otherwise)));
+        tasks.extend(value.map(|value| set(what, value)));
     }
     tasks.push_back(Task::AskLanguage);
     if !knows_voices {
@@ -68,4 +68,11 @@ pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task
     }
     tasks.push_back(Task::Greeted);
     tasks
+}
+
+/// Sets the rate, the pitch or the volume.
+pub(super) fn set(what: &str, value: i8) -> Task {
+    let (value, name) = (value.clamp(-100, 100), what.to_ascii_lowercase());
+    let otherwise = format!("The speech server refuses the setting {name} {value}.");
+    Task::Set(format!("SET SELF {what} {value}"), Some(otherwise))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::device::socket::Address;
-use crate::utterance::{Kind, Utterance, UtteranceId, Weight};
+use crate::utterance::{Kind, Pace, Utterance, UtteranceId, Weight};
 
 const CELLS: u32 = 40;
 
@@ -273,4 +273,20 @@ fn words_that_are_not_critical_do_not_come_over_a_question_that_is_being_read() 
     played.hears(&cells(CELLS));
     // And it comes back when they are over.
     assert_eq!(sent(&played.hears(&on())).1, "1/2 Delete?");
+}
+
+#[test]
+fn the_pace_of_reading_changes_within_its_bounds_and_a_voice_is_something_else() {
+    let mut played = Played::new();
+    assert!(played.hears(&cells(CELLS)).is_working);
+    let paced = |wanted, percent| vec![Report::Paced { wanted, percent }];
+    assert_eq!(played.told(Order::Pace(Pace::Rate(50))).reports, []);
+    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 120));
+    for _ in 0..100 {
+        played.told(Order::Pace(Pace::Slower));
+    }
+    assert_eq!(played.told(Order::Pace(Pace::Slower)).reports, paced(Pace::Slower, 100));
+    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 200));
+    played.talk.lost(&mut Out::default());
+    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, [], "nobody could read it");
 }

@@ -168,6 +168,60 @@ fn background_words_that_the_server_passed_over_are_cut_and_taken_back() {
     assert_eq!((sent.as_str(), reports.as_slice()), ("CANCEL SELF\r\n", &[Report::Cut(1)][..]));
 }
 
+fn paced(wanted: Pace, percent: u32) -> Vec<Report> {
+    vec![Report::Paced { wanted, percent }]
+}
+
+#[test]
+fn a_step_begins_at_the_rate_of_the_server_and_stays_on_the_next_connection() {
+    let mut played = Played::new();
+    assert_eq!(played.told(Order::Pace(Pace::Faster)), ("GET RATE\r\n".to_owned(), vec![]));
+    let (sent, reports) = played.hears("251-20\r\n251 OK GET RETURNED\r\n");
+    assert_eq!((sent.as_str(), reports), ("SET SELF RATE 30\r\n", paced(Pace::Faster, 111)));
+    played.hears("203 OK RATE SET\r\n");
+    // It is known now, and asked for no more.
+    let (sent, reports) = played.told(Order::Pace(Pace::Slower));
+    assert_eq!((sent.as_str(), reports), ("SET SELF RATE 20\r\n", paced(Pace::Slower, 89)));
+    let mut out = Out::default();
+    played.talk.lost(&mut out);
+    assert_eq!(played.told(Order::Pace(Pace::Slower)), (String::new(), vec![]));
+    played.talk.connected(played.now, &mut out);
+    played.hears("208 OK\r\n");
+    assert_eq!(played.hears("220 OK\r\n").0, "SET SELF RATE 20\r\n");
+}
+
+#[test]
+fn a_rate_is_never_beyond_its_bounds_whatever_the_server_says() {
+    for answer in ["251-9999\r\n251 OK\r\n", "251-fast\r\n251 OK\r\n", "300 ERR\r\n"] {
+        let mut played = Played::new();
+        played.told(Order::Pace(Pace::Faster));
+        let (sent, reports) = played.hears(answer);
+        assert_eq!((sent.as_str(), reports), ("SET SELF RATE 10\r\n", paced(Pace::Faster, 115)));
+        let refused = "The speech server refuses the setting rate 10.".to_owned();
+        assert_eq!(played.hears("409 ERR\r\n").1, [Report::Notice(refused)]);
+    }
+    let mut played = Played::new();
+    assert_eq!(played.told(Order::Pace(Pace::Rate(i8::MAX))).0, "SET SELF RATE 100\r\n");
+    played.hears("203 OK\r\n");
+    assert_eq!(played.told(Order::Pace(Pace::Faster)).1, paced(Pace::Faster, 100));
+}
+
+#[test]
+fn the_word_for_another_pace_is_spoken_at_that_pace() {
+    let mut played = Played::new();
+    assert_eq!(played.told(Order::Pace(Pace::Rate(40))).0, "SET SELF RATE 40\r\n");
+    assert_eq!(played.told(Order::Say(utterance(1, Weight::Normal))).0, "", "the rate comes first");
+    assert_eq!(played.hears("203 OK\r\n").0, "SET SELF PRIORITY message\r\n");
+}
+
+#[test]
+fn wishes_without_a_connection_are_kept_within_a_bound() {
+    let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+    let mut played = Played { talk: Talk::new(settings), now: Instant::now() };
+    (0..1000).for_each(|_| drop(played.told(Order::Pace(Pace::Faster))));
+    assert_eq!(played.talk.tasks.len(), MAX_TASKS);
+}
+
 #[test]
 fn orders_without_a_connection_are_kept_within_a_bound() {
     let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));

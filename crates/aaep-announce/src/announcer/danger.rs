@@ -1,0 +1,24 @@
+//! Which of several questions is told first.
+
+use aaep::event::action::RiskLevel;
+use aaep::event::human::Reversibility;
+use aaep::{Event, Payload};
+
+/// The order in which questions are told: the larger, the sooner. First how much can go wrong, then whether it can be
+/// undone, of which the stricter field counts. What nobody said is taken for something between, since most agents say
+/// it when it is high.
+pub fn rank(event: &Event) -> (u8, u8) {
+    let Payload::AwaitingConfirmation(asked) = &event.payload else { return (0, 0) };
+    let risk = match &asked.risk_level {
+        Some(RiskLevel::Low) => 1,
+        Some(RiskLevel::Medium | RiskLevel::Other(_)) | None => 2,
+        Some(RiskLevel::High) => 3,
+    };
+    let undo = match (&asked.reversibility, asked.irreversible) {
+        (_, Some(true)) | (Some(Reversibility::Irreversible), _) => 3,
+        (Some(Reversibility::ReversibleWithEffort), _) => 1,
+        (Some(Reversibility::Reversible), _) | (None, Some(false)) => 0,
+        _ => 2,
+    };
+    (risk, undo)
+}

@@ -1,0 +1,87 @@
+//! Which of several questions is told first: the riskier one, for certain.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep::Event;
+use aaep_announce::{Ending, Input, Order, Report};
+use serde_json::json;
+use support::{Room, event};
+
+fn risky(token: &str, risk: Option<&str>, is_final: bool) -> Event {
+    let mut fields = json!({
+        "action": format!("Do {}.", token.trim_start_matches("rpl_")), "consequence": "",
+        "reply_token": token, "timeout_seconds": 300, "default_decision": "reject",
+        "irreversible": is_final,
+    });
+    if let Some(risk) = risk {
+        fields["risk_level"] = risk.into();
+    }
+    event("awaiting.confirmation", &fields)
+}
+
+/// What is asked, in the order in which it was told.
+fn order(heard: &[String]) -> Vec<String> {
+    let action = |it: &String| it.split("Do ").nth(1)?.split('.').next().map(str::to_owned);
+    heard.iter().filter_map(action).collect()
+}
+
+#[test]
+fn of_two_questions_at_the_same_instant_the_riskier_is_told_first() {
+    for (first, second) in [("low", "high"), ("high", "low")] {
+        let mut room = Room::quiet();
+        room.ask(1, &risky(&format!("rpl_{first}"), Some(first), false));
+        room.ask(2, &risky(&format!("rpl_{second}"), Some(second), false));
+        assert_eq!(order(&room.listen()), ["high", "low"]);
+    }
+}
+
+#[test]
+fn questions_that_wait_are_told_by_risk_and_then_by_age() {
+    let mut room = Room::quiet();
+    room.ask(1, &risky("rpl_first", Some("low"), false));
+    let id = room.id();
+    // Once it has begun to be told, it is told to its end.
+    room.report(Report::Began(id));
+    for (number, event) in (2..).zip([
+        risky("rpl_small", Some("low"), false),
+        risky("rpl_unsaid", None, false),
+        risky("rpl_great", Some("high"), false),
+        risky("rpl_greater", Some("high"), true),
+        risky("rpl_greatest", Some("high"), true),
+    ]) {
+        room.ask(number, &event);
+    }
+    let expected = ["first", "greater", "greatest", "great", "unsaid", "small"];
+    assert_eq!(order(&room.listen()), expected);
+}
+
+#[test]
+fn a_question_that_is_overtaken_again_and_again_is_told_all_the_same() {
+    let mut room = Room::quiet();
+    room.ask(1, &risky("rpl_0", Some("low"), false));
+    let ranks =
+        [("low", true), ("medium", false), ("medium", true), ("high", false), ("high", true)];
+    for (number, (risk, is_final)) in (2..).zip(ranks) {
+        room.ask(number, &risky(&format!("rpl_{}", number - 1), Some(risk), is_final));
+        for id in std::mem::take(&mut room.stopped) {
+            room.report(Report::Cut(id));
+        }
+    }
+    assert!(room.orders.contains(&Order::Stop), "some were overtaken");
+    assert_eq!(order(&room.listen()), ["5", "4", "3", "2", "1", "0"]);
+}
+
+#[test]
+fn a_question_that_nobody_knew_about_any_more_is_told_when_it_is_asked_again() {
+    let mut room = Room::quiet();
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert_eq!(order(&room.listen()), ["a"]);
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert!(room.listen().is_empty(), "it is the same question");
+    room.handle(Input::Over { number: 1, ending: Ending::Unknown });
+    room.listen();
+    room.ask(1, &risky("rpl_a", Some("high"), true));
+    assert_eq!(order(&room.listen()), ["a"]);
+    assert!(room.announcer.waiting() == 0);
+}

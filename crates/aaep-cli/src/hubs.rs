@@ -1,0 +1,203 @@
+//! Which hubs a person means: one or several, each with its name for ears and with its own token.
+
+use aaep::printable;
+use aaep_transport::link::Target;
+use serde::{Deserialize, Serialize};
+
+use crate::attention::look::own_address;
+use crate::console::{Failure, count};
+use crate::settings::Listen;
+
+/// How many hubs can be listened to at once.
+pub(crate) const MAX_HUBS: usize = 16;
+
+/// What an address begins with.
+const WIRES: &[&str] = &["http:", "https:", "ws:", "wss:", "grpc:", "grpcs:", "unix:", "stdio:"];
+
+/// One address or several, as settings have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected an address such as \"unix:\", or several in brackets")]
+pub(crate) enum Addresses {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Addresses {
+    pub(crate) fn list(&self) -> &[String] {
+        match self {
+            Addresses::One(address) => std::slice::from_ref(address),
+            Addresses::Several(addresses) => addresses,
+        }
+    }
+
+    /// The addresses in a text. A comma stands between two where the name of a wire follows; other commas are part
+    /// of an address.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut all: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            let word = part.trim_start().to_ascii_lowercase();
+            match all.last_mut() {
+                Some(last) if !WIRES.iter().any(|wire| word.starts_with(wire)) => {
+                    last.push(',');
+                    last.push_str(part);
+                }
+                _ => all.push(part.trim().to_owned()),
+            }
+        }
+        match all.as_slice() {
+            [address] => Addresses::One(address.clone()),
+            _ => Addresses::Several(all),
+        }
+    }
+}
+
+/// A hub.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hub {
+    pub(crate) address: String,
+    /// What it is called where there are several.
+    pub(crate) name: String,
+    /// What proves to this hub, and to no other, who listens.
+    pub(crate) token: Option<String>,
+}
+
+/// The hubs that a person means: those given here, or those of the settings, or their own. A text of several tokens has
+/// one for each, in their order, with commas between.
+pub(crate) fn hubs(
+    given: &[String],
+    listen: &Listen,
+    token: Option<&str>,
+) -> Result<Vec<Hub>, Failure> {
+    let addresses = match (given, &listen.address) {
+        ([], Some(addresses)) => addresses.list().to_vec(),
+        ([], None) => vec![own_address()],
+        (given, _) => given.to_vec(),
+    };
+    let tokens = tokens(token, addresses.len())?;
+    let mut hubs: Vec<Hub> = Vec::new();
+    for (address, token) in addresses.into_iter().zip(tokens) {
+        if !hubs.iter().any(|it| it.address == address) {
+            hubs.push(Hub { name: name(&address), address, token });
+        }
+    }
+    if hubs.len() > MAX_HUBS {
+        let what = format!(
+            "there are {}, and more than {MAX_HUBS} cannot be listened to",
+            count(hubs.len() as u64, "hub")
+        );
+        return Err(Failure::new(what, "Name fewer."));
+    }
+    tell_apart(&mut hubs);
+    Ok(hubs)
+}
+
+/// A token for each hub. One token is never told to several: who has it can pass for the person at the others.
+fn tokens(token: Option<&str>, hubs: usize) -> Result<Vec<Option<String>>, Failure> {
+    let Some(token) = token.filter(|it| !it.is_empty()) else { return Ok(vec![None; hubs]) };
+    let tokens: Vec<Option<String>> =
+        token.split(',').map(|it| Some(it.trim().to_owned()).filter(|it| !it.is_empty())).collect();
+    if tokens.len() == hubs {
+        return Ok(tokens);
+    }
+    let what = format!(
+        "there are {} and {}",
+        count(hubs as u64, "hub"),
+        count(tokens.len() as u64, "token")
+    );
+    let next = "Give a token for each hub, in their order and with commas between, and nothing where none is needed.";
+    Err(Failure::new(what, next))
+}
+
+/// The name of a hub for ears.
+fn name(address: &str) -> String {
+    match Target::parse(address) {
+        Ok(Target::Unix(None)) => "your own hub".to_owned(),
+        Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place)) => {
+            let (host, port) = (printable(place.host()), place.port());
+            let is_usual = port == if place.is_tls() { 443 } else { 80 };
+            match (place.is_loopback(), is_usual) {
+                (true, _) => format!("port {port}"),
+                (false, true) => host.into_owned(),
+                (false, false) => format!("{host} port {port}"),
+            }
+        }
+        Ok(target) => target.to_string(),
+        Err(_) => printable(address).into_owned(),
+    }
+}
+
+/// Where two have the same name, they are counted.
+fn tell_apart(hubs: &mut [Hub]) {
+    let names: Vec<String> = hubs.iter().map(|it| it.name.clone()).collect();
+    for (at, hub) in hubs.iter_mut().enumerate() {
+        if names.iter().filter(|name| **name == hub.name).count() > 1 {
+            hub.name = format!("hub {}, {}", at + 1, hub.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(addresses: &[&str]) -> Vec<String> {
+        let given: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
+        let hubs = hubs(&given, &Listen::default(), None).unwrap_or_else(|it| panic!("{it}"));
+        hubs.into_iter().map(|it| it.name).collect()
+    }
+
+    fn with_token(addresses: &[&str], token: &str) -> Option<Vec<Option<String>>> {
+        let given: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
+        let hubs = hubs(&given, &Listen::default(), Some(token)).ok()?;
+        Some(hubs.into_iter().map(|it| it.token).collect())
+    }
+
+    #[test]
+    fn a_comma_stands_between_addresses_only_where_one_begins() {
+        for (text, expected) in [
+            ("unix:", vec!["unix:"]),
+            (" unix: , https://a.example", vec!["unix:", "https://a.example"]),
+            (
+                "http://a.example/x?y=1,2,WSS://b.example",
+                vec!["http://a.example/x?y=1,2", "WSS://b.example"],
+            ),
+            ("stdio:agent --only a,b, c", vec!["stdio:agent --only a,b, c"]),
+            ("", vec![""]),
+        ] {
+            assert_eq!(Addresses::read(text).list(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hubs_have_names_for_ears_that_tell_them_apart() {
+        let all = [
+            "unix:",
+            "http://127.0.0.1:7117",
+            "https://hub.example.org",
+            "https://hub.example.org:8443/",
+            "unix:/run/x.sock",
+        ];
+        let names = [
+            "your own hub",
+            "port 7117",
+            "hub.example.org",
+            "hub.example.org port 8443",
+            "unix:/run/x.sock",
+        ];
+        assert_eq!(named(&all), names);
+        assert_eq!(
+            named(&["wss://a.example", "https://a.example", "wss://a.example"]),
+            ["hub 1, a.example", "hub 2, a.example"]
+        );
+    }
+
+    #[test]
+    fn a_token_is_for_one_hub_and_never_told_to_another() {
+        let two = ["https://a.example", "https://b.example"];
+        assert_eq!(with_token(&two[..1], "t"), Some(vec![Some("t".to_owned())]));
+        assert_eq!(with_token(&two, "t,u"), Some(vec![Some("t".to_owned()), Some("u".to_owned())]));
+        assert_eq!(with_token(&two, ",u"), Some(vec![None, Some("u".to_owned())]));
+        assert_eq!(with_token(&two, ""), Some(vec![None, None]));
+        assert_eq!((with_token(&two, "t"), with_token(&two[..1], "t,u")), (None, None));
+    }
+}

@@ -1,0 +1,145 @@
+//! `aaep man`: the manual, a page for each command, from the same words as `--help`.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::console::{Failure, count, name_of};
+use crate::keys::tell;
+
+const HOW: &str = "\
+To read a page at once: aaep man listen | man -l -
+To install all pages:   aaep man --out ~/.local/share/man/man1
+Exit codes:
+  0  it is printed or written
+  2  it could not be done: no such command, or a folder that cannot be written";
+
+/// Which page.
+#[derive(Debug, Args)]
+#[command(after_help = HOW)]
+pub(crate) struct Arguments {
+    /// The command, such as: config show. Without it, it is the page of aaep itself.
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    words: Vec<String>,
+    /// Write the pages of all commands into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// A page: the name of its file, and what is in it.
+type Page = (String, Vec<u8>);
+
+/// Prints a page, or writes all of them.
+pub(crate) fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
+    let pages = pages(command).map_err(|error| Failure::of_output(&error))?;
+    match &arguments.out {
+        Some(folder) => write_all(folder, &pages)?,
+        None => print(&arguments.words, &pages)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(words: &[String], pages: &[Page]) -> Result<(), Failure> {
+    let name = format!("{}.1", [&["aaep".to_owned()], words].concat().join("-"));
+    let Some((_, text)) = pages.iter().find(|(it, _)| *it == name) else {
+        let what = format!("there is no command {}", aaep::printable(&words.join(" ")));
+        return Err(Failure::new(what, "To hear which there are: aaep --help"));
+    };
+    io::stdout().write_all(text).map_err(|error| Failure::of_output(&error))
+}
+
+fn write_all(folder: &Path, pages: &[Page]) -> Result<(), Failure> {
+    let next = "Look at the rights of the folder.";
+    fs::create_dir_all(folder).map_err(|error| Failure::of_file("make", folder, &error, next))?;
+    for (name, text) in pages {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| Failure::of_file("write", &path, &error, next))?;
+    }
+    tell(&format!("Wrote {} into {}.", count(pages.len() as u64, "page"), name_of(folder)))
+}
+
+/// The pages of a command and of all below it.
+fn pages(command: Command) -> io::Result<Vec<Page>> {
+    // The command `help` tells nothing that the pages do not.
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    add(&command, &mut pages)?;
+    Ok(pages)
+}
+
+fn add(command: &Command, pages: &mut Vec<Page>) -> io::Result<()> {
+    let man = Man::new(command.clone());
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    pages.push((man.get_filename(), text));
+    for below in command.get_subcommands() {
+        add(below, pages)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command as Process, Stdio};
+
+    use super::*;
+    use crate::order::ordered;
+
+    fn all() -> Vec<(String, String)> {
+        let pages = pages(ordered::<crate::Arguments>()).expect("pages");
+        let text = |text| String::from_utf8(text).expect("UTF-8");
+        pages.into_iter().map(|(name, it)| (name, text(it))).collect()
+    }
+
+    #[test]
+    fn every_command_has_a_page_with_all_its_flags() {
+        let pages = all();
+        let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        for name in ["aaep.1", "aaep-listen.1", "aaep-config-show.1", "aaep-man.1"] {
+            assert!(names.contains(&name), "{name} in {names:?}");
+        }
+        assert!(!names.iter().any(|it| it.contains("help")), "{names:?}");
+        let mut command = ordered::<crate::Arguments>();
+        command.build();
+        look(&command, "aaep", &pages);
+    }
+
+    fn look(command: &Command, name: &str, pages: &[(String, String)]) {
+        let page = pages.iter().find(|(it, _)| *it == format!("{name}.1"));
+        let (_, text) = page.unwrap_or_else(|| panic!("{name} has no page"));
+        for flag in command.get_arguments().filter(|it| !it.is_hide_set()) {
+            let Some(long) = flag.get_long() else { continue };
+            assert!(text.contains(&long.replace('-', "\\-")), "--{long} in {name}");
+        }
+        for below in command.get_subcommands().filter(|it| it.get_name() != "help") {
+            look(below, &format!("{name}-{}", below.get_name()), pages);
+        }
+    }
+
+    #[test]
+    fn the_reader_of_manuals_has_nothing_to_complain_about() {
+        for (program, arguments) in [
+            ("man", &["--warnings", "-Tutf8", "-l", "-"][..]),
+            ("mandoc", &["-Tlint", "-Wwarning"]),
+        ] {
+            for (name, text) in all() {
+                let mut command = Process::new(program);
+                command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+                command.env("LC_ALL", "C.UTF-8").env("MANPAGER", "cat").env("MANWIDTH", "100");
+                let Ok(mut child) = command.stderr(Stdio::piped()).spawn() else {
+                    crate::console::say(&format!("NOT CHECKED: {program} is not installed."));
+                    break;
+                };
+                child.stdin.take().expect("its input").write_all(text.as_bytes()).expect("written");
+                let output = child.wait_with_output().expect("it ends");
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(output.status.success() && said.is_empty(), "{program} of {name}: {said}");
+            }
+        }
+    }
+}
