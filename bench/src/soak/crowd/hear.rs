@@ -1,6 +1,7 @@
 //! What comes for a listener, and what it says to that.
 
 use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -97,6 +98,8 @@ impl Crowd {
         }
         if listener.hearing.gaps > gaps {
             Totals::add(&self.totals.gaps);
+            // Of whatever runs now, it hears the rest.
+            listener.hearing.joins_before(self.next_session.load(Ordering::Relaxed));
         }
         if let Some(id) = &event.id {
             listener.last_event_id.clear();

@@ -142,3 +142,26 @@ fn a_gap_is_counted_and_only_some_may_have_one() {
         assert_eq!(hearing.gaps, 1);
     }
 }
+
+#[test]
+fn after_a_gap_the_rest_of_what_runs_is_right_and_a_session_that_begins_later_is_heard_whole() {
+    let mut hearing = Hearing::new(Wants::Everything, true);
+    let take = |hearing: &mut Hearing, event: &Value| {
+        hearing.take(&serde_json::from_str(&event.to_string()).expect("an event"))
+    };
+    // What goes on in each session that runs, all of which say that something is missing.
+    for number in [1, 2] {
+        let summary = json!({
+            "type": "aaep:agent.state.changed", "event_id": format!("evt_hub{number}"),
+            "session_id": format!("sess_soak{number}"),
+            "extensions": { "agentvoice": { "gap": {} } },
+        });
+        assert!(take(&mut hearing, &summary).is_empty());
+        hearing.joins_before(3);
+    }
+    for number in [1, 2] {
+        assert!(take(&mut hearing, &session(number)[5]).is_empty(), "session {number}");
+        assert!(!take(&mut hearing, &session(number)[7]).is_empty(), "6 of {number} is missing");
+    }
+    assert!(!take(&mut hearing, &session(3)[5]).is_empty(), "session 3 began later");
+}
