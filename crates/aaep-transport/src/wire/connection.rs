@@ -107,6 +107,12 @@ impl Connection {
         self.phase == Phase::Open
     }
 
+    /// Nobody is heard here any more. What waits was theirs: it is never given back in the name of another.
+    pub(super) fn lose_listener(&mut self) {
+        self.listener = None;
+        self.withdrawal = Withdrawal::Impossible;
+    }
+
     pub(super) fn push(&mut self, item: Item) {
         self.backlog.push(item, self.protocol);
     }

@@ -190,7 +190,7 @@ impl EventLoop {
             Command::Attach { connection, listener } => self.attach(connection, listener),
             Command::Detach { listener } => {
                 if let Some(place) = self.by_listener.remove(&listener) {
-                    self.connections[place].listener = None;
+                    self.connections[place].lose_listener();
                 }
             }
             Command::Withdraw { connection } => {
@@ -267,14 +267,16 @@ impl EventLoop {
             self.report(Report::Gone { connection, listener: Some(listener), why: Why::Unknown });
             return;
         };
-        if let Some(other) = self.by_listener.insert(listener, place) {
-            self.connections[other].listener = None;
+        let other = self.by_listener.insert(listener, place).filter(|other| *other != place);
+        if let Some(other) = other {
+            self.connections[other].lose_listener();
         }
-        let previous = self.connections[place].listener.replace(listener);
-        if let Some(previous) = previous.filter(|previous| *previous != listener) {
+        let previous = self.connections[place].listener.filter(|previous| *previous != listener);
+        if let Some(previous) = previous {
             self.by_listener.remove(&previous);
-            self.connections[place].withdrawal = Withdrawal::Impossible;
+            self.connections[place].lose_listener();
         }
+        self.connections[place].listener = Some(listener);
         if self.connections[place].is_blocked {
             self.report(Report::Blocked { connection, listener });
         }

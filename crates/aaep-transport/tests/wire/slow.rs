@@ -183,6 +183,32 @@ fn nothing_is_given_back_where_another_listener_was_heard_before() {
 }
 
 #[test]
+fn nor_where_the_listener_before_had_left() {
+    let rig = Rig::new();
+    let (connection, _client) = rig.connect(PLAIN, 1);
+    block(&rig, 1);
+    rig.deliver(&large(901, 100), &[1]);
+    rig.tell(vec![
+        Command::Detach { listener: 1 },
+        Command::Attach { connection, listener: 2 },
+        Command::Withdraw { connection },
+    ]);
+    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
+    assert_eq!(rig.settle(), []);
+}
+
+#[test]
+fn a_listener_that_is_attached_again_where_it_is_can_still_be_overtaken() {
+    let rig = Rig::new();
+    let (connection, _client) = rig.connect(PLAIN, 1);
+    block(&rig, 1);
+    rig.deliver(&large(901, 100), &[1]);
+    rig.tell(vec![Command::Attach { connection, listener: 1 }, Command::Withdraw { connection }]);
+    assert!(matches!(rig.next_report(), Report::Blocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Withdrawn { listener: 1, .. }));
+}
+
+#[test]
 fn a_listener_attached_to_a_blocked_connection_is_told_so() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
