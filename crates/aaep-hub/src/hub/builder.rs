@@ -210,6 +210,7 @@ impl HubBuilder {
             is_stopping: false,
             batch: Batch::default(),
             remembered: HashMap::new(),
+            must_withdraw: false,
             blocked: HashSet::new(),
         };
         owner.carry_out(now, outputs, None);

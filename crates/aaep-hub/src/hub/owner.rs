@@ -97,6 +97,8 @@ pub(super) struct Owner {
     pub(super) batch: Batch,
     /// The subscriptions that are to be stored with this turn, each as it is by now.
     pub(super) remembered: HashMap<SubscriptionId, Box<Subscription>>,
+    /// Whether something urgent came in this turn. However much did, wires are told to make way for it once.
+    pub(super) must_withdraw: bool,
     /// Those whose connection takes nothing for now.
     pub(super) blocked: HashSet<ListenerKey>,
 }
@@ -158,6 +160,9 @@ impl Owner {
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
         metrics.listeners_blocked(self.blocked.len() as u64);
+        if std::mem::take(&mut self.must_withdraw) {
+            self.withdraw_for_urgent();
+        }
         for (subscription_id, subscription) in self.remembered.drain() {
             self.batch.changes.push(Change::Subscribed {
                 subscription_id,
@@ -290,7 +295,7 @@ impl Owner {
         });
         if is_urgent {
             self.batch.urgent_since.get_or_insert_with(Instant::now);
-            self.withdraw_for_urgent();
+            self.must_withdraw = true;
         }
         if self.engine.has_ended(&session_id) {
             self.batch.changes.push(Change::SessionEnded { session_id, unix_us });

@@ -172,3 +172,25 @@ async fn names_under_which_nothing_was_taken_do_not_use_up_numbers() {
     assert_eq!(hub.call(numbers).await, Ok((None, Some(1))));
     hub.stop().await;
 }
+
+#[tokio::test]
+async fn many_urgent_events_at_once_tell_each_full_wire_once() {
+    let hub = Hub::builder().start().expect("a hub");
+    let me = Principal::local();
+    hub.publish(&me, vec![event("session.started", "Tidying.")], None).await.expect("answered");
+    let told = hub.call(move |owner| {
+        for number in 0..100 {
+            let mut urgent = event("handoff.requested", "Help.");
+            urgent.remove("progress");
+            urgent.insert("reason".to_owned(), json!(format!("Help {number}.")));
+            urgent.insert("target_kind".to_owned(), json!("human"));
+            owner.publish_all(&me, vec![urgent], None)[0].as_ref().expect("taken");
+        }
+        let is_withdrawal = |it: &&Effect| {
+            matches!(it, Effect::Wire(aaep_transport::wire::Command::Withdraw { .. }))
+        };
+        (owner.must_withdraw, owner.batch.effects.iter().filter(is_withdrawal).count())
+    });
+    assert_eq!(told.await, Ok((true, 0)), "when the turn ends");
+    hub.stop().await;
+}
