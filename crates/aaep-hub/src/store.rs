@@ -1,7 +1,7 @@
 //! The embedded store of the hub: what was committed survives `kill -9`.
 //!
 //! One writer commits groups of plain facts, each group whole or not at all, with one wait for the
-//! disk. Readers see one moment each and never wait for the writer. The audit log beside the
+//! disk: an append to the journal, which the database follows. Readers see one moment each and never wait for the writer. The audit log beside the
 //! database can be read without this code, see [`crate::audit`]. Why it is redb, and what was
 //! measured, is in `docs/decisions/store.md`.
 //!
@@ -15,6 +15,7 @@ mod database;
 mod error;
 mod fault;
 pub(crate) mod folder;
+mod journal;
 mod log;
 mod open;
 mod reader;
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aaep::SessionId;
-use redb::WriteTransaction;
+use redb::{Durability, WriteTransaction};
 
 pub use asks::{OpenAsk, SettledAsk};
 pub use change::{
@@ -52,6 +53,7 @@ pub(crate) use table::Safe;
 use crate::audit::{Entry, Hash};
 use database::Shared;
 use folder::Folder;
+use journal::Journal;
 use log::Log;
 use table::{Counters, META};
 
@@ -88,6 +90,8 @@ pub struct AuditState {
 pub struct Store {
     shared: Arc<Shared>,
     log: Log,
+    /// None for a store in memory, and where it could not be made.
+    journal: Option<Journal>,
     retention: Retention,
     /// How many transactions the store has.
     commits: u64,
@@ -133,9 +137,17 @@ impl Store {
             .iter()
             .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
             .collect();
-        self.transact(&entries, |transaction, counters| {
+        self.transact_with(&entries, Some(changes), |transaction, counters| {
             apply::apply(transaction, counters, changes)
         })
+    }
+
+    /// Writes what only the journal has on the disk into the database, too.
+    pub fn checkpoint(&mut self) -> Result<(), CommitError> {
+        match &self.journal {
+            Some(journal) if !journal.is_empty() => self.transact(&[], |_, _| Ok(())),
+            _ => Ok(()),
+        }
     }
 
     /// A way to read, from any thread, while this writes.
@@ -175,17 +187,31 @@ impl Store {
         Ok(self.log.state())
     }
 
-    /// Does the work and writes the entries in one durable transaction, then appends to the file.
+    /// Does the work and writes the entries in one transaction of the database, on the disk.
     fn transact<T>(
         &mut self,
         entries: &[&Entry],
+        work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
+    ) -> Result<T, CommitError> {
+        self.transact_with(entries, None, work)
+    }
+
+    /// Does the work and writes the entries in one transaction, then appends to the file. What consists of
+    /// changes only goes to the disk by the journal, if there is room.
+    fn transact_with<T>(
+        &mut self,
+        entries: &[&Entry],
+        changes: Option<&[Change]>,
         work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
     ) -> Result<T, CommitError> {
         let mut may_retry = true;
         loop {
             let lines = self.log.prepare(entries)?;
             let expected = self.commits + 1;
+            // What the audit file has safely is forgotten by the database alone.
+            let changes = changes.filter(|_| !self.log.has_forgettable());
             let mut done = None;
+            let journal = &mut self.journal;
             let (generation, result) = self.shared.write(|transaction| {
                 let mut meta = transaction.open_table(META)?;
                 let mut counters = recover::counters(&meta)?;
@@ -193,10 +219,14 @@ impl Store {
                 self.log.write(transaction, &mut meta, &lines)?;
                 counters.commits = expected;
                 meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
-                Ok(())
+                let is_journaled = changes.zip(journal.as_mut()).is_some_and(|(changes, journal)| {
+                    journal.append(expected, changes, &lines)
+                });
+                Ok(if is_journaled { Durability::None } else { Durability::Immediate })
             });
             match result {
-                Ok(()) => {}
+                Ok(Durability::Immediate) => self.begin_journal_anew(),
+                Ok(_) => {}
                 Err(Fault::Refused(error)) => return Err(error),
                 // An earlier failure, seen before anything was done.
                 Err(Fault::Latched) if may_retry && done.is_none() => {
@@ -222,10 +252,19 @@ impl Store {
         fault: Fault,
     ) -> Result<(), CommitError> {
         let error = CommitError::from(fault);
+        let is_in_doubt = self.journal.as_ref().is_some_and(Journal::is_in_doubt);
         match self.reopen(generation) {
+            _ if is_in_doubt => Err(CommitError::InDoubt { why: error.to_string() }),
             Ok(()) if self.commits == expected => Ok(()),
             Err(why) if was_done => Err(CommitError::InDoubt { why: why.to_string() }),
             _ => Err(error),
+        }
+    }
+
+    /// The database has everything on the disk.
+    fn begin_journal_anew(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin_anew();
         }
     }
 
@@ -244,6 +283,8 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        // If this fails, the journal still has it.
+        let _ = self.checkpoint();
         // Readers may live longer; the files must not stay open for them.
         self.shared.close();
     }

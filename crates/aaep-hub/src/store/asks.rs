@@ -29,29 +29,34 @@ pub struct OpenAsk {
 
 impl OpenAsk {
     fn to_bytes(&self) -> Vec<u8> {
-        let StoredTime { ends_unix_us, left_us, limit_unix_us, changes } = self.time;
-        let mut bytes = Vec::with_capacity(33 + self.session_id.as_str().len());
-        bytes.extend(ends_unix_us.unwrap_or(i64::MIN).to_le_bytes());
-        bytes.extend(left_us.unwrap_or(u64::MAX).to_le_bytes());
-        bytes.extend(limit_unix_us.to_le_bytes());
-        bytes.extend(u64::from(changes).to_le_bytes());
-        bytes.extend(self.session_id.as_str().as_bytes());
-        bytes
+        [&time_to_bytes(self.time), self.session_id.as_str().as_bytes()].concat()
     }
 
     pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
         let mut row = Row::new(bytes, "asks");
-        Ok(OpenAsk {
-            reply_token,
-            time: StoredTime {
-                ends_unix_us: row.optional_moment()?,
-                left_us: Some(row.number()?).filter(|left| *left != u64::MAX),
-                limit_unix_us: row.moment()?,
-                changes: u32::try_from(row.number()?).unwrap_or(u32::MAX),
-            },
-            session_id: row.parsed()?,
-        })
+        Ok(OpenAsk { reply_token, time: time_of(&mut row)?, session_id: row.parsed()? })
     }
+}
+
+/// The time of a question as bytes, always as many.
+pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
+    let StoredTime { ends_unix_us, left_us, limit_unix_us, changes } = time;
+    let mut bytes = Vec::with_capacity(32);
+    bytes.extend(ends_unix_us.unwrap_or(i64::MIN).to_le_bytes());
+    bytes.extend(left_us.unwrap_or(u64::MAX).to_le_bytes());
+    bytes.extend(limit_unix_us.to_le_bytes());
+    bytes.extend(u64::from(changes).to_le_bytes());
+    bytes
+}
+
+/// The time of a question out of such bytes.
+pub(super) fn time_of(row: &mut Row<'_>) -> Result<StoredTime, Fault> {
+    Ok(StoredTime {
+        ends_unix_us: row.optional_moment()?,
+        left_us: Some(row.number()?).filter(|left| *left != u64::MAX),
+        limit_unix_us: row.moment()?,
+        changes: u32::try_from(row.number()?).unwrap_or(u32::MAX),
+    })
 }
 
 /// A question that is settled.

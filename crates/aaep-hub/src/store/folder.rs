@@ -10,6 +10,8 @@ use crate::store::OpenError;
 
 /// The database.
 pub(crate) const DATABASE: &str = "store.redb";
+/// Commits that the database may lack.
+pub(crate) const JOURNAL: &str = "store.journal";
 /// The audit log.
 pub(crate) const AUDIT: &str = "audit.jsonl";
 /// The file that is locked while the store is open.

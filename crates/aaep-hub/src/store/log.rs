@@ -40,12 +40,12 @@ pub(super) struct Log {
 /// An entry on its way in.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    head: Head,
-    line: Vec<u8>,
-    session_id: Option<SessionId>,
-    unix_us: i64,
+    pub(super) head: Head,
+    pub(super) line: Vec<u8>,
+    pub(super) session_id: Option<SessionId>,
+    pub(super) unix_us: i64,
     /// The salt and the words.
-    details: Option<([u8; 32], String)>,
+    pub(super) details: Option<([u8; 32], String)>,
 }
 
 impl Log {
@@ -95,30 +95,12 @@ impl Log {
             transaction.open_table(AUDIT_WAITING)?.retain_in(..=safe.seq, |_, _| false)?;
             meta.insert(Safe::KEY, safe.to_bytes().as_slice())?;
         }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let mut waiting = transaction.open_table(AUDIT_WAITING)?;
-        for prepared in lines {
-            let seq = prepared.head.seq;
-            waiting.insert(seq, prepared.line.as_slice())?;
-            let Some((salt, words)) = &prepared.details else { continue };
-            let session = match &prepared.session_id {
-                Some(session_id) => asks::session_number(transaction, session_id)?,
-                None => 0,
-            };
-            let row = [
-                &session.to_le_bytes(),
-                &prepared.unix_us.to_le_bytes(),
-                &salt[..],
-                words.as_bytes(),
-            ]
-            .concat();
-            transaction.open_table(AUDIT_DETAILS)?.insert(seq, row.as_slice())?;
-            transaction.open_table(AUDIT_OF_SESSION)?.insert(pair(session, seq), ())?;
-        }
-        while self.file.is_none() && waiting.len()? > MAX_ENTRIES_IN_MEMORY {
-            waiting.pop_first()?;
+        write_lines(transaction, lines)?;
+        if self.file.is_none() && !lines.is_empty() {
+            let mut waiting = transaction.open_table(AUDIT_WAITING)?;
+            while waiting.len()? > MAX_ENTRIES_IN_MEMORY {
+                waiting.pop_first()?;
+            }
         }
         Ok(())
     }
@@ -182,6 +164,32 @@ impl Log {
     pub(super) fn reload(&mut self, head: Head) {
         self.head = head;
     }
+}
+
+/// Writes lines into the store.
+pub(super) fn write_lines(
+    transaction: &WriteTransaction,
+    lines: &[Prepared],
+) -> Result<(), Fault> {
+    for prepared in lines {
+        let seq = prepared.head.seq;
+        transaction.open_table(AUDIT_WAITING)?.insert(seq, prepared.line.as_slice())?;
+        let Some((salt, words)) = &prepared.details else { continue };
+        let session = match &prepared.session_id {
+            Some(session_id) => asks::session_number(transaction, session_id)?,
+            None => 0,
+        };
+        let row = [
+            &session.to_le_bytes(),
+            &prepared.unix_us.to_le_bytes(),
+            &salt[..],
+            words.as_bytes(),
+        ]
+        .concat();
+        transaction.open_table(AUDIT_DETAILS)?.insert(seq, row.as_slice())?;
+        transaction.open_table(AUDIT_OF_SESSION)?.insert(pair(session, seq), ())?;
+    }
+    Ok(())
 }
 
 /// The last entry that the store knows.

@@ -9,18 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::backends::{FileBackend, InMemoryBackend};
-use redb::{DatabaseError, ReadTransaction, ReadableDatabase, TableError};
+use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableError};
 
 use crate::audit::{
     AdoptError, AuditFile, Broken, Entry, Head, LOG_BROKEN, adopt, look, set_aside,
 };
-use crate::store::database::{Opener, Shared, builder};
+use crate::store::database::{Opener, Shared, builder, journal_of};
 use crate::store::error::{CommitError, OpenError};
 use crate::store::fault::{Fault, guarded};
-use crate::store::folder::{AUDIT, DATABASE, Folder, create_file, io_error};
+use crate::store::folder::{AUDIT, DATABASE, Folder, JOURNAL, create_file, io_error};
+use crate::store::journal::Journal;
 use crate::store::log::{self, Log};
 use crate::store::recover::{Recovered, counters, recover};
-use crate::store::table::{AUDIT_WAITING, FORMAT, META, Safe, create_all};
+use crate::store::table::{AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, store_id};
 use crate::store::{Retention, Store};
 
 /// The row that has the format.
@@ -64,8 +65,10 @@ pub(super) fn open_on(
     {
         return Err(refused(broken.clone()));
     }
-    let shared = Arc::new(Shared::open(opener).map_err(failed)?);
-    check_format(&shared, folder)?;
+    let journal_path = folder.join(JOURNAL);
+    let shared = Shared::open(opener, Some(journal_path.clone())).map_err(failed)?;
+    let shared = Arc::new(shared);
+    take_on_format(&shared, folder, looked.is_none())?;
     let found = match looked {
         Some(found) => found,
         None => shared.read(|it| found_in(it, &audit_path)).map_err(failed)?,
@@ -78,9 +81,12 @@ pub(super) fn open_on(
         }
         Err(broken) => return Err(refused(broken)),
     };
+    let id = shared.read(|it| store_id(&it.open_table(META)?)).map_err(failed)?;
     let mut store = Store {
         shared,
         log,
+        // Without one, commits take longer.
+        journal: id.and_then(|id| Journal::open(&journal_path, id).ok()),
         retention: options.retention,
         commits: found.commits,
         audit_path: Some(Arc::clone(&audit_path)),
@@ -103,12 +109,13 @@ pub(super) fn in_memory() -> Store {
         }
         builder.create_with_backend(InMemoryBackend::new())
     });
-    let shared = Shared::open(opener).expect("memory does not fail");
-    check_format(&shared, Path::new("")).expect("a new database has no format yet");
+    let shared = Shared::open(opener, None).expect("memory does not fail");
+    take_on_format(&shared, Path::new(""), true).expect("a new database has no format yet");
     let head = Head { seq: 0, hash: Safe::NOTHING.hash };
     Store {
         shared: Arc::new(shared),
         log: Log::new(head, Safe::NOTHING, None),
+        journal: None,
         retention: Retention::default(),
         commits: 0,
         audit_path: None,
@@ -131,7 +138,8 @@ struct Found {
 }
 
 /// Reads all that is needed without writing a byte, so that a damaged store stays as it is. None for
-/// a new store, and for one that a crash left: there redb checks every page before it writes.
+/// a new store, and for one that a crash left: there redb checks every page before it writes, and takes on
+/// what the journal has.
 fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenError> {
     let path = folder.join(DATABASE);
     if fs::metadata(&path).map_err(|error| io_error(folder, &path, &error))?.len() == 0 {
@@ -145,8 +153,13 @@ fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenErr
         };
         let transaction = database.begin_read()?;
         match format(&transaction)? {
-            Some(FORMAT) => Ok(Ok(Some(found_in(&transaction, audit_path)?))),
-            Some(found) => Ok(Err(found)),
+            Some(found) if found > FORMAT => Ok(Err(found)),
+            Some(_) => {
+                let found = found_in(&transaction, audit_path)?;
+                let meta = transaction.open_table(META)?;
+                let records = journal_of(&meta, &folder.join(JOURNAL))?;
+                Ok(Ok(records.is_empty().then_some(found)))
+            }
             None => Ok(Ok(None)),
         }
     });
@@ -168,22 +181,24 @@ fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, F
     Ok(Found { recovered: recover(transaction)?, commits, broken })
 }
 
-/// Makes the tables of a new store, and refuses formats of the future.
-fn check_format(shared: &Shared, folder: &Path) -> Result<(), OpenError> {
+/// Makes the tables of a new store, and refuses formats of the future. Writes to the disk if it must, and
+/// then all that was taken on from the journal.
+fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<(), OpenError> {
     let failed = |fault| open_error(folder, fault);
     match shared.read(format).map_err(failed)? {
-        Some(FORMAT) => Ok(()),
-        Some(found) => {
+        Some(FORMAT) if !must_write => Ok(()),
+        Some(found) if found > FORMAT => {
             Err(OpenError::FutureFormat { path: folder.join(DATABASE), found, known: FORMAT })
         }
-        None => {
+        _ => {
             let (_, made) = shared.write(|transaction| {
                 create_all(transaction)?;
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
-                Ok(())
+                give_id(&mut meta)?;
+                Ok(Durability::Immediate)
             });
-            made.map_err(failed)
+            made.map(drop).map_err(failed)
         }
     }
 }

@@ -171,8 +171,8 @@ pub(crate) fn events_of(
         let agent = row.number()?;
         let unix_us = row.moment()?;
         let (by_hub, is_urgent) = (row.flag()?, row.flag()?);
-        let event_id = length_and_bytes(&mut row)?;
-        let json = length_and_bytes(&mut row)?;
+        let event_id = row.sized()?;
+        let json = row.sized()?;
         if order < from_order {
             continue;
         }
@@ -188,11 +188,6 @@ pub(crate) fn events_of(
         });
     }
     Ok(events)
-}
-
-fn length_and_bytes<'a>(row: &mut Row<'a>) -> Result<&'a [u8], Fault> {
-    let length = usize::try_from(row.number()?).map_err(|_| Fault::row("events"))?;
-    row.bytes(length)
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {

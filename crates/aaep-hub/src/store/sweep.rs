@@ -48,7 +48,7 @@ pub struct Deleted {
     pub bytes: u64,
 }
 
-/// Deletes what is beyond the retention.
+/// Deletes what is beyond the retention. Whatever it does, the journal is empty afterwards.
 pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, CommitError> {
     let age_us = i64::try_from(store.retention.max_age_seconds.saturating_mul(1_000_000));
     let before_unix_us = now_unix_us.saturating_sub(age_us.unwrap_or(i64::MAX));
@@ -65,6 +65,7 @@ pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, Commit
         details: None,
     };
     if due.is_empty() && !store.log.has_forgettable() && !has_old_rows(store, before_unix_us)? {
+        store.checkpoint()?;
         return Ok(swept);
     }
     let entries: &[&Entry] = if due.is_empty() { &[] } else { &[&entry] };

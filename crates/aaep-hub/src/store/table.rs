@@ -3,13 +3,15 @@
 //! Composite keys are big-endian, so that the order of bytes is the order of numbers. A row that
 //! cannot be read is a fault of the file and never a panic.
 
-use redb::{TableDefinition, WriteTransaction};
+use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use crate::audit::Hash;
 use crate::store::fault::Fault;
+use crate::store::journal::StoreId;
 
-/// The format of what is written here. A file of a larger one is refused.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of what is written here. A file of a larger one is refused; the one before had no journal and is
+/// taken on.
+pub(crate) const FORMAT: u32 = 2;
 
 /// Things of which there is one: the format, the counters, how far the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -114,6 +116,12 @@ impl<'a> Row<'a> {
         Ok(taken)
     }
 
+    /// Bytes whose number stands before them.
+    pub(crate) fn sized(&mut self) -> Result<&'a [u8], Fault> {
+        let count = usize::try_from(self.number()?).map_err(|_| Fault::row(self.table))?;
+        self.bytes(count)
+    }
+
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let bytes = self.bytes(N)?;
         bytes.try_into().map_err(|_| Fault::row(self.table))
@@ -157,6 +165,27 @@ pub(crate) fn parse<T: std::str::FromStr>(
     table: &'static str,
 ) -> Result<T, Fault> {
     text.and_then(|text| text.parse().ok()).ok_or_else(|| Fault::row(table))
+}
+
+/// The row of the store's id.
+const ID_KEY: &str = "id";
+
+/// The id of the store; none before it has one.
+pub(crate) fn store_id(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Option<StoreId>, Fault> {
+    let row = meta.get(ID_KEY)?;
+    row.map(|row| row.value().try_into().map_err(|_| Fault::row("meta"))).transpose()
+}
+
+/// Gives the store an id unless it has one.
+pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Result<(), Fault> {
+    if store_id(meta)?.is_none() {
+        let mut id = StoreId::default();
+        getrandom::fill(&mut id).map_err(|error| Fault::Io(error.to_string()))?;
+        meta.insert(ID_KEY, id.as_slice())?;
+    }
+    Ok(())
 }
 
 /// What goes on counting, whatever is deleted.

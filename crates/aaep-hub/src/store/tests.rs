@@ -6,6 +6,7 @@ mod corrupt;
 mod deletion;
 mod facts;
 pub(crate) mod full;
+mod journal;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use aaep::{EventId, ReplyToken, SessionId};
 use crate::audit::Entry;
 use crate::store::{Change, OpenError, Recovered, Retention, Store, StoredEvent, StoredTime};
 
-fn session(name: &str) -> SessionId {
+pub(super) fn session(name: &str) -> SessionId {
     SessionId::parse(&format!("sess_{name}")).expect("letters")
 }
 
-fn token(name: &str) -> ReplyToken {
+pub(super) fn token(name: &str) -> ReplyToken {
     ReplyToken::parse(&format!("rpl_{name}")).expect("letters")
 }
 
@@ -37,7 +38,7 @@ fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
 }
 
 /// An event whose facts all follow from its order.
-fn event(order: u64, name: &str) -> Change {
+pub(super) fn event(order: u64, name: &str) -> Change {
     Change::Event {
         order,
         session_id: session(name),

@@ -108,7 +108,7 @@ fn words_that_were_changed_in_the_store_are_told_as_such() {
         let last = row.len() - 1;
         row[last] = b'O';
         details.insert(3, row.as_slice())?;
-        Ok(())
+        Ok(redb::Durability::Immediate)
     });
     changed.expect("written");
     let details: Vec<_> = show(&store.reader()).map(|it| it.expect("shown").details).collect();

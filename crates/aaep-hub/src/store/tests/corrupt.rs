@@ -40,13 +40,13 @@ fn a_store_from_the_future_is_refused_in_clear_words() {
     store.commit(&[event(0, "a")]).expect("stored");
     let (_, changed) = store.shared.write(|transaction| {
         let mut meta = transaction.open_table(META)?;
-        meta.insert("format", 2_u32.to_le_bytes().as_slice())?;
-        Ok(())
+        meta.insert("format", 3_u32.to_le_bytes().as_slice())?;
+        Ok(redb::Durability::Immediate)
     });
     changed.expect("written");
     drop(store);
     let error = open_error(folder.path());
-    assert!(matches!(error, OpenError::FutureFormat { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::FutureFormat { found: 3, known: 2, .. }), "{error}");
     assert!(error.to_string().contains("later version"));
 }
 

@@ -1,0 +1,330 @@
+//! A commit as a record of the journal: its changes, and the lines that it adds to the audit log.
+
+use aaep::SessionId;
+
+use super::{HEAD_BYTES, MARK, StoreId, checksum};
+use crate::audit::{Hash, Head};
+use crate::store::asks;
+use crate::store::change::Change;
+use crate::store::fault::Fault;
+use crate::store::log::Prepared;
+use crate::store::table::{Row, parse};
+
+/// What a commit changes, as it was.
+pub(in crate::store) struct Decoded {
+    pub(in crate::store) changes: Vec<Change>,
+    pub(in crate::store) lines: Vec<Prepared>,
+}
+
+const JOURNAL: &str = "the journal";
+
+/// The record of a commit of this store. The entries of the audit log are in it as lines, not as changes.
+pub(in crate::store) fn encode(
+    id: &StoreId,
+    number: u64,
+    changes: &[Change],
+    lines: &[Prepared],
+) -> Vec<u8> {
+    let mut writer = Writer(vec![0; HEAD_BYTES]);
+    writer.number(changes.iter().filter(|it| !matches!(it, Change::Audit(_))).count() as u64);
+    for change in changes {
+        writer.change(change);
+    }
+    writer.number(lines.len() as u64);
+    for line in lines {
+        writer.line(line);
+    }
+    let Writer(mut bytes) = writer;
+    let (head, content) = bytes.split_at_mut(HEAD_BYTES);
+    head[..8].copy_from_slice(&MARK);
+    head[8..16].copy_from_slice(&number.to_le_bytes());
+    head[16..24].copy_from_slice(&(content.len() as u64).to_le_bytes());
+    let checksum = checksum(id, &head[..24], content);
+    head[24..].copy_from_slice(&checksum);
+    bytes
+}
+
+/// What a record says.
+pub(in crate::store) fn decode(content: &[u8]) -> Result<Decoded, Fault> {
+    let mut row = Row::new(content, JOURNAL);
+    let mut changes = Vec::new();
+    for _ in 0..row.number()? {
+        changes.push(change(&mut row)?);
+    }
+    let mut lines = Vec::new();
+    for _ in 0..row.number()? {
+        lines.push(line(&mut row)?);
+    }
+    if row.is_empty() { Ok(Decoded { changes, lines }) } else { Err(Fault::row(JOURNAL)) }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, number: u64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn moment(&mut self, moment: i64) {
+        self.0.extend(moment.to_le_bytes());
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.0.push(u8::from(flag));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Event {
+                order,
+                session_id,
+                event_id,
+                agent,
+                principal,
+                by_hub,
+                is_urgent,
+                unix_us,
+                json,
+            } => {
+                self.0.push(1);
+                self.number(*order);
+                self.text(session_id.as_str());
+                self.text(event_id.as_str());
+                self.number(*agent);
+                self.number(*principal);
+                self.flag(*by_hub);
+                self.flag(*is_urgent);
+                self.moment(*unix_us);
+                self.bytes(json);
+            }
+            Change::SessionEnded { session_id, unix_us } => {
+                self.0.push(2);
+                self.text(session_id.as_str());
+                self.moment(*unix_us);
+            }
+            Change::AskOpened { reply_token, session_id, time } => {
+                self.0.push(3);
+                self.text(reply_token.as_str());
+                self.text(session_id.as_str());
+                self.0.extend(asks::time_to_bytes(*time));
+            }
+            Change::AskMoved { reply_token, time } => {
+                self.0.push(4);
+                self.text(reply_token.as_str());
+                self.0.extend(asks::time_to_bytes(*time));
+            }
+            Change::AskSettled { reply_token, unix_us, resolution } => {
+                self.0.push(5);
+                self.text(reply_token.as_str());
+                self.moment(*unix_us);
+                self.bytes(resolution);
+            }
+            Change::Subscribed { subscription_id, principal, may_reply, json } => {
+                self.0.push(6);
+                self.text(subscription_id.as_str());
+                self.number(*principal);
+                self.flag(*may_reply);
+                self.bytes(json);
+            }
+            Change::Unsubscribed { subscription_id } => {
+                self.0.push(7);
+                self.text(subscription_id.as_str());
+            }
+            Change::Agent { key, name } => {
+                self.0.push(8);
+                self.number(*key);
+                self.text(name);
+            }
+            Change::Principal { key, name } => {
+                self.0.push(9);
+                self.number(*key);
+                self.text(name);
+            }
+            Change::Answered { agent, idempotency_key, unix_us, answer } => {
+                self.0.push(10);
+                self.number(*agent);
+                self.text(idempotency_key);
+                self.moment(*unix_us);
+                self.bytes(answer);
+            }
+            Change::Audit(_) => {}
+        }
+    }
+
+    fn line(&mut self, line: &Prepared) {
+        let Prepared { head, line, session_id, unix_us, details } = line;
+        self.number(head.seq);
+        self.0.extend(head.hash.0);
+        self.bytes(line);
+        self.text(session_id.as_ref().map_or("", SessionId::as_str));
+        self.moment(*unix_us);
+        self.flag(details.is_some());
+        if let Some((salt, words)) = details {
+            self.0.extend(salt);
+            self.text(words);
+        }
+    }
+}
+
+fn change(row: &mut Row<'_>) -> Result<Change, Fault> {
+    Ok(match row.array::<1>()? {
+        [1] => Change::Event {
+            order: row.number()?,
+            session_id: parsed(row)?,
+            event_id: parsed(row)?,
+            agent: row.number()?,
+            principal: row.number()?,
+            by_hub: row.flag()?,
+            is_urgent: row.flag()?,
+            unix_us: row.moment()?,
+            json: row.sized()?.into(),
+        },
+        [2] => Change::SessionEnded { session_id: parsed(row)?, unix_us: row.moment()? },
+        [3] => Change::AskOpened {
+            reply_token: parsed(row)?,
+            session_id: parsed(row)?,
+            time: asks::time_of(row)?,
+        },
+        [4] => Change::AskMoved { reply_token: parsed(row)?, time: asks::time_of(row)? },
+        [5] => Change::AskSettled {
+            reply_token: parsed(row)?,
+            unix_us: row.moment()?,
+            resolution: row.sized()?.into(),
+        },
+        [6] => Change::Subscribed {
+            subscription_id: parsed(row)?,
+            principal: row.number()?,
+            may_reply: row.flag()?,
+            json: row.sized()?.into(),
+        },
+        [7] => Change::Unsubscribed { subscription_id: parsed(row)? },
+        [8] => Change::Agent { key: row.number()?, name: parsed(row)? },
+        [9] => Change::Principal { key: row.number()?, name: parsed(row)? },
+        [10] => Change::Answered {
+            agent: row.number()?,
+            idempotency_key: parsed(row)?,
+            unix_us: row.moment()?,
+            answer: row.sized()?.into(),
+        },
+        _ => return Err(Fault::row(JOURNAL)),
+    })
+}
+
+fn line(row: &mut Row<'_>) -> Result<Prepared, Fault> {
+    let head = Head { seq: row.number()?, hash: Hash(row.array()?) };
+    let line = row.sized()?.to_vec();
+    let session_id = match row.sized()? {
+        [] => None,
+        id => Some(parse(std::str::from_utf8(id).ok(), JOURNAL)?),
+    };
+    let unix_us = row.moment()?;
+    let details = if row.flag()? { Some((row.array()?, parsed(row)?)) } else { None };
+    Ok(Prepared { head, line, session_id, unix_us, details })
+}
+
+/// Text of a form, with its length before it.
+fn parsed<T: std::str::FromStr>(row: &mut Row<'_>) -> Result<T, Fault> {
+    parse(std::str::from_utf8(row.sized()?).ok(), JOURNAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use aaep::SubscriptionId;
+
+    use super::*;
+    use crate::store::change::StoredTime;
+    use crate::store::tests::{event, session, token};
+
+    const ID: &StoreId = &[7; 16];
+
+    fn one_of_each() -> Vec<Change> {
+        let reply_token = token("one");
+        let subscription_id = SubscriptionId::parse("sub_1").expect("an id");
+        let runs = StoredTime {
+            ends_unix_us: Some(-1),
+            left_us: None,
+            limit_unix_us: i64::MAX,
+            changes: 3,
+        };
+        let waits = StoredTime { ends_unix_us: None, left_us: Some(7), ..runs };
+        vec![
+            event(1, "a"),
+            event(2, "b"),
+            Change::SessionEnded { session_id: session("a"), unix_us: i64::MIN },
+            Change::AskOpened {
+                reply_token: reply_token.clone(),
+                session_id: session("a"),
+                time: runs,
+            },
+            Change::AskMoved { reply_token: reply_token.clone(), time: waits },
+            Change::AskSettled { reply_token, unix_us: 5, resolution: b"{}".as_slice().into() },
+            Change::Subscribed {
+                subscription_id: subscription_id.clone(),
+                principal: 9,
+                may_reply: true,
+                json: b"[]".as_slice().into(),
+            },
+            Change::Unsubscribed { subscription_id },
+            Change::Agent { key: 1, name: "Ägent".to_owned() },
+            Change::Principal { key: 2, name: String::new() },
+            Change::Answered {
+                agent: 1,
+                idempotency_key: "key".to_owned(),
+                unix_us: 6,
+                answer: b"".as_slice().into(),
+            },
+        ]
+    }
+
+    fn lines() -> Vec<Prepared> {
+        let head = Head { seq: 4, hash: Hash([5; 32]) };
+        let with = Prepared {
+            head,
+            line: b"{}\n".to_vec(),
+            session_id: Some(session("a")),
+            unix_us: 7,
+            details: Some(([8; 32], "Ja, löschen".to_owned())),
+        };
+        let without = Prepared {
+            head,
+            line: Vec::new(),
+            session_id: None,
+            unix_us: -7,
+            details: None,
+        };
+        vec![with, without]
+    }
+
+    #[test]
+    fn every_change_and_line_comes_back_as_it_was() {
+        let record = encode(ID, 3, &one_of_each(), &lines());
+        let (number, content, rest) = super::super::first_record(ID, &record).expect("a record");
+        assert_eq!((number, rest), (3, [].as_slice()));
+        let Decoded { changes, lines: found } = decode(content).expect("readable");
+        assert_eq!(changes, one_of_each());
+        assert_eq!(format!("{found:?}"), format!("{:?}", lines()));
+    }
+
+    #[test]
+    fn what_is_cut_or_too_long_is_refused_and_never_a_panic() {
+        let record = encode(ID, 3, &one_of_each(), &lines());
+        let content = &record[HEAD_BYTES..];
+        for length in 0..content.len() {
+            assert!(decode(&content[..length]).is_err(), "{length}");
+        }
+        assert!(decode(&[content, b"\0"].concat()).is_err());
+        assert!(super::super::first_record(&[8; 16], &record).is_none(), "of another store");
+        for length in 0..record.len() {
+            assert!(super::super::first_record(ID, &record[..length]).is_none(), "{length}");
+        }
+    }
+}
