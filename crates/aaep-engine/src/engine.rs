@@ -7,6 +7,7 @@ mod asks;
 mod deliver;
 mod listeners;
 mod publish;
+pub use publish::is_filled;
 mod recover;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -6,9 +6,9 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use aaep::{Mode, Severity};
+use aaep::{CoreType, Mode, Severity};
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{MAX_SESSIONS, Output, Refusal};
+use aaep_engine::{MAX_SESSIONS, Output, Refusal, is_filled};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -269,6 +269,29 @@ fn what_an_agent_did_say_is_not_filled_over() {
     let before = draft.clone();
     world.engine.fill(world.now, &mut draft);
     assert_eq!(draft, before);
+}
+
+#[test]
+fn what_has_to_be_filled_is_known_beforehand() {
+    let mut world = World::new();
+    for core in CoreType::ALL {
+        let mut bare = json!({ "type": core.as_str(), "producer": { "agent_id": "helper" } });
+        let Some(bare) = bare.as_object_mut() else { panic!("object") };
+        assert!(!is_filled(bare), "{core:?}");
+        let mut filled = bare.clone();
+        world.engine.fill(world.now, &mut filled);
+        assert!(is_filled(&filled), "{core:?}: {filled:?}");
+        let given: Vec<String> =
+            filled.keys().filter(|it| !bare.contains_key(*it)).cloned().collect();
+        for name in given {
+            let mut without = filled.clone();
+            without.remove(&name);
+            assert!(!is_filled(&without), "{core:?} without {name}");
+        }
+    }
+    let mut other = World::draft(SESSION, "com.example.extra", json!({}));
+    world.engine.fill(world.now, &mut other);
+    assert!(is_filled(&other));
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub use connections::NewConnection;
 pub use legacy::LegacyAnswer;
 pub use listeners::Told;
 pub use posts::{Agent, Instruction, NotInstructed};
+use publish::Draft;
 pub use publish::Published;
 pub use refused::Refused;
 pub use sessions::SessionInfo;
@@ -185,7 +186,7 @@ impl Hub {
     pub async fn publish(
         &self,
         principal: &Principal,
-        mut events: Vec<Object>,
+        events: Vec<Object>,
         idempotency_key: Option<String>,
     ) -> Result<Vec<Result<Published, Refused>>, HubError> {
         let many = u32::try_from(events.len()).unwrap_or(u32::MAX);
@@ -194,9 +195,11 @@ impl Hub {
             self.metrics().refused("rate_limit");
             return Ok(events.iter().map(|_| Err(Refused::Limit(limit))).collect());
         }
-        for event in &mut events {
-            self.shared.redactor.redact_event(event);
-        }
+        let read = |mut event: Object| {
+            self.shared.redactor.redact_event(&mut event);
+            Draft::new(event)
+        };
+        let events: Vec<Draft> = events.into_iter().map(read).collect();
         let principal = principal.clone();
         self.call(move |owner| owner.publish_all(&principal, events, idempotency_key)).await
     }

@@ -219,9 +219,9 @@ impl Store {
                 self.log.write(transaction, &mut meta, &lines)?;
                 counters.commits = expected;
                 meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
-                let is_journaled = changes.zip(journal.as_mut()).is_some_and(|(changes, journal)| {
-                    journal.append(expected, changes, &lines)
-                });
+                let is_journaled = changes
+                    .zip(journal.as_mut())
+                    .is_some_and(|(changes, journal)| journal.append(expected, changes, &lines));
                 Ok(if is_journaled { Durability::None } else { Durability::Immediate })
             });
             match result {

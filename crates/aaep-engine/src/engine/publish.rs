@@ -15,10 +15,28 @@ use crate::clock::Now;
 use crate::io::{AgentKey, Author, Output, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 
+/// Whether an agent left nothing out of its event that [`Engine::fill`] would give it.
+pub fn is_filled(event: &Object) -> bool {
+    let core = core_type(event);
+    let has = |name| event.contains_key(name);
+    ["@context", "event_id", "session_id", "timestamp"].into_iter().all(has)
+        && (!core.is_some_and(is_question) || has("reply_token"))
+        && (core != Some(CoreType::StateChanged) || has("from_state"))
+        && (!core.is_some_and(CoreType::is_critical) || has("urgency"))
+}
+
+fn core_type(event: &Object) -> Option<CoreType> {
+    CoreType::known(event.get("type")?.as_str()?)
+}
+
+fn is_question(core: CoreType) -> bool {
+    matches!(core, CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)
+}
+
 impl Engine {
     /// Gives an event what its agent left out: ids, the moment, for a question its token, and for a
-    /// change of state the state that is left. Works
-    /// on the JSON object before it is read, so that what is read is complete.
+    /// change of state the state that is left. Works on the JSON object before it is read, so that what is
+    /// read is complete. Where [`is_filled`] holds, it changes nothing.
     pub fn fill(&mut self, now: Now, event: &mut Object) {
         let text = |value: &str| serde_json::Value::from(value);
         event.entry("@context").or_insert_with(|| text(aaep::CORE_CONTEXT));
@@ -28,10 +46,8 @@ impl Engine {
         if !event.contains_key("session_id") {
             event.insert("session_id".to_owned(), text(self.ids.session().as_str()));
         }
-        let core = event.get("type").and_then(|it| it.as_str()).and_then(CoreType::known);
-        let is_question =
-            matches!(core, Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification));
-        if is_question && !event.contains_key("reply_token") {
+        let core = core_type(event);
+        if core.is_some_and(is_question) && !event.contains_key("reply_token") {
             event.insert("reply_token".to_owned(), text(self.ids.reply_token().as_str()));
         }
         if core == Some(CoreType::StateChanged) && !event.contains_key("from_state") {

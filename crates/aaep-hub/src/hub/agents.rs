@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::keeper::Effect;
 use super::owner::Owner;
-use super::publish::{self, Published};
+use super::publish::{self, Draft, Published};
 use super::refused::Refused;
 use super::settlement::Settlement;
 use super::violations;
@@ -46,7 +46,7 @@ impl Owner {
         }
         let now_us = self.clock.now().monotonic_us;
         let outcome = match self.guard.publish(&principal.id, 1, now_us) {
-            Ok(()) => self.publish(number, object),
+            Ok(()) => self.publish(number, Draft::ToFill(object)),
             Err(limit) => Err(Refused::Limit(limit)),
         };
         match outcome {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use aaep::{Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
-use aaep_engine::{Input, Output, Refusal};
+use aaep_engine::{Input, Output, Refusal, is_filled};
 use serde::{Deserialize, Serialize};
 
 use super::entry;
@@ -36,6 +36,35 @@ impl Published {
             session_id: event.envelope.session_id.clone(),
             reply_token: entry::question(event).cloned(),
             is_repeated,
+        }
+    }
+}
+
+/// An event on its way in.
+pub(super) enum Draft {
+    /// The engine has to fill in what its agent left out before it can be read.
+    ToFill(Object),
+    /// Nothing was left out, so that it was read where it came in, beside others.
+    Read(Result<Box<Event>, Refused>),
+}
+
+impl Draft {
+    pub(super) fn new(object: Object) -> Self {
+        if is_filled(&object) { Draft::Read(read(&object)) } else { Draft::ToFill(object) }
+    }
+}
+
+/// Reads an event that is complete.
+fn read(object: &Object) -> Result<Box<Event>, Refused> {
+    let text = serde_json::to_vec(object).unwrap_or_default();
+    let reading = aaep::read(&text, Mode::Strict);
+    match reading.message {
+        Some(Message::Event(event)) => Ok(event),
+        Some(_) => Err(Refused::NotAnEvent),
+        None => {
+            let mut violations = reading.violations;
+            violations.retain(|violation| violation.severity == Severity::Error);
+            Err(Refused::NotValid { violations })
         }
     }
 }
@@ -111,7 +140,7 @@ impl Owner {
     pub(super) fn publish_all(
         &mut self,
         principal: &Principal,
-        events: Vec<Object>,
+        events: Vec<Draft>,
         idempotency_key: Option<String>,
     ) -> Vec<Result<Published, Refused>> {
         let Ok(key) = self.principal(principal) else {
@@ -141,7 +170,7 @@ impl Owner {
     }
 
     /// Takes one event of an agent.
-    pub(super) fn publish(&mut self, principal: u64, event: Object) -> Result<Published, Refused> {
+    pub(super) fn publish(&mut self, principal: u64, event: Draft) -> Result<Published, Refused> {
         let outcome = self.try_publish(principal, event);
         match &outcome {
             Ok(published) if published.is_repeated => self.status.metrics.repeated(),
@@ -151,17 +180,12 @@ impl Owner {
         outcome
     }
 
-    fn try_publish(&mut self, principal: u64, mut object: Object) -> Result<Published, Refused> {
-        self.engine.fill(self.clock.now(), &mut object);
-        let text = serde_json::to_vec(&object).unwrap_or_default();
-        let reading = aaep::read(&text, Mode::Strict);
-        let event = match reading.message {
-            Some(Message::Event(event)) => event,
-            Some(_) => return Err(Refused::NotAnEvent),
-            None => {
-                let mut violations = reading.violations;
-                violations.retain(|violation| violation.severity == Severity::Error);
-                return Err(Refused::NotValid { violations });
+    fn try_publish(&mut self, principal: u64, draft: Draft) -> Result<Published, Refused> {
+        let event = match draft {
+            Draft::Read(read) => read?,
+            Draft::ToFill(mut object) => {
+                self.engine.fill(self.clock.now(), &mut object);
+                read(&object)?
             }
         };
         let event_id = event.envelope.event_id.clone();

@@ -111,11 +111,7 @@ impl Journal {
 }
 
 /// The contents of the records that come after this commit, in their order. None if there is no journal.
-pub(super) fn read(
-    path: &Path,
-    id: &StoreId,
-    after: u64,
-) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+pub(super) fn read(path: &Path, id: &StoreId, after: u64) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?,

@@ -167,10 +167,7 @@ impl Log {
 }
 
 /// Writes lines into the store.
-pub(super) fn write_lines(
-    transaction: &WriteTransaction,
-    lines: &[Prepared],
-) -> Result<(), Fault> {
+pub(super) fn write_lines(transaction: &WriteTransaction, lines: &[Prepared]) -> Result<(), Fault> {
     for prepared in lines {
         let seq = prepared.head.seq;
         transaction.open_table(AUDIT_WAITING)?.insert(seq, prepared.line.as_slice())?;
@@ -179,13 +176,9 @@ pub(super) fn write_lines(
             Some(session_id) => asks::session_number(transaction, session_id)?,
             None => 0,
         };
-        let row = [
-            &session.to_le_bytes(),
-            &prepared.unix_us.to_le_bytes(),
-            &salt[..],
-            words.as_bytes(),
-        ]
-        .concat();
+        let row =
+            [&session.to_le_bytes(), &prepared.unix_us.to_le_bytes(), &salt[..], words.as_bytes()]
+                .concat();
         transaction.open_table(AUDIT_DETAILS)?.insert(seq, row.as_slice())?;
         transaction.open_table(AUDIT_OF_SESSION)?.insert(pair(session, seq), ())?;
     }

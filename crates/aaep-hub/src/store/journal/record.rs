@@ -294,13 +294,8 @@ mod tests {
             unix_us: 7,
             details: Some(([8; 32], "Ja, löschen".to_owned())),
         };
-        let without = Prepared {
-            head,
-            line: Vec::new(),
-            session_id: None,
-            unix_us: -7,
-            details: None,
-        };
+        let without =
+            Prepared { head, line: Vec::new(), session_id: None, unix_us: -7, details: None };
         vec![with, without]
     }
 

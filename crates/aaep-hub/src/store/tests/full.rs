@@ -67,7 +67,15 @@ impl StorageBackend for SmallDisk {
     }
 }
 
+/// A store on such a disk, where there is no room for a journal.
 pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
+    let (mut store, recovered, disk) = open_small_with_journal(folder);
+    store.journal = None;
+    (store, recovered, disk)
+}
+
+/// A store of which the database alone is on such a disk.
+fn open_small_with_journal(folder: &Path) -> (Store, Recovered, Disk) {
     let disk = Disk {
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
         syncs: Arc::new(AtomicU64::new(u64::MAX)),
@@ -107,6 +115,12 @@ pub(super) fn large_event(order: u64) -> Change {
 
 #[test]
 fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
+    for open in [open_small, open_small_with_journal] {
+        fill_again_and_again(open);
+    }
+}
+
+fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, Disk)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _, disk) = open_small(folder.path());
     let reader = store.reader();
