@@ -59,6 +59,22 @@ pub enum Kind {
     Notice,
 }
 
+impl Kind {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Kind::Question => "question",
+            Kind::Settled => "settled",
+            Kind::Reply => "agent",
+            Kind::Doing => "doing",
+            Kind::Progress => "progress",
+            Kind::Error => "error",
+            Kind::Done => "done",
+            Kind::Notice => "notice",
+        }
+    }
+}
+
 /// How important an utterance is, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {

@@ -261,6 +261,13 @@ impl Store {
         }
     }
 
+    /// What was deleted is not left lying in the journal.
+    fn wipe_journal(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.wipe();
+        }
+    }
+
     /// The database has everything on the disk.
     fn begin_journal_anew(&mut self) {
         if let Some(journal) = &mut self.journal {

@@ -191,13 +191,7 @@ fn label(utterance: &Utterance) -> &'static str {
     match utterance.kind {
         Kind::Question if utterance.choices.iter().any(|it| it.is_consent) => "Permission required",
         Kind::Question => "Question",
-        Kind::Settled => "settled",
-        Kind::Reply => "agent",
-        Kind::Doing => "doing",
-        Kind::Progress => "progress",
-        Kind::Error => "error",
-        Kind::Done => "done",
-        Kind::Notice => "notice",
+        kind => kind.word(),
     }
 }
 
@@ -213,13 +207,9 @@ fn json_line(utterance: &Utterance) -> String {
         .iter()
         .map(|it| json!({ "words": printable(&it.words), "is_consent": it.is_consent }))
         .collect();
-    let kind = match utterance.kind {
-        Kind::Question => "question",
-        _ => label(utterance),
-    };
     let object = json!({
         "id": utterance.id,
-        "kind": kind,
+        "kind": utterance.kind.word(),
         "weight": weight,
         "words": printable(&utterance.words),
         "language": utterance.language.as_ref().map(aaep::LanguageTag::as_str),

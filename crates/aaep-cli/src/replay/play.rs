@@ -33,7 +33,7 @@ impl Told {
             "session_id": session.id,
             "agent": session.agent,
             "turn": turn,
-            "kind": kind(utterance.kind),
+            "kind": utterance.kind.word(),
             "words": printable(&utterance.words),
             "language": utterance.language.as_ref().map(LanguageTag::as_str),
         });
@@ -52,7 +52,7 @@ impl Told {
     /// Something about the replay itself.
     pub(super) fn about(words: &str) -> Self {
         let utterance = super::history::notice(words);
-        let json = json!({ "kind": kind(Kind::Notice), "words": printable(words) });
+        let json = json!({ "kind": Kind::Notice.word(), "words": printable(words) });
         Told { utterance, json }
     }
 }
@@ -162,19 +162,5 @@ impl Player {
             // Nothing in a replay can be answered.
             _ => {}
         }
-    }
-}
-
-/// The word for a kind of utterance, as `aaep listen --json` has it.
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Question => "question",
-        Kind::Settled => "settled",
-        Kind::Reply => "agent",
-        Kind::Doing => "doing",
-        Kind::Progress => "progress",
-        Kind::Error => "error",
-        Kind::Done => "done",
-        Kind::Notice => "notice",
     }
 }

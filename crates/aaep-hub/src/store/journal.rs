@@ -78,6 +78,14 @@ impl Journal {
         self.is_in_doubt = false;
     }
 
+    /// Takes out what it had before it began anew, as far as the disk takes it: people wanted it gone.
+    pub(super) fn wipe(&mut self) {
+        if self.is_empty() {
+            let zeros = vec![0; usize::try_from(self.length).unwrap_or_default()];
+            let _ = self.write_at(0, &zeros);
+        }
+    }
+
     /// Appends a commit and waits for the disk. Says whether that was done; if not, the database has to
     /// write it.
     pub(super) fn append(&mut self, number: u64, changes: &[Change], lines: &[Prepared]) -> bool {

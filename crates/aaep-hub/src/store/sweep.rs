@@ -77,6 +77,7 @@ pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, Commit
         let words = forget_old_words(transaction, before_unix_us)?;
         Ok(answers < MAX_SWEPT_ROWS && words < MAX_SWEPT_ROWS)
     })?;
+    store.wipe_journal();
     Ok(Swept { is_done: swept.is_done && is_done, ..swept })
 }
 
@@ -170,6 +171,7 @@ pub(super) fn delete(
     };
     change::check_entry(&entry)?;
     store.transact(&[&entry], |transaction, counters| remove(transaction, counters, &session))?;
+    store.wipe_journal();
     Ok(Deleted { events: session.events, bytes: session.bytes })
 }
 

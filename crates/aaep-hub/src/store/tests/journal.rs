@@ -197,6 +197,20 @@ fn a_store_from_before_there_was_a_journal_is_taken_on() {
 }
 
 #[test]
+fn what_is_deleted_does_not_stay_in_the_journal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = journaled(folder.path(), 3);
+    store.commit(&[ended("a", moment(3))]).expect("stored");
+    let has_words =
+        |path: &Path| fs::read(path).expect("bytes").windows(10).any(|it| it == b"delete it?");
+    assert!(has_words(&journal(folder.path())));
+    store.delete_session(&session("a"), None, moment(4)).expect("deleted");
+    assert!(!has_words(&journal(folder.path())));
+    store.commit(&[event(4, "b")]).expect("it goes on");
+    assert_eq!(orders(&open(crashed(folder.path()).path()).1), [4]);
+}
+
+#[test]
 fn an_orderly_end_leaves_nothing_to_the_journal() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(journaled(folder.path(), 3));
@@ -205,7 +219,7 @@ fn an_orderly_end_leaves_nothing_to_the_journal() {
 }
 
 #[test]
-fn where_no_journal_can_be_made_the_database_does_all_of_it() {
+fn a_journal_that_cannot_be_read_is_a_reason_not_to_open() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(open(folder.path()));
     fs::remove_file(journal(folder.path())).expect("removed");
