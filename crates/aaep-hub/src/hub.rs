@@ -386,7 +386,11 @@ impl Hub {
 
     /// Everyone who is connected, once each.
     pub async fn everyone(&self) -> Result<Vec<Arc<Principal>>, HubError> {
-        self.call(|owner| owner.everyone()).await
+        let mut all = self.call(|owner| owner.everyone()).await?;
+        // Not where the engine is: there are many, and nobody should wait for it.
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all.dedup();
+        Ok(all)
     }
 
     /// The principal with this id may not be here any more: what it hears ends, and so do its connections.

@@ -159,13 +159,9 @@ impl Owner {
         }
     }
 
-    /// Everyone who is connected, once each.
+    /// Whose every connection is.
     pub(super) fn everyone(&self) -> Vec<Arc<Principal>> {
-        let mut all: Vec<Arc<Principal>> =
-            self.connections.values().map(|it| Arc::clone(&it.principal)).collect();
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        all.dedup_by(|one, other| one == other);
-        all
+        self.connections.values().map(|it| Arc::clone(&it.principal)).collect()
     }
 
     /// Takes a connection over. Nothing is attached to it yet.

@@ -60,7 +60,8 @@ impl App {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
         // Counted before anything is read: what is wrong with a line is longer than the line.
         let most = usize::try_from(self.guard.limits().events_at_once()).unwrap_or(usize::MAX);
-        if lines.clone().nth(most).is_some() {
+        let lines: Vec<&[u8]> = lines.take(most.saturating_add(1)).collect();
+        if lines.len() > most {
             return Ok(answer::limited(LimitError::TooManyAtOnce));
         }
         let mut events = Vec::new();
