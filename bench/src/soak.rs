@@ -35,7 +35,7 @@ use crate::serve::Served;
 use crate::timing::float;
 use crate::wire::Place;
 use agents::Agents;
-use crowd::Crowd;
+use crowd::{Crowd, Ending};
 use totals::Totals;
 
 /// How many sessions the hub is given first: more than it remembers.
@@ -43,6 +43,9 @@ const FILLED: u64 = 1100;
 
 /// How long the listeners may take to come.
 const PATIENCE: Duration = Duration::from_mins(15);
+
+/// How long everyone is here before the agents end.
+const SETTLE: Duration = Duration::from_secs(10);
 
 /// The store is swept within the hour, as it is on a machine where it is full.
 const TABLES: &str = "[retention]\nmax_age_days = 1\nmax_megabytes = 16\n";
@@ -125,9 +128,9 @@ fn soak(options: &Options) -> Result<bool, String> {
     println!("The hub is given {FILLED} sessions, so that its memory of sessions is full.");
     agents.fill(FILLED)?;
     println!("{listeners} listeners come.");
-    let is_over = Arc::new(AtomicBool::new(false));
+    let ending = Arc::new(Ending::default());
     let place = Place { address: served.address(), socket: served.socket() };
-    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&is_over))?;
+    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&ending))?;
     let crowd = thread::spawn(move || crowd.run());
     wait_for_all(&totals, options.listeners)?;
     let mut soak = Soak { served, totals, began: Instant::now(), json, moments: Vec::new() };
@@ -139,15 +142,27 @@ fn soak(options: &Options) -> Result<bool, String> {
         thread::sleep(at.saturating_duration_since(Instant::now()));
         soak.tell()?;
     }
+    println!("Everyone comes and stays.");
+    ending.must_gather.store(true, Ordering::Relaxed);
+    wait_until_gathered(&ending);
     println!("The agents end their sessions, and everyone hears the rest.");
     agents.is_over.store(true, Ordering::Relaxed);
     for thread in threads {
         thread.join().map_err(|_| "an agent gave up")?;
     }
-    is_over.store(true, Ordering::Relaxed);
+    ending.is_over.store(true, Ordering::Relaxed);
     crowd.join().map_err(|_| "the listeners gave up")??;
     soak.tell()?;
     soak.finish()
+}
+
+/// Waits until everyone is here, and then for what they are told at once. Who does not come is found later.
+fn wait_until_gathered(ending: &Ending) {
+    let began = Instant::now();
+    while !ending.has_gathered.load(Ordering::Relaxed) && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(50));
+    }
+    thread::sleep(SETTLE);
 }
 
 fn wait_for_all(totals: &Totals, listeners: u64) -> Result<(), String> {

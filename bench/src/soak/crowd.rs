@@ -30,6 +30,18 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// How long a hub has to hear that someone leaves.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How the soak comes to its end. Everyone comes and stays while agents still speak: that something is missing
+/// is told in a session that runs.
+#[derive(Default)]
+pub(super) struct Ending {
+    /// Whether everyone is to come and to stay.
+    pub(super) must_gather: AtomicBool,
+    /// Whether everyone is here and reads.
+    pub(super) has_gathered: AtomicBool,
+    /// Whether the agents are done, so that everyone hears the rest and goes.
+    pub(super) is_over: AtomicBool,
+}
+
 pub(super) struct Crowd {
     poll: Poll,
     listeners: Vec<Listener>,
@@ -39,8 +51,7 @@ pub(super) struct Crowd {
     totals: Arc<Totals>,
     /// The number of the session that begins next.
     next_session: Arc<AtomicU64>,
-    /// Whether the agents are done, so that everyone hears the rest and goes.
-    is_over: Arc<AtomicBool>,
+    ending: Arc<Ending>,
     buffer: Vec<u8>,
 }
 
@@ -50,7 +61,7 @@ impl Crowd {
         count: usize,
         totals: Arc<Totals>,
         next_session: Arc<AtomicU64>,
-        is_over: Arc<AtomicBool>,
+        ending: Arc<Ending>,
     ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
@@ -58,13 +69,14 @@ impl Crowd {
         let listeners = (0..count).map(Listener::new).collect();
         let timers = BinaryHeap::new();
         let buffer = vec![0; 1 << 16];
-        Ok(Crowd { poll, listeners, timers, jobs, done, totals, next_session, is_over, buffer })
+        Ok(Crowd { poll, listeners, timers, jobs, done, totals, next_session, ending, buffer })
     }
 
     /// Listens until everything was heard, or until it takes too long.
     pub(super) fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(1024);
         let mut is_over_since = None;
+        let mut is_gathering = false;
         for at in 0..self.listeners.len() {
             self.come(at);
         }
@@ -92,11 +104,16 @@ impl Crowd {
                     self.act(at);
                 }
             }
-            if self.is_over.load(Ordering::Relaxed) {
-                let since = *is_over_since.get_or_insert_with(|| {
+            if self.ending.must_gather.load(Ordering::Relaxed) {
+                if !std::mem::replace(&mut is_gathering, true) {
                     self.gather();
-                    now
-                });
+                }
+                let is_here = |it: &Listener| matches!(it.presence, Presence::Here(_));
+                let is_complete = self.listeners.iter().all(is_here);
+                self.ending.has_gathered.store(is_complete, Ordering::Relaxed);
+            }
+            if self.ending.is_over.load(Ordering::Relaxed) {
+                let since = *is_over_since.get_or_insert(now);
                 if self.has_heard_all() || since.elapsed() > PATIENCE {
                     self.judge();
                     return Ok(());
@@ -107,16 +124,16 @@ impl Crowd {
 
     /// What is due for a listener.
     fn act(&mut self, at: usize) {
-        let is_over = self.is_over.load(Ordering::Relaxed);
+        let must_stay = self.ending.must_gather.load(Ordering::Relaxed);
         let listener = &mut self.listeners[at];
         listener.due = None;
         match std::mem::replace(&mut listener.presence, Presence::Away) {
             Presence::Away => self.come(at),
             Presence::Coming => listener.presence = Presence::Coming,
-            Presence::Here(line) if is_over => listener.presence = Presence::Here(line),
+            Presence::Here(line) if must_stay => listener.presence = Presence::Here(line),
             Presence::Here(line) => self.turn(at, line),
             Presence::Stalled(line) => {
-                if is_over || listener.random.between(0, 1) == 0 {
+                if must_stay || listener.random.between(0, 1) == 0 {
                     self.listen(at, line);
                 } else {
                     drop(line);
