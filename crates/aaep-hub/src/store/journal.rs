@@ -81,7 +81,7 @@ impl Journal {
     /// Takes out what it had before it began anew, as far as the disk takes it: people wanted it gone.
     pub(super) fn wipe(&mut self) {
         if self.is_empty() {
-            let zeros = vec![0; usize::try_from(self.length).unwrap_or_default()];
+            let zeros = vec![0; usize::try_from(self.length.min(MAX_BYTES)).unwrap_or_default()];
             let _ = self.write_at(0, &zeros);
         }
     }
