@@ -100,7 +100,7 @@ fn temporary_folder() -> Result<TempDir, Failure> {
     })
 }
 
-/// Control-C ends the demonstration at once, and leaves nothing behind either.
+/// Control-C ends the demonstration at once, as closing its terminal does, and nothing is left behind either.
 fn clean_up_when_stopped(runtime: &Runtime, folder: PathBuf) -> Result<(), Failure> {
     let stopped = watch(runtime)?;
     runtime.spawn(async move {
@@ -141,7 +141,7 @@ fn serve(runtime: &Runtime, daemon: &Daemon, origin: &str) -> Result<(), Failure
 /// Watches for Control-C and the like.
 fn watch(runtime: &Runtime) -> Result<Stopped, Failure> {
     let _inside = runtime.enter();
-    Stopped::new().map_err(|error| {
+    Stopped::new().and_then(Stopped::or_hung_up).map_err(|error| {
         Failure::new(format!("cannot watch for Control-C: {}", reason(&error)), "Try again.")
     })
 }

@@ -5,6 +5,8 @@
 pub(crate) struct Stopped {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    /// Only where it is asked for: what runs under `nohup` goes on when its terminal is gone.
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -15,14 +17,29 @@ impl Stopped {
         Ok(Stopped {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: None,
         })
+    }
+
+    /// Closing the terminal is a way to stop it, too.
+    pub(crate) fn or_hung_up(mut self) -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        self.hangup = Some(signal(SignalKind::hangup())?);
+        Ok(self)
     }
 
     /// Waits until someone wants the program to stop.
     pub(crate) async fn wait(mut self) {
+        let hung_up = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = hung_up => {}
         }
     }
 }
@@ -35,6 +52,11 @@ impl Stopped {
     #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Stopped)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
+    pub(crate) fn or_hung_up(self) -> std::io::Result<Self> {
+        Ok(self)
     }
 
     pub(crate) async fn wait(self) {

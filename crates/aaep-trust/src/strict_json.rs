@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 /// Why a text is not such JSON.
@@ -87,11 +88,10 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if object.contains_key(&name) {
+            let Entry::Vacant(place) = object.entry(name) else {
                 return Err(A::Error::custom(TWICE));
-            }
-            let value = members.next_value_seed(Strict)?;
-            object.insert(name, value);
+            };
+            place.insert(members.next_value_seed(Strict)?);
         }
         Ok(object.into())
     }

@@ -16,6 +16,7 @@ use serde_json::Number;
 
 use self::build::{Builder, TOO_DEEP};
 pub(crate) use self::value::Value;
+use crate::read::Object;
 use crate::violation::{Code, Violation};
 
 /// The largest text that is looked into at all. §3.7 asks for 64 KiB; what lies between is reported
@@ -84,29 +85,40 @@ impl fmt::Display for Kind {
 impl<'a> Document<'a> {
     /// Parses one JSON text, whitespace around it allowed.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Violation> {
-        if bytes.len() > MAX_BYTES {
-            return Err(Violation::of_text(
-                Code::TooLarge,
-                format!("The message has {} bytes; nothing over {MAX_BYTES} is read.", bytes.len()),
-            ));
-        }
+        bound(bytes.len())?;
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();
             Violation::of_text(Code::NotUtf8, format!("Byte {at} is not valid UTF-8."))
         })?;
-        let mut document = Document {
-            nodes: Vec::with_capacity(bytes.len() / 12 + 4),
-            duplicates: Vec::new(),
-            big_numbers: Vec::new(),
-            long_strings: Vec::new(),
-            deepest: 0,
-        };
+        let mut document = Document::with_capacity(bytes.len() / 12 + 4);
         let mut deserializer = serde_json::Deserializer::from_str(text);
         Builder::new(&mut document)
             .deserialize(&mut deserializer)
             .and_then(|()| deserializer.end())
             .map_err(|error| explain(text, &error))?;
         Ok(document)
+    }
+
+    /// The same of an object that was parsed elsewhere, in which no key can stand twice. As text it
+    /// has so many bytes.
+    pub(crate) fn of(object: &'a Object, bytes: usize) -> Result<Self, Violation> {
+        bound(bytes)?;
+        let mut document = Document::with_capacity(2 * object.len() + 8);
+        Builder::new(&mut document).deserialize(object).map_err(|_| {
+            let problem = format!("The message nests deeper than {MAX_DEPTH} levels.");
+            Violation::of_text(Code::TooDeep, problem)
+        })?;
+        Ok(document)
+    }
+
+    fn with_capacity(nodes: usize) -> Self {
+        Document {
+            nodes: Vec::with_capacity(nodes),
+            duplicates: Vec::new(),
+            big_numbers: Vec::new(),
+            long_strings: Vec::new(),
+            deepest: 0,
+        }
     }
 
     pub(crate) fn root(&self) -> Value<'_, 'a> {
@@ -159,6 +171,15 @@ impl<'a> Document<'a> {
         }
         pointer
     }
+}
+
+/// Refuses what is too large to be looked into.
+fn bound(bytes: usize) -> Result<(), Violation> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    let problem = format!("The message has {bytes} bytes; nothing over {MAX_BYTES} is read.");
+    Err(Violation::of_text(Code::TooLarge, problem))
 }
 
 /// Appends one step to a JSON Pointer (RFC 6901).

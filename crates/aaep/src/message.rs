@@ -13,7 +13,7 @@ use crate::handshake::{
 use crate::json::{Document, LONG_STRING, Value};
 use crate::manifest::Manifest;
 use crate::object::Fields;
-use crate::read::{ANY, Field, Mode, Reader};
+use crate::read::{ANY, Field, Mode, Object, Reader};
 use crate::reply::{ClarificationReply, ConfirmationReply};
 use crate::violation::{Code, Severity, Violation, quoted};
 
@@ -147,10 +147,44 @@ pub fn read(bytes: &[u8], mode: Mode) -> Reading {
             return Reading { message: None, violations: vec![violation], event_id: None };
         }
     };
+    read_document(&document, bytes.len(), mode)
+}
+
+/// The same for a message that is an object in memory already: as if it were written and read again.
+pub fn read_object(object: &Object, mode: Mode) -> Reading {
+    let bytes = length(object);
+    match Document::of(object, bytes) {
+        Ok(document) => read_document(&document, bytes, mode),
+        Err(violation) => Reading { message: None, violations: vec![violation], event_id: None },
+    }
+}
+
+/// How many bytes an object has as text on one line.
+fn length(object: &Object) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, object) {
+        Ok(()) => count.0,
+        // What cannot be written is too long for anyone.
+        Err(_) => usize::MAX,
+    }
+}
+
+fn read_document(document: &Document<'_>, bytes: usize, mode: Mode) -> Reading {
     let mut reader = Reader::new(mode);
     let root = document.root();
     let message = read_value(root, &mut reader);
-    check_text(&document, bytes.len(), &mut reader);
+    check_text(document, bytes, &mut reader);
     let violations = reader.into_violations();
     let is_valid = violations.iter().all(|violation| violation.severity == Severity::Note);
     let event_id = if violations.is_empty() {

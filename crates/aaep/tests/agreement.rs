@@ -25,7 +25,7 @@ mod samples;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
-use aaep::{BEYOND_SCHEMA, Code, SchemaFile, Violation, schemas};
+use aaep::{BEYOND_SCHEMA, Code, Mode, SchemaFile, Violation, schemas};
 use generator::{Case, Generator};
 use judge::{Judge, Verdicts, difference, shrink};
 use sabotage::Sabotage;
@@ -125,6 +125,26 @@ fn valid_and_invalid_documents_of_every_kind_are_tried() {
         .filter(|code| !codes.contains(code) && !out_of_reach.contains(code))
         .collect();
     assert!(unseen.is_empty(), "no document was wrong in these ways: {unseen:?}");
+}
+
+#[test]
+fn an_object_in_memory_is_read_as_its_text_is() {
+    let mut read = [0; 2];
+    judge_cases(&HARNESS.probes, (SEED, 5_000), |case, _| {
+        let Json::Object(object) = &case.document else { return };
+        for mode in [Mode::Strict, Mode::Tolerant] {
+            let of_text = aaep::read(case.document.to_string().as_bytes(), mode);
+            let of_object = aaep::read_object(object, mode);
+            let has_place = |it: &Violation| it.problem.starts_with("At column ");
+            if of_text.violations.iter().any(has_place) {
+                assert!(matches!(&*of_object.violations, [it] if it.code == Code::TooDeep));
+            } else {
+                assert_eq!(of_object, of_text, "{}", case.text());
+            }
+            read[usize::from(of_text.is_valid())] += 1;
+        }
+    });
+    assert!(read.iter().all(|some| *some > 1000), "invalid and valid: {read:?}");
 }
 
 #[test]

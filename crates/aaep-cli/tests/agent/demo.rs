@@ -114,19 +114,21 @@ fn it_leaves_nothing_behind_however_it_ends() {
     assert_eq!(ended.expect("aaep runs").status.code(), Some(0));
     assert!(is_empty());
 
-    let mut child = aaep(&["demo"])
-        .env("TMPDIR", home.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("aaep runs");
-    let mut first = [0; 1];
-    std::io::Read::read_exact(child.stdout.as_mut().expect("its output"), &mut first)
-        .expect("a word");
-    assert!(!is_empty(), "its store is there");
-    let pid = child.id().to_string();
-    let told = std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
-    assert!(told.success());
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    assert!(is_empty());
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let mut child = aaep(&["demo"])
+            .env("TMPDIR", home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("aaep runs");
+        let mut first = [0; 1];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("its output"), &mut first)
+            .expect("a word");
+        assert!(!is_empty(), "its store is there");
+        let pid = child.id().to_string();
+        let told = std::process::Command::new("kill").args([signal, &pid]).status();
+        assert!(told.expect("kill runs").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{signal}");
+        assert!(is_empty(), "{signal}");
+    }
 }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -47,11 +48,16 @@ pub(crate) struct Hub {
     /// Kept open, because the hub says more.
     _output: BufReader<ChildStdout>,
     pub(crate) origin: String,
+    /// Where the demonstration keeps its store: it cannot clean up when it is killed.
+    _folder: Option<TempDir>,
 }
 
 impl Hub {
     pub(crate) fn start() -> Self {
-        Hub::run_as(&mut aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"]))
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"]);
+        command.env("TMPDIR", folder.path());
+        Hub::run_in(&mut command, Some(folder))
     }
 
     /// A hub that keeps everything in this folder, at this address.
@@ -81,13 +87,17 @@ impl Hub {
     }
 
     fn run_as(command: &mut Command) -> Self {
+        Hub::run_in(command, None)
+    }
+
+    fn run_in(command: &mut Command, folder: Option<TempDir>) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().expect("aaep runs");
         let output = process.stdout.take().expect("its output");
         let mut line = String::new();
         let mut output = BufReader::new(output);
         output.read_line(&mut line).expect("a line");
         let origin = line.trim().strip_prefix("Listening on ").expect(&line).to_owned();
-        Hub { process, _output: output, origin }
+        Hub { process, _output: output, origin, _folder: folder }
     }
 
     /// A command that speaks to this hub.

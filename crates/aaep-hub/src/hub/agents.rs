@@ -33,8 +33,7 @@ impl Owner {
         };
         let kind = object.get("type").and_then(Value::as_str);
         if matches!(kind, Some("agentvoice:agent.hello" | "agentvoice:ask.withdraw")) {
-            let text = serde_json::to_vec(&object).unwrap_or_default();
-            match aaep::read(&text, Mode::Strict).into_result() {
+            match aaep::read_object(&object, Mode::Strict).into_result() {
                 Ok(message) => self.hear_about_agent(connection, number, message),
                 Err(wrong) => {
                     let mut frame = refused_frame("not_valid", "The message is not valid.");

@@ -56,8 +56,7 @@ impl Draft {
 
 /// Reads an event that is complete.
 fn read(object: &Object) -> Result<Box<Event>, Refused> {
-    let text = serde_json::to_vec(object).unwrap_or_default();
-    let reading = aaep::read(&text, Mode::Strict);
+    let reading = aaep::read_object(object, Mode::Strict);
     match reading.message {
         Some(Message::Event(event)) => Ok(event),
         Some(_) => Err(Refused::NotAnEvent),

@@ -248,8 +248,7 @@ fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<Answer
     let mut hello = stated;
     hello.insert("type".to_owned(), "agentvoice:agent.hello".into());
     hello.insert("agent_id".to_owned(), agent_id.into());
-    let text = Value::Object(hello).to_string();
-    match aaep::read(text.as_bytes(), Mode::Strict).into_result() {
+    match aaep::read_object(&hello, Mode::Strict).into_result() {
         Ok(aaep::Message::AgentHello(hello)) => Ok(hello.accepts),
         Ok(_) => Err(Box::new(answer::not_found())),
         Err(wrong) => Err(Box::new(answer::not_valid(StatusCode::BAD_REQUEST, &wrong))),

@@ -16,6 +16,34 @@ fn a_text_becomes_the_same_values() {
 }
 
 #[test]
+fn an_object_in_memory_becomes_the_same_values_without_a_copy() {
+    let text = r#"{"a":[1,-2,3.5,true,null,"x\n"],"b":{"c":"d"},"n":9007199254740993}"#;
+    let object: Object = serde_json::from_str(text).expect("JSON");
+    let document = Document::of(&object, text.len()).expect("not too deep");
+    assert_eq!(document.root().to_map(), object);
+    assert_eq!(document.deepest(), 2);
+    assert_eq!(document.big_numbers().collect::<Vec<_>>(), ["/n"]);
+    let is_borrowed = |node: &Node<'_>| match node {
+        Node::String(text) | Node::Key(text) => matches!(text, Cow::Borrowed(_)),
+        _ => true,
+    };
+    assert!(document.nodes.iter().all(is_borrowed));
+}
+
+#[test]
+fn an_object_in_memory_that_nests_too_deep_or_is_too_large_is_refused() {
+    let mut value = serde_json::Value::Null;
+    for _ in 0..MAX_DEPTH {
+        value = [value].into_iter().collect();
+    }
+    let object = Object::from_iter([("a".to_owned(), value)]);
+    assert_eq!(Document::of(&object, 100).expect_err("refused").code, Code::TooDeep);
+    let object = Object::new();
+    let too_large = Document::of(&object, MAX_BYTES + 1);
+    assert_eq!(too_large.expect_err("refused").code, Code::TooLarge);
+}
+
+#[test]
 fn broken_texts_are_refused_by_name() {
     assert_eq!(code(b""), Code::NotJson);
     assert_eq!(code(b"{\"a\":1} x"), Code::NotJson);
