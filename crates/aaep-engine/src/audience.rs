@@ -80,6 +80,23 @@ pub(crate) struct Unit {
     frame: OnceCell<Arc<Frame>>,
 }
 
+/// All that is kept of a unit whose session was deleted: enough to go on after it.
+#[derive(Debug)]
+struct Edge {
+    ids: [EventId; 2],
+    order: u64,
+    is_urgent: bool,
+}
+
+/// Where a listener is that got a unit last.
+pub(crate) struct After {
+    /// The position behind the unit.
+    pub(crate) at: u64,
+    /// The place of the unit among all events.
+    pub(crate) order: u64,
+    pub(crate) is_urgent: bool,
+}
+
 /// The listeners of an audience, by what a new unit means for them.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
@@ -114,6 +131,8 @@ pub(crate) struct Audience {
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// The place among all events of the newest unit that is no longer remembered.
     forgotten: Option<u64>,
+    /// What is known of the last unit before the first, if that is not here because its session was deleted.
+    edge: Option<Edge>,
     /// The text that was joined last.
     pub(crate) joined: RefCell<Option<Joined>>,
 }
@@ -134,6 +153,7 @@ impl Audience {
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
             forgotten: None,
+            edge: None,
             joined: RefCell::new(None),
         }
     }
@@ -224,11 +244,26 @@ impl Audience {
                 break;
             }
             self.forgotten = self.forgotten.max(self.log.pop_front().map(|unit| unit.order));
+            self.edge = None;
             self.first += 1;
             if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
             }
         }
+    }
+
+    /// Lets go of a session that was deleted, and of all that came before its last unit: nobody is told any of it
+    /// any more. Whoever still was to hear some of it is behind, and hears that something is missing.
+    pub(crate) fn forget_session(&mut self, session: SessionKey) {
+        let Some(last) = self.log.iter().rposition(|unit| unit.session == session) else { return };
+        for unit in self.log.drain(..=last) {
+            self.first += 1;
+            self.forgotten = self.forgotten.max(Some(unit.order));
+            let (order, is_urgent) = (unit.order, unit.is_urgent);
+            self.edge = Some(Edge { ids: unit.ids(self.number), order, is_urgent });
+        }
+        self.joined.take();
+        self.forget_old();
     }
 
     /// Drops what points to units that are no longer remembered.
@@ -302,6 +337,16 @@ impl Audience {
             // What is no longer remembered comes before everything that is.
             None => self.log.front().map_or(0, |unit| unit.order),
         }
+    }
+
+    /// Where a listener is that got the event with this id last.
+    pub(crate) fn after(&self, id: &EventId) -> Option<After> {
+        if let Some(edge) = self.edge.as_ref().filter(|edge| edge.ids.contains(id)) {
+            return Some(After { at: self.first, order: edge.order, is_urgent: edge.is_urgent });
+        }
+        let at = self.position_of(id)?;
+        let unit = self.unit(at)?;
+        Some(After { at: at + 1, order: unit.order, is_urgent: unit.is_urgent })
     }
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.

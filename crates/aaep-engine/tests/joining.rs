@@ -109,22 +109,3 @@ fn who_joins_late_hears_in_one_event_what_each_running_session_does() {
     assert_eq!(heard[0].text("to_state"), "thinking");
     assert!(heard.iter().all(|it| !it.text("summary_normal").is_empty() && !it.is_critical));
 }
-
-#[test]
-fn who_joins_hears_nothing_of_a_session_that_was_forgotten() {
-    for wishes in [everything(), json!({}), limited(2, json!({}))] {
-        let mut world = World::started();
-        world.listen(1, wishes.clone());
-        world.chunk("Your password is swordfish. ", 0, false);
-        world.chunk("Do not tell anyone.", 28, true);
-        world.complete(SESSION);
-        world.pass_s(5);
-        let session_id = aaep::SessionId::parse(SESSION).expect("an id");
-        assert!(world.engine.forget_session(&session_id));
-        // On streams, a listener subscribes first and then comes for its events.
-        let late = world.listen(2, wishes);
-        world.reconnect(&late, None);
-        world.pass_s(5);
-        assert!(kinds(world.heard(&late)).is_empty(), "{:?}", kinds(world.heard(&late)));
-    }
-}

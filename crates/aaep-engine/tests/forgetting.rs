@@ -1,0 +1,98 @@
+//! A session that was deleted is told to nobody any more, and whoever was still to hear some of it is told that
+//! something is missing.
+
+#[path = "common/support.rs"]
+mod support;
+
+use serde_json::json;
+use support::*;
+
+fn session_id(text: &str) -> aaep::SessionId {
+    aaep::SessionId::parse(text).expect("an id")
+}
+
+#[test]
+fn who_joins_hears_nothing_of_a_session_that_was_forgotten() {
+    for wishes in [everything(), json!({}), limited(2, json!({}))] {
+        let mut world = World::started();
+        world.listen(1, wishes.clone());
+        world.chunk("Your password is swordfish. ", 0, false);
+        world.chunk("Do not tell anyone.", 28, true);
+        world.complete(SESSION);
+        world.pass_s(5);
+        assert!(world.engine.forget_session(&session_id(SESSION)));
+        // On streams, a listener subscribes first and then comes for its events.
+        let late = world.listen(2, wishes);
+        world.reconnect(&late, None);
+        world.pass_s(5);
+        assert!(kinds(world.heard(&late)).is_empty(), "{:?}", kinds(world.heard(&late)));
+    }
+}
+
+#[test]
+fn who_comes_back_hears_nothing_of_a_session_that_was_forgotten_but_that_something_is_missing() {
+    for wishes in [everything(), json!({}), limited(2, json!({}))] {
+        let mut world = World::started();
+        let one = world.listen(1, wishes);
+        world.chunk("Wait. ", 0, false);
+        world.pass_s(5);
+        let last = last_id(&world.take(&one));
+        world.disconnect(&one);
+        world.chunk("Your password is swordfish.", 6, true);
+        world.complete(SESSION);
+        world.start("sess_2");
+        assert!(world.engine.forget_session(&session_id(SESSION)));
+        world.reconnect(&one, last.as_ref());
+        world.pass_s(5);
+        let heard = world.take(&one);
+        assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
+        assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+        world.complete("sess_2");
+        assert_eq!(kinds(world.heard(&one)), ["session.completed"]);
+    }
+}
+
+#[test]
+fn who_is_slow_hears_no_more_of_a_session_once_it_is_forgotten() {
+    let mut world = World::started();
+    world.start("sess_2");
+    let one = world.listen(1, limited(1, json!({})));
+    world.take(&one);
+    for number in 0..6 {
+        let summary = format!("The tool number {number} runs.");
+        let tool = json!({ "tool": "t", "summary_normal": summary });
+        world.say("tool.invoked", tool);
+        let done = json!({ "tool": "t", "status": "success", "summary_normal": "It ran." });
+        world.say("tool.completed", done);
+    }
+    world.complete(SESSION);
+    world.pass_s(3);
+    assert!(!world.take(&one).is_empty(), "it hears one after the other");
+    assert!(world.engine.forget_session(&session_id(SESSION)));
+    world.pass_s(60);
+    let heard = world.take(&one);
+    assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
+    assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+}
+
+#[test]
+fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_forgotten() {
+    for wishes in [everything(), json!({})] {
+        for is_away in [false, true] {
+            let mut world = World::started();
+            let one = world.listen(1, wishes.clone());
+            world.chunk("That was all.", 0, true);
+            world.complete(SESSION);
+            let last = last_id(&world.take(&one));
+            if is_away {
+                world.disconnect(&one);
+            }
+            assert!(world.engine.forget_session(&session_id(SESSION)));
+            world.start("sess_2");
+            if is_away {
+                world.reconnect(&one, last.as_ref());
+            }
+            assert_eq!(kinds(world.heard(&one)), ["session.started"], "away: {is_away}");
+        }
+    }
+}
