@@ -17,7 +17,8 @@ fn different_seeds_tell_different_stories() {
 
 #[test]
 fn everything_holds_around_the_real_engine() {
-    for seed in 0..60 {
+    // In the last, a question is on its way when its listener is told of a gap, and so is asked it again.
+    for seed in (0..60).chain([201_253]) {
         let outcome = run(seed);
         let failure = outcome.failure.as_ref();
         assert!(failure.is_none(), "seed {seed}: {failure:?}\n{}", outcome.story);

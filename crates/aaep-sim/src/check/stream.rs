@@ -16,8 +16,10 @@ use crate::truth::Truth;
 /// No event arrives twice.
 #[derive(Default)]
 pub struct Once {
-    /// What arrived, and whether it is a question.
-    arrived: BTreeMap<usize, BTreeMap<EventId, bool>>,
+    /// What arrived, and of questions when they were sent.
+    arrived: BTreeMap<usize, BTreeMap<EventId, Option<u64>>>,
+    /// When something was missing or terms changed: what was asked before is asked again, and may have been on its way.
+    asked_again: BTreeMap<usize, Vec<u64>>,
     /// Who goes on with another subscription, or after a kill: what is critical may come again.
     resumed: BTreeSet<usize>,
     /// Who stalled or was away.
@@ -49,9 +51,7 @@ impl Invariant for Once {
                 }
                 let accepted = step.accepted.iter().map(|(at, _)| *at);
                 for at in step.gaps().chain(accepted) {
-                    if let Some(arrived) = self.arrived.get_mut(&at) {
-                        arrived.retain(|_, is_question| !*is_question);
-                    }
+                    self.asked_again.entry(at).or_default().push(step.now.monotonic_us);
                 }
             }
             Moment::Restarted => {
@@ -60,10 +60,15 @@ impl Invariant for Once {
             }
             Moment::Arrived(sent) => {
                 let arrived = self.arrived.entry(sent.subscription).or_default();
-                let is_question = token_in(&sent.event.payload).is_some();
-                let is_again = arrived.insert(sent.frame.event_id.clone(), is_question).is_some();
-                // One id cannot say which of the events that overtook it arrived: rather twice.
                 let at = &sent.subscription;
+                let asked_us = token_in(&sent.event.payload).map(|_| sent.sent_us);
+                let before = arrived.insert(sent.frame.event_id.clone(), asked_us);
+                let between = |before_us: u64| {
+                    let mut again = self.asked_again.get(at).into_iter().flatten();
+                    again.any(|us| (before_us..=sent.sent_us).contains(us))
+                };
+                let is_again = before.is_some_and(|before_us| !before_us.is_some_and(between));
+                // One id cannot say which of the events that overtook it arrived: rather twice.
                 let is_excused = truth.subscriptions[*at].is_excused;
                 let may_repeat = is_excused || is_urgent(&sent.event) && self.resumed.contains(at);
                 if is_again && !may_repeat {
