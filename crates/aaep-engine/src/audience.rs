@@ -13,7 +13,9 @@ use std::sync::Arc;
 use aaep::event::action::OutputStreaming;
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation};
 use aaep::event::reasoning::{StateChanged, state};
-use aaep::{CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Urgency};
+use aaep::{
+    CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Producer, Urgency,
+};
 
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
@@ -63,6 +65,8 @@ pub(crate) enum Kind {
     PlainTool,
     /// Anything else stays an event of its own.
     Other,
+    /// Its session was deleted: there is nothing to tell any more.
+    Deleted,
 }
 
 /// Something to tell an audience.
@@ -78,23 +82,6 @@ pub(crate) struct Unit {
     pub(crate) stands_for: u64,
     sequence_number: Option<u64>,
     frame: OnceCell<Arc<Frame>>,
-}
-
-/// All that is kept of a unit whose session was deleted: enough to go on after it.
-#[derive(Debug)]
-struct Edge {
-    ids: [EventId; 2],
-    order: u64,
-    is_urgent: bool,
-}
-
-/// Where a listener is that got a unit last.
-pub(crate) struct After {
-    /// The position behind the unit.
-    pub(crate) at: u64,
-    /// The place of the unit among all events.
-    pub(crate) order: u64,
-    pub(crate) is_urgent: bool,
 }
 
 /// The listeners of an audience, by what a new unit means for them.
@@ -131,8 +118,6 @@ pub(crate) struct Audience {
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// The place among all events of the newest unit that is no longer remembered.
     forgotten: Option<u64>,
-    /// What is known of the last unit before the first, if that is not here because its session was deleted.
-    edge: Option<Edge>,
     /// The text that was joined last.
     pub(crate) joined: RefCell<Option<Joined>>,
 }
@@ -153,7 +138,6 @@ impl Audience {
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
             forgotten: None,
-            edge: None,
             joined: RefCell::new(None),
         }
     }
@@ -244,7 +228,6 @@ impl Audience {
                 break;
             }
             self.forgotten = self.forgotten.max(self.log.pop_front().map(|unit| unit.order));
-            self.edge = None;
             self.first += 1;
             if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
@@ -252,18 +235,13 @@ impl Audience {
         }
     }
 
-    /// Lets go of a session that was deleted, and of all that came before its last unit: nobody is told any of it
-    /// any more. Whoever still was to hear some of it is behind, and hears that something is missing.
-    pub(crate) fn forget_session(&mut self, session: SessionKey) {
-        let Some(last) = self.log.iter().rposition(|unit| unit.session == session) else { return };
-        for unit in self.log.drain(..=last) {
-            self.first += 1;
-            self.forgotten = self.forgotten.max(Some(unit.order));
-            let (order, is_urgent) = (unit.order, unit.is_urgent);
-            self.edge = Some(Edge { ids: unit.ids(self.number), order, is_urgent });
+    /// Takes the words of a session out of the log. Its units keep their places, so that everyone stays where they
+    /// are; whoever still was to be told one of them is told that something is missing.
+    pub(crate) fn delete_session(&mut self, session: SessionKey) {
+        for unit in self.log.iter_mut().filter(|unit| unit.session == session) {
+            unit.delete();
         }
         self.joined.take();
-        self.forget_old();
     }
 
     /// Drops what points to units that are no longer remembered.
@@ -339,16 +317,6 @@ impl Audience {
         }
     }
 
-    /// Where a listener is that got the event with this id last.
-    pub(crate) fn after(&self, id: &EventId) -> Option<After> {
-        if let Some(edge) = self.edge.as_ref().filter(|edge| edge.ids.contains(id)) {
-            return Some(After { at: self.first, order: edge.order, is_urgent: edge.is_urgent });
-        }
-        let at = self.position_of(id)?;
-        let unit = self.unit(at)?;
-        Some(After { at: at + 1, order: unit.order, is_urgent: unit.is_urgent })
-    }
-
     /// Where the unit with this id is, or the last unit that an event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
         let is_it = |unit: &Unit| unit.event.envelope.event_id == *id;
@@ -392,6 +360,21 @@ impl Unit {
     pub(crate) fn ids(&self, audience: u64) -> [EventId; 2] {
         let own = &self.event.envelope.event_id;
         [merged_id(own, audience), own.clone()]
+    }
+
+    /// Whether its session was deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.kind == Kind::Deleted
+    }
+
+    /// Nothing is left of it but its ids, by which someone may say where they were.
+    fn delete(&mut self) {
+        let Envelope { event_id, session_id, timestamp, .. } = self.event.envelope.clone();
+        let producer = Producer::new(self.agent());
+        let envelope = Envelope::new(event_id, session_id, timestamp, producer);
+        self.event = Arc::new(Event::new(envelope, state_without_words(state::IDLE)));
+        self.kind = Kind::Deleted;
+        self.frame.take();
     }
 
     /// The agent that it is about.
@@ -448,15 +431,23 @@ fn waiting_for_someone(event: &Event, audience: u64) -> Event {
         ..event.envelope.clone()
     };
     let payload = StateChanged {
-        from_state: state::AWAITING_INPUT.to_owned(),
-        to_state: state::AWAITING_INPUT.to_owned(),
         summary_terse: terse,
         summary_normal: Some(cut(what)),
+        ..state_without_words(state::AWAITING_INPUT)
+    };
+    Event::new(envelope, payload)
+}
+
+fn state_without_words(state: &str) -> StateChanged {
+    StateChanged {
+        from_state: state.to_owned(),
+        to_state: state.to_owned(),
+        summary_terse: None,
+        summary_normal: None,
         summary_detailed: None,
         expected_duration_ms: None,
         other: Object::new(),
-    };
-    Event::new(envelope, payload)
+    }
 }
 
 /// A text within the bound of a summary.

@@ -311,6 +311,7 @@ impl Engine {
                 self.unsend(listener, &last_event_id);
             }
             Input::Unblock { listener } => self.unblock(now, listener, out),
+            Input::DeleteSession { session_id } => self.delete_session(&session_id),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
             Input::Presented { principal, subscription_id, reply_token } => {

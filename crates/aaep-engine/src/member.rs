@@ -98,9 +98,10 @@ impl Cursor {
         // Under other terms, something urgent may have been left behind.
         while self.urgent_at < self.at {
             self.urgent_at += 1;
-            let unit = telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent);
-            if let Some(unit) = unit {
-                self.send(telling, frame(telling, self.urgent_at - 1, unit));
+            match telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent) {
+                Some(unit) if unit.is_deleted() => self.owe_gap(),
+                Some(unit) => self.send(telling, frame(telling, self.urgent_at - 1, unit)),
+                None => {}
             }
         }
         while let Some(unit) = telling.audience.unit(self.at) {
@@ -109,6 +110,9 @@ impl Cursor {
                 || self.take_ahead()
                 || self.is_text_told(unit);
             if is_told {
+                self.at += 1;
+            } else if unit.is_deleted() {
+                self.owe_gap();
                 self.at += 1;
             } else if merge::is_partly_told(self, unit) {
                 let told = merge::next(self, telling, self.at + 1);
@@ -157,6 +161,11 @@ impl Cursor {
                 self.urgent_at += 1;
                 continue;
             };
+            if unit.is_deleted() {
+                self.owe_gap();
+                self.step_over_urgent();
+                continue;
+            }
             let mut frame = audience.frame(unit, telling.primary);
             if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
                 self.advance(telling, at);
@@ -167,15 +176,20 @@ impl Cursor {
                     frame = encode(&event, true, None, &audience.terms, telling.primary);
                 }
             }
-            self.urgent_at = at + 1;
-            if self.at == at {
-                self.at += 1;
-            }
+            self.step_over_urgent();
             if let Some(limits) = telling.limits.as_deref_mut() {
                 limits.announce(telling.now_us, &unit.event.payload);
             }
             self.send(telling, frame);
         }
+    }
+
+    /// Something urgent needs not be told any more, nor when its turn comes.
+    fn step_over_urgent(&mut self) {
+        if self.at == self.urgent_at {
+            self.at += 1;
+        }
+        self.urgent_at += 1;
     }
 
     fn send<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>, frame: Arc<Frame>) {
@@ -240,6 +254,7 @@ impl Cursor {
         {
             if !(unit.is_urgent || self.take_ahead() || self.is_text_told(unit)) {
                 match audience.superseded(self.at, unit) {
+                    Superseded::No if unit.is_deleted() => self.owe_gap(),
                     Superseded::No => return,
                     Superseded::ByLater => self.fold(unit),
                     Superseded::ByUrgent => self.unfold(unit),

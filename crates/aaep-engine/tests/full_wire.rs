@@ -121,6 +121,30 @@ fn a_wire_that_was_full_gets_nothing_urgent_twice() {
 }
 
 #[test]
+fn who_was_told_of_a_gap_gets_nothing_urgent_twice_when_its_wire_gives_back_even_more() {
+    let mut world = World::new();
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.take(&one);
+    world.block(&one);
+    for number in 1..=200 {
+        world.say("tool.invoked", tool(number));
+    }
+    world.say("handoff.requested", handoff("Help."));
+    world.unblock(&one);
+    let heard = world.take(&one);
+    assert_eq!(heard[0].kind(), "handoff.requested");
+    world.block(&one);
+    // Where it was then is no longer known: a gap.
+    world.take_back(&one, heard[5].id());
+    world.take_back(&one, heard[3].id());
+    world.unblock(&one);
+    let heard = world.heard(&one);
+    assert!(!kinds(heard).contains(&"handoff.requested"), "{:?}", kinds(heard));
+    assert!(heard.first().is_some_and(Heard::has_gap));
+}
+
+#[test]
 fn a_critical_end_while_the_wire_was_full_loses_nothing_without_saying_so() {
     for wishes in [everything(), limited(1, json!({}))] {
         let mut world = World::new();

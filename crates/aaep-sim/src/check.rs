@@ -19,8 +19,8 @@ pub mod text;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use aaep::Event;
 use aaep::extension::Delivery;
+use aaep::{Event, SessionId};
 use aaep_engine::{Engine, Frame, Input, Now, Output, Record};
 
 use crate::truth::{Presence, Terms, Truth};
@@ -70,6 +70,14 @@ impl Step<'_> {
             Output::Record(Record { event, .. }) => Some(event),
             _ => None,
         })
+    }
+
+    /// The session that was deleted.
+    pub fn deleted(&self) -> Option<&SessionId> {
+        match self.input {
+            Input::DeleteSession { session_id } => Some(session_id),
+            _ => None,
+        }
     }
 
     /// The new subscriptions, each with the one whose stream it goes on with.
@@ -122,7 +130,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 27;
+pub const COUNT: usize = 28;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -146,6 +154,7 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(session::ToolAfterAnswer::default()),
         Box::new(session::Ending::default()),
         Box::new(session::Refusals::default()),
+        Box::new(session::Deleted::default()),
         Box::new(kill::GoesOn::default()),
         Box::new(stream::Once::default()),
         Box::new(stream::Order::default()),

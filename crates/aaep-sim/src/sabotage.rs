@@ -94,6 +94,9 @@ pub const ALL: &[Sabotage] = &[
     sabotage("forgets its sessions when it is killed", "a running session goes on", || {
         Box::new(kill::ForgetSessions::default())
     }),
+    sabotage("does not delete what is to be deleted", "nothing of a deleted session", || {
+        Box::new(hands::KeepDeleted)
+    }),
     sabotage("sends a frame twice", "no event twice", || Box::new(hands::Twice)),
     sabotage("sends events in the wrong order", "order is kept", || {
         Box::new(hands::Swap::default())

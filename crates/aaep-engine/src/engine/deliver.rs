@@ -35,6 +35,7 @@ impl Engine {
             }
         }
         for (listener, due_us) in told {
+            let due_us = self.or_tell_of_deleted(now, listener, due_us);
             self.sort_in(listener, due_us);
             self.note_order(listener, out);
         }
@@ -64,6 +65,7 @@ impl Engine {
         self.tell_gap(listener);
         self.tell_summaries(now, listener, out);
         let due_us = self.proceed_now(now, listener, out);
+        let due_us = self.or_tell_of_deleted(now, listener, due_us);
         self.sort_in(listener, due_us);
         self.note_order(listener, out);
     }

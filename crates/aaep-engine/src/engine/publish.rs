@@ -191,16 +191,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets go of a session that is over, so that nobody is told any of it any more: not who comes back, and
-    /// not who is behind, who hears that something is missing. Says whether it did: one that runs stays.
-    pub fn forget_session(&mut self, session_id: &SessionId) -> bool {
+    /// Lets go of a session that is over, and of what audiences remember of it.
+    pub(super) fn delete_session(&mut self, session_id: &SessionId) {
         let key = self.session_keys.get(session_id).copied();
-        let Some(key) = key.filter(|_| self.has_ended(session_id)) else { return false };
+        let Some(key) = key.filter(|_| self.has_ended(session_id)) else { return };
         self.forget(key);
         for audience in self.audiences.values_mut() {
-            audience.forget_session(key);
+            audience.delete_session(key);
         }
-        true
     }
 
     fn forget(&mut self, key: SessionKey) {

@@ -2,7 +2,7 @@
 
 use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 use aaep::reply::{ClarificationReply, ConfirmationReply};
-use aaep::{Event, EventId, ReplyToken, SubscriptionId};
+use aaep::{Event, EventId, ReplyToken, SessionId, SubscriptionId};
 
 use super::{AgentKey, Hears, Principal};
 use crate::audience::ListenerKey;
@@ -104,6 +104,12 @@ pub enum Input {
     Unblock {
         /// Whose.
         listener: ListenerKey,
+    },
+    /// A session that is over is deleted: nobody is told any of it any more, not who comes back and not who is
+    /// behind, who hears that something is missing. One that runs stays.
+    DeleteSession {
+        /// Which session.
+        session_id: SessionId,
     },
     /// Someone answers a confirmation.
     Confirm {

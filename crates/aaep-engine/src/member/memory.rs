@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Cursor;
 use super::place::Place;
-use crate::audience::{After, Audience, SessionKey, TextKey, Unit};
+use crate::audience::{Audience, SessionKey, TextKey, Unit};
 use crate::ids::Digest;
 
 /// How many of the events sent last are remembered, in case the connection lost them.
@@ -178,17 +178,19 @@ impl Cursor {
             (self.at, self.urgent_at) = (at, urgent_at);
             return Some(again);
         }
-        let After { at, order, is_urgent } = audience.after(last)?;
-        let may_have_overtaken = !known.in_order || (is_urgent && order < known.in_order_from);
-        if (order < known.from && may_have_overtaken) || order < self.doubtful_before() {
+        let at = audience.position_of(last)?;
+        let unit = audience.unit(at)?;
+        let may_have_overtaken =
+            !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
+        if (unit.order < known.from && may_have_overtaken) || unit.order < self.doubtful_before() {
             return None;
         }
-        (self.at, self.urgent_at) = (at, at);
+        (self.at, self.urgent_at) = (at + 1, at + 1);
         let Some(memory) = &mut self.memory else { return Some(Vec::new()) };
         memory.rest = None;
         // What was sent out of order before stays remembered: it may be the next to be named. What was
         // sent after is lost, and sent again.
-        let is_lost = |sent: &mut Sent| matches!(sent.then, Then::InLog(then, ..) if then >= at);
+        let is_lost = |sent: &mut Sent| matches!(sent.then, Then::InLog(then, ..) if then > at);
         let again = memory.sent.extract_if(.., is_lost).filter(|sent| sent.is_late_question);
         Some(again.map(|sent| sent.id).collect())
     }

@@ -62,6 +62,7 @@ pub(super) fn next<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, until: u64)
                 None => Some(tell(cursor, audience, unit, primary)),
             }
         }
+        Kind::Deleted => None,
         Kind::Progress | Kind::Other => Some(tell(cursor, audience, unit, primary)),
     }
 }

@@ -39,8 +39,12 @@ impl Place {
     pub(super) fn of((at, urgent_at, rest): (u64, u64, &Rest), log: &Audience, end: u64) -> Self {
         let is_held =
             |at: &u64| log.unit(*at).is_some_and(|it| !it.is_urgent && !rest.ahead.contains(at));
-        let held: Vec<&Unit> =
-            (at..log.end()).filter(is_held).filter_map(|at| log.unit(at)).collect();
+        let held = (at..log.end()).filter(is_held).filter_map(|at| log.unit(at));
+        let (deleted, held): (Vec<&Unit>, Vec<&Unit>) = held.partition(|unit| unit.is_deleted());
+        let urgent = (urgent_at..log.end()).filter_map(|at| log.unit(at));
+        let misses_urgent = urgent.filter(|it| it.is_urgent).any(Unit::is_deleted);
+        // Another log may know nothing of what was deleted.
+        let owes_gap = rest.owes_gap || !deleted.is_empty() || misses_urgent;
         let untold =
             held.iter().filter(|unit| unit.text().is_none()).map(|unit| unit.order).collect();
         let told = |key: &TextKey| rest.told_text.get(key).copied().unwrap_or(0);
@@ -58,7 +62,7 @@ impl Place {
         }
         let urgent_end = log.unit(urgent_at).map_or(end, |unit| unit.order.min(end));
         let (folded, summaries) = (rest.folded.clone(), rest.summaries.clone());
-        Place { end, untold, texts, urgent_end, folded, summaries, owes_gap: rest.owes_gap }
+        Place { end, untold, texts, urgent_end, folded, summaries, owes_gap }
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.

@@ -83,6 +83,11 @@ impl Invariant for AtOnce {
                 }
             }
         }
+        if let Some(session_id) = step.deleted() {
+            for waiting in self.waiting.values_mut() {
+                waiting.retain(|event| event.envelope.session_id != *session_id);
+            }
+        }
         let Some((at, _)) = step.changed else { return Ok(()) };
         if matches!(step.input, Input::Block { .. } | Input::TakeBack { .. }) {
             return Ok(());

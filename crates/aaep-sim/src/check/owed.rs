@@ -27,10 +27,15 @@ impl Owed {
         self.0.entry(at).or_default().push(Arc::clone(event));
     }
 
-    /// Whoever was told that something is missing is owed nothing any more.
+    /// Whoever was told that something is missing is owed nothing any more, and nobody what was deleted.
     pub fn forgive(&mut self, step: &Step<'_>) {
         for at in step.gaps() {
             self.0.remove(&at);
+        }
+        if let Some(session_id) = step.deleted() {
+            for owed in self.0.values_mut() {
+                owed.retain(|event| event.envelope.session_id != *session_id);
+            }
         }
     }
 

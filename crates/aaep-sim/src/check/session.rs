@@ -170,3 +170,33 @@ impl Invariant for Refusals {
         told.map_or(Ok(()), |it| Err(format!("{} was refused and sent.", it.frame.event_id)))
     }
 }
+
+/// Nothing of a session is told after it was deleted.
+#[derive(Default)]
+pub struct Deleted {
+    sessions: BTreeSet<SessionId>,
+}
+
+impl Invariant for Deleted {
+    fn name(&self) -> &'static str {
+        "nothing of a deleted session"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Nothing of a session is told after it was deleted."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        self.sessions.extend(step.deleted().cloned());
+        for event in step.recorded() {
+            // An agent may use its id for another one.
+            self.sessions.remove(&event.envelope.session_id);
+        }
+        let told = step.delivered.iter().map(|it| &it.event.envelope);
+        match told.into_iter().find(|it| self.sessions.contains(&it.session_id)) {
+            Some(it) => Err(format!("{} was told of {}.", it.event_id, it.session_id)),
+            None => Ok(()),
+        }
+    }
+}

@@ -52,7 +52,8 @@ struct Texts {
 pub struct Whole {
     count: u64,
     written: BTreeMap<Key, Written>,
-    critically_ended: BTreeSet<SessionId>,
+    /// The sessions that ended critically or were deleted: their text needs not be whole.
+    let_off: BTreeSet<SessionId>,
     texts: BTreeMap<usize, Texts>,
     wants: BTreeMap<usize, bool>,
 }
@@ -83,12 +84,13 @@ impl Invariant for Whole {
 
 impl Whole {
     fn write(&mut self, step: &Step<'_>) {
+        self.let_off.extend(step.deleted().cloned());
         for event in step.recorded() {
             self.count += 1;
             let session = &event.envelope.session_id;
             let core = event.event_type().core();
             if event.is_critical() && core.is_some_and(CoreType::is_terminal) {
-                self.critically_ended.insert(session.clone());
+                self.let_off.insert(session.clone());
             }
             let Payload::OutputStreaming(chunk) = &event.payload else { continue };
             let began = self.count;
@@ -184,8 +186,7 @@ impl Whole {
                 continue;
             }
             for (key, written) in &self.written {
-                let is_due =
-                    written.began > texts.strict_since && !self.critically_ended.contains(&key.0);
+                let is_due = written.began > texts.strict_since && !self.let_off.contains(&key.0);
                 let heard = texts.heard.get(key).copied().unwrap_or_default();
                 let is_whole =
                     heard.chars == written.chars && heard.is_complete == written.is_complete;

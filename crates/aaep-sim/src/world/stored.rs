@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use aaep::{ReplyToken, SubscriptionId};
+use aaep::{CoreType, Event, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::{AskTimeRecord, Audit, Engine, Input, Output, Record, Recovered, Subscription};
 
 use super::World;
 use crate::check::Moment;
 use crate::hub;
+use crate::rng::Rng;
 use crate::truth::Presence;
 
 /// What is stored.
@@ -58,6 +59,20 @@ impl Stored {
                 _ => {}
             }
         }
+    }
+
+    /// A session that is over is stored no longer.
+    pub(super) fn delete(&mut self, session_id: &SessionId) {
+        self.records.retain(|record| record.event.envelope.session_id != *session_id);
+    }
+
+    /// A session that is over, if there is one.
+    pub(super) fn ended(&self, rng: &mut Rng) -> Option<SessionId> {
+        let is_end = |event: &Event| event.event_type().core().is_some_and(CoreType::is_terminal);
+        let ended: Vec<&Event> =
+            self.records.iter().map(|it| &*it.event).filter(|it| is_end(it)).collect();
+        let at = rng.size(0, ended.len().checked_sub(1)?);
+        Some(ended[at].envelope.session_id.clone())
     }
 }
 

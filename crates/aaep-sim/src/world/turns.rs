@@ -252,6 +252,12 @@ impl World {
                     *free_us = (*free_us).max(self.now_us + 2_000_000);
                 }
             }
+            9 => {
+                if let Some(session_id) = self.stored.ended(&mut self.rng) {
+                    self.feed(None, &Input::DeleteSession { session_id: session_id.clone() });
+                    self.stored.delete(&session_id);
+                }
+            }
             _ => {}
         }
         let pause = self.rng.between(300_000, 4_000_000);

@@ -15,6 +15,7 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
     };
     match input {
         Input::Publish { agent, event } => format!("Agent {agent} publishes {}.", about(event)),
+        Input::DeleteSession { session_id } => format!("Someone deletes {session_id}."),
         Input::Withdraw { agent, reply_token } => format!("Agent {agent} withdraws {reply_token}."),
         Input::Subscribe { principal, request, resume, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();

@@ -122,7 +122,7 @@ impl Engine {
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
         // What overtook what is known only since the subscription began here.
-        let in_order = member.limits.is_none();
+        let in_order = member.limits.is_none() && member.missing.is_none();
         let known = Known { from: member.began.known_from(), in_order, in_order_from };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
         let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
@@ -262,6 +262,24 @@ impl Engine {
         if !member.cursor.owes_summaries() {
             owed_gaps.insert(listener);
         }
+    }
+
+    /// When a listener is due. If it has just come to something that was deleted, that is at the next moment, to be
+    /// told that something is missing.
+    pub(in super::super) fn or_tell_of_deleted(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        due_us: Option<u64>,
+    ) -> Option<u64> {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return due_us };
+        let is_known = member.cursor.owes_summaries() || self.owed_gaps.contains(&listener);
+        if !member.cursor.owes_gap() || is_known {
+            return due_us;
+        }
+        member.missing.get_or_insert_with(|| Box::new(Missing { after: None }));
+        self.find_where_to_tell_gap(listener);
+        Some(now.monotonic_us + 1)
     }
 
     /// The log may no longer reach back to where a listener is: then it starts anew.

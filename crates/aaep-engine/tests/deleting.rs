@@ -4,15 +4,17 @@
 #[path = "common/support.rs"]
 mod support;
 
+use aaep_engine::Input;
 use serde_json::json;
 use support::*;
 
-fn session_id(text: &str) -> aaep::SessionId {
-    aaep::SessionId::parse(text).expect("an id")
+fn delete(world: &mut World, session_id: &str) {
+    let session_id = aaep::SessionId::parse(session_id).expect("an id");
+    world.handle(Input::DeleteSession { session_id });
 }
 
 #[test]
-fn who_joins_hears_nothing_of_a_session_that_was_forgotten() {
+fn who_joins_hears_nothing_of_a_session_that_was_deleted() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
         let mut world = World::started();
         world.listen(1, wishes.clone());
@@ -20,7 +22,7 @@ fn who_joins_hears_nothing_of_a_session_that_was_forgotten() {
         world.chunk("Do not tell anyone.", 28, true);
         world.complete(SESSION);
         world.pass_s(5);
-        assert!(world.engine.forget_session(&session_id(SESSION)));
+        delete(&mut world, SESSION);
         // On streams, a listener subscribes first and then comes for its events.
         let late = world.listen(2, wishes);
         world.reconnect(&late, None);
@@ -30,7 +32,7 @@ fn who_joins_hears_nothing_of_a_session_that_was_forgotten() {
 }
 
 #[test]
-fn who_comes_back_hears_nothing_of_a_session_that_was_forgotten_but_that_something_is_missing() {
+fn who_comes_back_hears_nothing_of_a_session_that_was_deleted_but_that_something_is_missing() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
         let mut world = World::started();
         let one = world.listen(1, wishes);
@@ -41,7 +43,7 @@ fn who_comes_back_hears_nothing_of_a_session_that_was_forgotten_but_that_somethi
         world.chunk("Your password is swordfish.", 6, true);
         world.complete(SESSION);
         world.start("sess_2");
-        assert!(world.engine.forget_session(&session_id(SESSION)));
+        delete(&mut world, SESSION);
         world.reconnect(&one, last.as_ref());
         world.pass_s(5);
         let heard = world.take(&one);
@@ -53,7 +55,33 @@ fn who_comes_back_hears_nothing_of_a_session_that_was_forgotten_but_that_somethi
 }
 
 #[test]
-fn who_is_slow_hears_no_more_of_a_session_once_it_is_forgotten() {
+fn who_comes_back_hears_all_else_that_happened_around_a_session_that_was_deleted() {
+    for wishes in [everything(), json!({}), limited(20, json!({}))] {
+        let mut world = World::started();
+        world.start("sess_2");
+        let one = world.listen(1, wishes.clone());
+        world.pass_s(5);
+        let last = last_id(&world.take(&one));
+        world.disconnect(&one);
+        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+        world.say_in("sess_2", "progress.updated", json!({ "progress": { "step": 1 } }));
+        world.fail(SESSION);
+        let handoff = json!({ "reason": "Help.", "target_kind": "human" });
+        world.say_in("sess_2", "handoff.requested", handoff);
+        delete(&mut world, SESSION);
+        world.reconnect(&one, last.as_ref());
+        world.pass_s(5);
+        let heard = world.take(&one);
+        assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
+        assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+        for kind in ["progress.updated", "handoff.requested"] {
+            assert!(kinds(&heard).contains(&kind), "{:?}", kinds(&heard));
+        }
+    }
+}
+
+#[test]
+fn who_is_slow_hears_no_more_of_a_session_once_it_is_deleted() {
     let mut world = World::started();
     world.start("sess_2");
     let one = world.listen(1, limited(1, json!({})));
@@ -68,7 +96,7 @@ fn who_is_slow_hears_no_more_of_a_session_once_it_is_forgotten() {
     world.complete(SESSION);
     world.pass_s(3);
     assert!(!world.take(&one).is_empty(), "it hears one after the other");
-    assert!(world.engine.forget_session(&session_id(SESSION)));
+    delete(&mut world, SESSION);
     world.pass_s(60);
     let heard = world.take(&one);
     assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
@@ -76,7 +104,7 @@ fn who_is_slow_hears_no_more_of_a_session_once_it_is_forgotten() {
 }
 
 #[test]
-fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_forgotten() {
+fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_deleted() {
     for wishes in [everything(), json!({})] {
         for is_away in [false, true] {
             let mut world = World::started();
@@ -87,7 +115,7 @@ fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_forgotten() {
             if is_away {
                 world.disconnect(&one);
             }
-            assert!(world.engine.forget_session(&session_id(SESSION)));
+            delete(&mut world, SESSION);
             world.start("sess_2");
             if is_away {
                 world.reconnect(&one, last.as_ref());
@@ -95,4 +123,18 @@ fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_forgotten() {
             assert_eq!(kinds(world.heard(&one)), ["session.started"], "away: {is_away}");
         }
     }
+}
+
+#[test]
+fn a_session_that_runs_is_not_deleted() {
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.take(&one);
+    world.disconnect(&one);
+    world.chunk("It goes on.", 0, true);
+    delete(&mut world, SESSION);
+    delete(&mut world, "sess_unknown");
+    world.reconnect(&one, None);
+    assert!(kinds(world.heard(&one)).contains(&"output.streaming"));
+    world.complete(SESSION);
 }
