@@ -14,7 +14,8 @@ use aaep::event::action::OutputStreaming;
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::{
-    CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Producer, Urgency,
+    CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Producer, SessionId,
+    Urgency,
 };
 
 use crate::frame::{Frame, encode};
@@ -237,10 +238,9 @@ impl Audience {
 
     /// Takes the words of a session out of the log. Its units keep their places, so that everyone stays where they
     /// are; whoever still was to be told one of them is told that something is missing.
-    pub(crate) fn delete_session(&mut self, session: SessionKey) {
-        for unit in self.log.iter_mut().filter(|unit| unit.session == session) {
-            unit.delete();
-        }
+    pub(crate) fn delete_session(&mut self, session_id: &SessionId) {
+        let is_meant = |unit: &&mut Unit| unit.event.envelope.session_id == *session_id;
+        self.log.iter_mut().filter(is_meant).for_each(Unit::delete);
         self.joined.take();
     }
 

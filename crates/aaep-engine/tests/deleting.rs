@@ -4,7 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::Input;
+use aaep_engine::{Input, MAX_SESSIONS};
 use serde_json::json;
 use support::*;
 
@@ -123,6 +123,27 @@ fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_deleted() {
             assert_eq!(kinds(world.heard(&one)), ["session.started"], "away: {is_away}");
         }
     }
+}
+
+#[test]
+fn a_session_that_the_engine_has_let_go_of_is_deleted_from_what_is_still_to_be_told() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "event_filters": { "include": ["aaep:agent.tool.*"] } }));
+    world.take(&one);
+    world.disconnect(&one);
+    world.say("tool.invoked", json!({ "tool": "t", "summary_normal": "Swordfish." }));
+    let done = json!({ "tool": "t", "status": "success", "summary_normal": "It ran." });
+    world.say("tool.completed", done);
+    world.complete(SESSION);
+    for number in 0..MAX_SESSIONS {
+        let session_id = format!("sess_later{number}");
+        world.start(&session_id);
+        world.complete(&session_id);
+    }
+    delete(&mut world, SESSION);
+    world.reconnect(&one, None);
+    let of_it = |it: &Heard| it.text("session_id") == SESSION;
+    assert!(!world.heard(&one).iter().any(of_it), "{:?}", kinds(world.heard(&one)));
 }
 
 #[test]

@@ -191,13 +191,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets go of a session that is over, and of what audiences remember of it.
+    /// Lets go of a session that is over, and of what audiences remember of it, which may be longer.
     pub(super) fn delete_session(&mut self, session_id: &SessionId) {
-        let key = self.session_keys.get(session_id).copied();
-        let Some(key) = key.filter(|_| self.has_ended(session_id)) else { return };
-        self.forget(key);
+        if let Some(key) = self.session_keys.get(session_id).copied() {
+            if !self.has_ended(session_id) {
+                return;
+            }
+            self.forget(key);
+        }
         for audience in self.audiences.values_mut() {
-            audience.delete_session(key);
+            audience.delete_session(session_id);
         }
     }
 

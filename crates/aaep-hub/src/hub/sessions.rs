@@ -188,13 +188,12 @@ impl Owner {
         session_id: SessionId,
     ) -> oneshot::Receiver<Result<Deleted, DeleteError>> {
         let (sender, receiver) = oneshot::channel();
-        if self.engine.agent_of(&session_id).is_some() {
-            if !self.engine.has_ended(&session_id) {
-                self.answer(sender, Err(DeleteError::StillRunning));
-                return receiver;
-            }
-            self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
+        let is_known = self.engine.agent_of(&session_id).is_some();
+        if is_known && !self.engine.has_ended(&session_id) {
+            self.answer(sender, Err(DeleteError::StillRunning));
+            return receiver;
         }
+        self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
         self.sessions.remove(&session_id);
         let now_unix_us = self.clock.now().unix_us;
         self.batch.effects.push(Effect::Store(Box::new(move |store| {
