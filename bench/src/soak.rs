@@ -104,6 +104,8 @@ struct Soak {
     began: Instant,
     json: Option<File>,
     moments: Vec<Moment>,
+    /// How many of the moments came before the end.
+    steady: usize,
 }
 
 /// Whether nothing was lost.
@@ -133,7 +135,8 @@ fn soak(options: &Options) -> Result<bool, String> {
     let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&ending))?;
     let crowd = thread::spawn(move || crowd.run());
     wait_for_all(&totals, options.listeners)?;
-    let mut soak = Soak { served, totals, began: Instant::now(), json, moments: Vec::new() };
+    let mut soak =
+        Soak { served, totals, began: Instant::now(), json, moments: Vec::new(), steady: 0 };
     soak.tell()?;
     let threads = Agents::start(&agents, options.agents);
     let lines = options.minutes * 60 / options.every_seconds;
@@ -151,6 +154,15 @@ fn soak(options: &Options) -> Result<bool, String> {
         thread.join().map_err(|_| "an agent gave up")?;
     }
     ending.is_over.store(true, Ordering::Relaxed);
+    soak.steady = soak.moments.len();
+    let mut told = Instant::now();
+    while !crowd.is_finished() {
+        thread::sleep(Duration::from_millis(50));
+        if told.elapsed().as_secs() >= options.every_seconds {
+            soak.tell()?;
+            told = Instant::now();
+        }
+    }
     crowd.join().map_err(|_| "the listeners gave up")??;
     soak.tell()?;
     soak.finish()
@@ -230,8 +242,7 @@ impl Soak {
     /// Tells what came out; whether nothing was lost.
     fn finish(mut self) -> Result<bool, String> {
         // The end, where listeners come and agents go, is no part of the slope.
-        let steady = self.moments.len().saturating_sub(1);
-        let half = self.moments.get(steady / 2..steady).unwrap_or_default();
+        let half = self.moments.get(self.steady / 2..self.steady).unwrap_or_default();
         let points = |of: fn(&Moment) -> f64| -> Vec<(f64, f64)> {
             half.iter().map(|moment| (moment.minutes / 60.0, of(moment))).collect()
         };

@@ -24,8 +24,12 @@ const WAKER: Token = Token(usize::MAX);
 /// How often it is looked whether somebody is due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long after the last event everyone may take to hear it.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// How long nobody may hear anything, in the end, until what is missing counts as lost. Who takes three events a
+/// second may hear for a long time what the hub remembers.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// How long the end takes at most.
+const PATIENCE: Duration = Duration::from_hours(2);
 
 /// How long a hub has to hear that someone leaves.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -40,6 +44,14 @@ pub(super) struct Ending {
     pub(super) has_gathered: AtomicBool,
     /// Whether the agents are done, so that everyone hears the rest and goes.
     pub(super) is_over: AtomicBool,
+}
+
+/// The time after the last event.
+struct Over {
+    since: Instant,
+    deliveries: u64,
+    /// When somebody last heard something.
+    heard: Instant,
 }
 
 pub(super) struct Crowd {
@@ -75,7 +87,7 @@ impl Crowd {
     /// Listens until everything was heard, or until it takes too long.
     pub(super) fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(1024);
-        let mut is_over_since = None;
+        let mut over: Option<Over> = None;
         let mut is_gathering = false;
         for at in 0..self.listeners.len() {
             self.come(at);
@@ -113,8 +125,14 @@ impl Crowd {
                 self.ending.has_gathered.store(is_complete, Ordering::Relaxed);
             }
             if self.ending.is_over.load(Ordering::Relaxed) {
-                let since = *is_over_since.get_or_insert(now);
-                if self.has_heard_all() || since.elapsed() > PATIENCE {
+                let deliveries = self.totals.deliveries.load(Ordering::Relaxed);
+                let over = over.get_or_insert(Over { since: now, deliveries, heard: now });
+                if std::mem::replace(&mut over.deliveries, deliveries) != deliveries {
+                    over.heard = now;
+                }
+                let takes_too_long =
+                    over.heard.elapsed() > SILENCE || over.since.elapsed() > PATIENCE;
+                if self.has_heard_all() || takes_too_long {
                     self.judge();
                     return Ok(());
                 }

@@ -25,6 +25,13 @@ pub(crate) use place::Place;
 /// From how many waiting tool events on they are summed up in one (ruling 10).
 pub const MAX_WAITING_TOOLS: usize = 16;
 
+/// The most events that a listener who is behind is sent at a time. So its wire can say that it is full before much
+/// waits in it, where something critical could not overtake it.
+pub const MAX_AT_A_TIME: usize = 64;
+
+/// How long the wire has, after so many events, to say that it is full.
+pub(crate) const BREATH_US: u64 = 2_000;
+
 /// Where a listener is in the log of its audience.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Cursor {
@@ -51,7 +58,16 @@ pub(crate) struct Telling<'a, F> {
     pub(crate) limits: Option<&'a mut Limits>,
     pub(crate) now_us: u64,
     pub(crate) primary: &'a LanguageTag,
+    /// How many events that can wait may go now.
+    pub(crate) left: usize,
     pub(crate) send: F,
+}
+
+impl<F> Telling<'_, F> {
+    /// When to go on, if enough was sent for now.
+    fn rests_until(&self) -> Option<u64> {
+        (self.left == 0).then_some(self.now_us + BREATH_US)
+    }
 }
 
 impl Cursor {
@@ -76,8 +92,7 @@ impl Cursor {
         telling: &mut Telling<'_, F>,
     ) -> Progressed {
         if telling.audience.terms.keeps_every_event() {
-            self.tell_everything(telling);
-            return Progressed::CaughtUp;
+            return self.tell_everything(telling);
         }
         self.tell_urgent(telling);
         let end = telling.audience.end();
@@ -85,7 +100,10 @@ impl Cursor {
     }
 
     /// Everything in its order, for whoever counts.
-    fn tell_everything<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+    fn tell_everything<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+    ) -> Progressed {
         let end = telling.audience.end();
         let overtaken = self.overtaken(telling.audience);
         let frame = |telling: &Telling<'_, F>, at: u64, unit: &Unit| {
@@ -105,6 +123,10 @@ impl Cursor {
             }
         }
         while let Some(unit) = telling.audience.unit(self.at) {
+            if let Some(at) = telling.rests_until() {
+                self.note_whether_urgent_waits(true);
+                return Progressed::Until(at);
+            }
             // Under other terms, some of it may have been told before.
             let is_told = (unit.is_urgent && self.at < self.urgent_at)
                 || self.take_ahead()
@@ -127,7 +149,9 @@ impl Cursor {
             }
         }
         self.urgent_at = end;
+        self.note_whether_urgent_waits(false);
         self.forget(telling.audience);
+        Progressed::CaughtUp
     }
 
     /// Where in each session the last unit is that was told, or partly told, under other terms. What
@@ -151,11 +175,23 @@ impl Cursor {
             .collect()
     }
 
-    /// Everything urgent at once. Before a session ends critically, what is held of it is told as
-    /// far as the limits allow; the rest is withdrawn, and the end says so (ruling 8).
+    /// Everything urgent at once, as far as that is not very much.
     pub(crate) fn tell_urgent<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+        let is_told = self.tell_urgent_until_enough(telling);
+        self.note_whether_urgent_waits(!is_told);
+    }
+
+    /// Whether everything urgent is told. Before a session ends critically, what is held of it is told as
+    /// far as the limits allow; the rest is withdrawn, and the end says so (ruling 8).
+    fn tell_urgent_until_enough<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+    ) -> bool {
         let audience = telling.audience;
         while self.urgent_at < audience.end() {
+            if telling.left == 0 {
+                return false;
+            }
             let at = self.urgent_at;
             let Some(unit) = audience.unit(at).filter(|unit| unit.is_urgent) else {
                 self.urgent_at += 1;
@@ -168,7 +204,10 @@ impl Cursor {
             }
             let mut frame = audience.frame(unit, telling.primary);
             if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
-                self.advance(telling, at);
+                let progressed = self.advance(telling, at);
+                if telling.left == 0 && progressed != Progressed::CaughtUp {
+                    return false;
+                }
                 let held = self.withdraw(unit.session, audience, at);
                 if held > 0 && audience.terms.understands_our_extension() {
                     let mut event = (*unit.event).clone();
@@ -182,6 +221,7 @@ impl Cursor {
             }
             self.send(telling, frame);
         }
+        true
     }
 
     /// Something urgent needs not be told any more, nor when its turn comes.
@@ -194,6 +234,7 @@ impl Cursor {
 
     fn send<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>, frame: Arc<Frame>) {
         self.remember(&frame.event_id, telling.audience);
+        telling.left = telling.left.saturating_sub(1);
         (telling.send)(frame);
     }
 
@@ -229,6 +270,9 @@ impl Cursor {
             if self.at >= until {
                 self.forget(telling.audience);
                 return Progressed::CaughtUp;
+            }
+            if let Some(at) = telling.rests_until() {
+                return Progressed::Until(at);
             }
             if let Some(limits) = telling.limits.as_deref_mut() {
                 let next_us = limits.next_us(telling.now_us);

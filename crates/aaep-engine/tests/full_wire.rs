@@ -132,6 +132,7 @@ fn who_was_told_of_a_gap_gets_nothing_urgent_twice_when_its_wire_gives_back_even
     }
     world.say("handoff.requested", handoff("Help."));
     world.unblock(&one);
+    world.pass_s(1);
     let heard = world.take(&one);
     assert_eq!(heard[0].kind(), "handoff.requested");
     world.block(&one);

@@ -235,6 +235,7 @@ fn whoever_comes_anew_is_told_all_that_the_history_still_has() {
     }
     let outputs = world.request(1, true, everything(), last);
     let again = granted(1, &outputs);
+    world.pass_s(1);
     let heard = world.heard(&again);
     assert!(!heard.iter().any(Heard::has_gap));
     assert_eq!(heard.len(), MAX_UNITS + 10);

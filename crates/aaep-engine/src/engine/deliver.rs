@@ -7,7 +7,7 @@ use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{Progressed, Telling};
+use crate::member::{BREATH_US, MAX_AT_A_TIME, Progressed, Telling};
 
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
@@ -62,8 +62,16 @@ impl Engine {
 
     /// Tells a listener everything that it may be told now, and notes when to go on.
     pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        self.tell_gap(listener);
+        let must_be_asked = self.tell_gap(listener);
         self.tell_summaries(now, listener, out);
+        if must_be_asked {
+            self.ask_late(now, listener, out);
+        }
+        self.tell_more(now, listener, out);
+    }
+
+    /// Tells a listener what it may be told now, after the summaries.
+    pub(super) fn tell_more(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let due_us = self.proceed_now(now, listener, out);
         let due_us = self.or_tell_of_deleted(now, listener, due_us);
         self.sort_in(listener, due_us);
@@ -178,12 +186,12 @@ fn proceed(
     let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
     let now_us = now.monotonic_us;
-    let mut telling = Telling { audience, limits, now_us, primary, send };
+    let mut telling = Telling { audience, limits, now_us, primary, left: MAX_AT_A_TIME, send };
     if cursor.owes_summaries() {
         // Urgent things do not wait for summaries; everything else comes after them.
         cursor.tell_urgent(&mut telling);
         let next_us = telling.limits.map_or(now_us, |limits| limits.next_us(now_us));
-        return Some(next_us.max(now_us + 1));
+        return Some(next_us.max(now_us + BREATH_US));
     }
     match cursor.proceed(&mut telling) {
         Progressed::CaughtUp => None,

@@ -261,7 +261,7 @@ impl Engine {
             }
             self.tell_summaries(now, listener, out);
             self.ask_late(now, listener, out);
-            self.catch_up(now, listener, out);
+            self.tell_more(now, listener, out);
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Memory {
     doubtful_before: u64,
     /// Whether something was sent out of its place that the caller has not noticed yet.
     has_strayed: bool,
+    /// Whether something urgent may wait although the listener is here, because there is much of it.
+    urgent_waits: bool,
 }
 
 /// What belongs to a place in the log beside the position.
@@ -256,13 +258,30 @@ impl Cursor {
         let skipped = sent.len().saturating_sub(REMEMBERED);
         let sent = sent.into_iter().skip(skipped).map(|(_, it)| it).collect();
         let rest = rest.unless_empty();
-        let memory = Memory { rest, sent, doubtful_before: end, has_strayed: false };
+        let memory = Memory {
+            rest,
+            sent,
+            doubtful_before: end,
+            has_strayed: false,
+            urgent_waits: self.urgent_waits(),
+        };
         Some(Cursor { at, urgent_at, memory: Some(Box::new(memory)) })
     }
 
     /// Whether something was sent out of its place since this was last asked.
     pub(crate) fn has_strayed(&mut self) -> bool {
         self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.has_strayed))
+    }
+
+    pub(super) fn note_whether_urgent_waits(&mut self, waits: bool) {
+        if waits || self.urgent_waits() {
+            self.memory.get_or_insert_default().urgent_waits = waits;
+        }
+    }
+
+    /// Whether something urgent may wait although the listener is here.
+    pub(crate) fn urgent_waits(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.urgent_waits)
     }
 
     fn remembers(&self, id: Digest) -> bool {

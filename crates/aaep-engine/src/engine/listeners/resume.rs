@@ -19,7 +19,7 @@ use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::Digest;
 use crate::io::{Output, Principal, Resume};
-use crate::member::{Cursor, Known, Place};
+use crate::member::{Cursor, Known, MAX_AT_A_TIME, Place};
 
 impl Engine {
     /// A new listener begins with what is going on now, or, if it was here before, after the event
@@ -103,10 +103,11 @@ impl Engine {
 
     /// Tells a listener that is back what it may be told now.
     fn go_on(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        self.tell_gap(listener);
         self.find_where_to_tell_gap(listener);
         self.tell_summaries(now, listener, out);
         self.ask_late(now, listener, out);
-        self.catch_up(now, listener, out);
+        self.tell_more(now, listener, out);
     }
 
     /// Takes a listener back to right after the event that it got last, or to where it began. Whether
@@ -282,21 +283,23 @@ impl Engine {
         Some(now.monotonic_us + 1)
     }
 
-    /// The log may no longer reach back to where a listener is: then it starts anew.
-    pub(in super::super) fn tell_gap(&mut self, listener: ListenerKey) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        let Some(audience) = self.audiences.get(&member.wish.audience) else { return };
+    /// The log may no longer reach back to where a listener is: then it starts anew. Whether it must be asked again
+    /// then what is open.
+    pub(in super::super) fn tell_gap(&mut self, listener: ListenerKey) -> bool {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return false };
+        let Some(audience) = self.audiences.get(&member.wish.audience) else { return false };
         if member.slot.is_some() || !member.cursor.fell_behind(audience) {
-            return;
+            return false;
         }
         // Who is here and only slow was told everything urgent at once.
         let is_urgent = |at| audience.unit(at).is_none_or(|unit| unit.is_urgent);
-        if member.presence != Presence::Here
-            && (member.cursor.urgent_at..audience.end()).any(is_urgent)
-        {
+        let must_be_asked = (member.presence != Presence::Here || member.cursor.urgent_waits())
+            && (member.cursor.urgent_at..audience.end()).any(is_urgent);
+        if must_be_asked {
             self.forget_asked(listener);
         }
         self.pass_over(listener, None);
+        must_be_asked
     }
 
     /// A session began: there is something now in which to say that something is missing.
@@ -332,7 +335,9 @@ impl Engine {
         listener: ListenerKey,
         out: &mut Vec<Output>,
     ) {
-        loop {
+        // The rest after a moment, as everything else.
+        let end = out.len() + MAX_AT_A_TIME;
+        while out.len() < end {
             let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
             if member.presence != Presence::Here || !member.cursor.owes_summaries() {
                 return;
@@ -398,7 +403,7 @@ impl Engine {
 
     /// Every open question that the listener may answer and was not asked, with its own event
     /// (ruling 19).
-    pub(super) fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+    pub(in super::super) fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let Engine { audiences, members, asks, primary, .. } = self;
         if let Some(Some(member)) = members.get_mut(listener as usize)
             && member.presence == Presence::Here
