@@ -53,16 +53,20 @@ pub struct Config {
     pub resume_grace_us: u64,
     /// How long a broken subscription can be taken up again.
     pub keep_subscription_us: u64,
+    /// The most events that a listener who is behind is sent at a time, so that its wire can say that it is full before
+    /// much waits in it, where something critical could not overtake it. Not less than 1.
+    pub at_a_time: usize,
 }
 
 impl Config {
-    /// The usual times: ten seconds for a question, an hour for a subscription.
+    /// The usual times: ten seconds for a question, an hour for a subscription. 64 events at a time.
     pub fn new(offer: Offer, seed: [u8; 32]) -> Self {
         Config {
             offer,
             seed,
             resume_grace_us: 10 * SECOND_US,
             keep_subscription_us: 3600 * SECOND_US,
+            at_a_time: 64,
         }
     }
 }

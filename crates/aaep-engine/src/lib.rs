@@ -28,4 +28,4 @@ pub use io::{
     AgentKey, AskTimeRecord, Audit, Author, EndReason, Hears, Input, Output, Principal, Record,
     Refusal, ReplyRefusal, Resolution, Resume, Subscription,
 };
-pub use member::{MAX_ANNOUNCING_US, MAX_AT_A_TIME, MAX_WAITING_TOOLS};
+pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

@@ -25,11 +25,7 @@ pub(crate) use place::Place;
 /// From how many waiting tool events on they are summed up in one (ruling 10).
 pub const MAX_WAITING_TOOLS: usize = 16;
 
-/// The most events that a listener who is behind is sent at a time. So its wire can say that it is full before much
-/// waits in it, where something critical could not overtake it.
-pub const MAX_AT_A_TIME: usize = 64;
-
-/// How long the wire has, after so many events, to say that it is full.
+/// How long the wire has, after as many events as may go at a time, to say that it is full.
 pub(crate) const BREATH_US: u64 = 2_000;
 
 /// Where a listener is in the log of its audience.
@@ -94,7 +90,9 @@ impl Cursor {
         if telling.audience.terms.keeps_every_event() {
             return self.tell_everything(telling);
         }
-        self.tell_urgent(telling);
+        if !self.tell_urgent(telling) {
+            return Progressed::Until(telling.now_us + BREATH_US);
+        }
         let end = telling.audience.end();
         self.advance(telling, end)
     }
@@ -175,10 +173,14 @@ impl Cursor {
             .collect()
     }
 
-    /// Everything urgent at once, as far as that is not very much.
-    pub(crate) fn tell_urgent<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>) {
+    /// Everything urgent at once, unless that is very much; whether it is told.
+    pub(crate) fn tell_urgent<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+    ) -> bool {
         let is_told = self.tell_urgent_until_enough(telling);
         self.note_whether_urgent_waits(!is_told);
+        is_told
     }
 
     /// Whether everything urgent is told. Before a session ends critically, what is held of it is told as

@@ -42,6 +42,12 @@ pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
     Engine::new(config(seed, 0, max_events_per_second))
 }
 
+/// How many events whoever is behind is sent at a time: few in every third world, so that it happens there.
+pub fn at_a_time(seed: u64) -> usize {
+    let few = usize::try_from(1 + seed / 3 % 5).unwrap_or(1);
+    if seed.is_multiple_of(3) { few } else { 64 }
+}
+
 /// How the engine of a world is set up, after so many starts.
 ///
 /// # Panics
@@ -72,6 +78,7 @@ pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Conf
     Config {
         resume_grace_us: GRACE_US,
         keep_subscription_us: KEEP_US,
+        at_a_time: at_a_time(seed),
         ..Config::new(offer, secret)
     }
 }

@@ -154,6 +154,8 @@ impl Subscription {
 /// Everything that is true.
 #[derive(Debug, Default)]
 pub struct Truth {
+    /// How many events whoever is behind is sent at a time.
+    pub at_a_time: usize,
     /// All subscriptions that ever were.
     pub subscriptions: Vec<Subscription>,
     /// Those that the hub has now.
@@ -164,6 +166,11 @@ pub struct Truth {
 }
 
 impl Truth {
+    /// Of a world in which nothing has happened, and whoever is behind is sent so many events at a time.
+    pub fn new(at_a_time: usize) -> Self {
+        Truth { at_a_time, ..Truth::default() }
+    }
+
     /// The subscription that a hub means by this number.
     pub fn of(&self, key: ListenerKey) -> Option<(usize, &Subscription)> {
         let at = *self.by_key.get(&key)?;

@@ -130,7 +130,7 @@ impl World {
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
             listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
-            truth: Truth::default(),
+            truth: Truth::new(hub::at_a_time(seed)),
             invariants: check::all(hub::engine(seed, ceiling)),
             story: Story::default(),
             failure: None,

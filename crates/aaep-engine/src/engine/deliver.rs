@@ -7,12 +7,12 @@ use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{BREATH_US, MAX_AT_A_TIME, Progressed, Telling};
+use crate::member::{BREATH_US, Progressed, Telling};
 
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
     pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
-        let Engine { audiences, members, primary, .. } = self;
+        let Engine { audiences, members, primary, config, .. } = self;
         let mut told = Vec::new();
         for audience in audiences.values_mut() {
             let begin = audience.take(entry);
@@ -31,7 +31,10 @@ impl Engine {
             let others = if entry.is_urgent { &others.connected } else { &others.ready };
             for listener in others {
                 let Some(Some(member)) = members.get_mut(*listener as usize) else { continue };
-                told.push((*listener, proceed(member, *listener, audience, now, primary, out)));
+                told.push((
+                    *listener,
+                    proceed(member, *listener, (audience, config.at_a_time), now, primary, out),
+                ));
             }
         }
         for (listener, due_us) in told {
@@ -97,13 +100,13 @@ impl Engine {
         listener: ListenerKey,
         out: &mut Vec<Output>,
     ) -> Option<u64> {
-        let Engine { audiences, members, primary, .. } = self;
+        let Engine { audiences, members, primary, config, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return None };
         if member.presence != Presence::Here {
             return None;
         }
         let audience = audiences.get(&member.wish.audience)?;
-        proceed(member, listener, audience, now, primary, out)
+        proceed(member, listener, (audience, config.at_a_time), now, primary, out)
     }
 
     /// Files a listener by what the next event means for it.
@@ -177,7 +180,7 @@ impl Engine {
 fn proceed(
     member: &mut Member,
     listener: ListenerKey,
-    audience: &Audience,
+    (audience, at_a_time): (&Audience, usize),
     now: Now,
     primary: &aaep::LanguageTag,
     out: &mut Vec<Output>,
@@ -186,7 +189,7 @@ fn proceed(
     let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
     let now_us = now.monotonic_us;
-    let mut telling = Telling { audience, limits, now_us, primary, left: MAX_AT_A_TIME, send };
+    let mut telling = Telling { audience, limits, now_us, primary, left: at_a_time.max(1), send };
     if cursor.owes_summaries() {
         // Urgent things do not wait for summaries; everything else comes after them.
         cursor.tell_urgent(&mut telling);

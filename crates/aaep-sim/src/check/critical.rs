@@ -48,7 +48,7 @@ fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (u
 /// No critical event is held, dropped or filtered.
 #[derive(Default)]
 pub struct AtOnce {
-    /// What waits for listeners whose wire is full.
+    /// What waits for listeners whose wire is full, or who were sent as much as goes at a time.
     waiting: BTreeMap<usize, Vec<Arc<Event>>>,
 }
 
@@ -59,7 +59,7 @@ impl Invariant for AtOnce {
 
     fn meaning(&self) -> &'static str {
         "A critical event is sent at once to everyone who can be reached, and to a stalled listener \
-         as soon as its wire takes something."
+         as soon as its wire takes something; except that whoever is behind is sent a part at a time."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
@@ -70,7 +70,8 @@ impl Invariant for AtOnce {
                     continue;
                 }
                 let subscription = &truth.subscriptions[at];
-                if is_reachable {
+                let has_enough = step.to(at).count() >= truth.at_a_time;
+                if is_reachable && !has_enough {
                     return Err(format!(
                         "{} of type {} was not sent at once to {}.",
                         event.envelope.event_id,
@@ -78,7 +79,7 @@ impl Invariant for AtOnce {
                         subscription.id
                     ));
                 }
-                if subscription.presence == Presence::Blocked {
+                if is_reachable || subscription.presence == Presence::Blocked {
                     self.waiting.entry(at).or_default().push(Arc::clone(event));
                 }
             }
@@ -88,19 +89,31 @@ impl Invariant for AtOnce {
                 waiting.retain(|event| event.envelope.session_id != *session_id);
             }
         }
-        let Some((at, _)) = step.changed else { return Ok(()) };
-        if matches!(step.input, Input::Block { .. } | Input::TakeBack { .. }) {
-            return Ok(());
+        // Whose connection broke, or who came back, is told as whoever was away.
+        if let Some((at, _)) = step.changed
+            && !matches!(
+                step.input,
+                Input::Block { .. } | Input::TakeBack { .. } | Input::Unblock { .. }
+            )
+        {
+            self.waiting.remove(&at);
         }
-        let waiting = self.waiting.remove(&at).unwrap_or_default();
-        if matches!(step.input, Input::Unblock { .. }) && step.gaps().all(|gap| gap != at) {
-            for event in waiting {
-                if !step.to(at).any(|sent| tells(&event, sent)) {
-                    return Err(format!(
-                        "{} was not sent to {} when its wire was free again.",
-                        event.envelope.event_id, truth.subscriptions[at].id
-                    ));
-                }
+        for at in step.gaps() {
+            self.waiting.remove(&at);
+        }
+        for (at, waiting) in &mut self.waiting {
+            let sent = step.to(*at).count();
+            waiting.retain(|event| !step.to(*at).any(|sent| tells(event, sent)));
+            let is_free = matches!(step.input, Input::Unblock { .. })
+                && step.changed.is_some_and(|(changed, _)| changed == *at);
+            if (is_free || sent > 0)
+                && sent < truth.at_a_time
+                && let Some(event) = waiting.first()
+            {
+                return Err(format!(
+                    "{} was not sent to {} when its wire was free again, or before other things.",
+                    event.envelope.event_id, truth.subscriptions[*at].id
+                ));
             }
         }
         Ok(())

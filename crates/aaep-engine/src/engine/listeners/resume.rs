@@ -19,7 +19,7 @@ use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::Digest;
 use crate::io::{Output, Principal, Resume};
-use crate::member::{Cursor, Known, MAX_AT_A_TIME, Place};
+use crate::member::{Cursor, Known, Place};
 
 impl Engine {
     /// A new listener begins with what is going on now, or, if it was here before, after the event
@@ -336,7 +336,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         // The rest after a moment, as everything else.
-        let end = out.len() + MAX_AT_A_TIME;
+        let end = out.len() + self.config.at_a_time.max(1);
         while out.len() < end {
             let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
             if member.presence != Presence::Here || !member.cursor.owes_summaries() {
@@ -403,7 +403,12 @@ impl Engine {
 
     /// Every open question that the listener may answer and was not asked, with its own event
     /// (ruling 19).
-    pub(in super::super) fn ask_late(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+    pub(in super::super) fn ask_late(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
         let Engine { audiences, members, asks, primary, .. } = self;
         if let Some(Some(member)) = members.get_mut(listener as usize)
             && member.presence == Presence::Here
