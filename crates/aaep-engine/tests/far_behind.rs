@@ -114,11 +114,11 @@ fn what_is_critical_after_such_an_end_is_told_too() {
         let mut world = World::new();
         let one = world.listen(1, json!({}));
         world.start(SESSION);
+        world.start("sess_other");
         world.take(&one);
         world.block(&one);
         (0..tools).for_each(|number| drop(world.say("tool.invoked", tool(number))));
         world.fail(SESSION);
-        world.start("sess_other");
         world.say_in("sess_other", "handoff.requested", handoff());
         world.unblock(&one);
         world.pass_s(1);
