@@ -53,8 +53,9 @@ pub struct Config {
     pub resume_grace_us: u64,
     /// How long a broken subscription can be taken up again.
     pub keep_subscription_us: u64,
-    /// The most events that a listener who is behind is sent at a time, so that its wire can say that it is full before
-    /// much waits in it, where something critical could not overtake it. Not less than 1.
+    /// The most events that a listener who is behind is sent at a time, until its wire has taken them: so little waits
+    /// in it, where something critical could not overtake it. What is longer than 4 KiB counts as several. Not less
+    /// than 1.
     pub at_a_time: usize,
 }
 
@@ -153,6 +154,8 @@ pub(crate) struct Member {
     pub(crate) principal: Principal,
     pub(crate) may_reply: bool,
     pub(crate) presence: Presence,
+    /// It was sent as much as goes at a time, and its wire has yet to take that. Only what is urgent goes now.
+    pub(crate) rests: bool,
     pub(crate) wish: Arc<Wish>,
     pub(crate) limits: Option<Box<Limits>>,
     pub(crate) cursor: Cursor,

@@ -25,8 +25,8 @@ pub(crate) use place::Place;
 /// From how many waiting tool events on they are summed up in one (ruling 10).
 pub const MAX_WAITING_TOOLS: usize = 16;
 
-/// How long the wire has, after as many events as may go at a time, to say that it is full.
-pub(crate) const BREATH_US: u64 = 2_000;
+/// Something longer than this counts as several events, each of this length, where only so many go at a time.
+const LONG_BYTES: usize = 4096;
 
 /// Where a listener is in the log of its audience.
 #[derive(Debug, Default, Clone)]
@@ -46,6 +46,8 @@ pub(crate) enum Progressed {
     CaughtUp,
     /// Something is held until then.
     Until(u64),
+    /// Enough was sent for now.
+    Enough,
 }
 
 /// How a listener is told things: its audience, its limits, the moment, and the way out.
@@ -57,13 +59,6 @@ pub(crate) struct Telling<'a, F> {
     /// How many events that can wait may go now.
     pub(crate) left: usize,
     pub(crate) send: F,
-}
-
-impl<F> Telling<'_, F> {
-    /// When to go on, if enough was sent for now.
-    fn rests_until(&self) -> Option<u64> {
-        (self.left == 0).then_some(self.now_us + BREATH_US)
-    }
 }
 
 impl Cursor {
@@ -91,7 +86,7 @@ impl Cursor {
             return self.tell_everything(telling);
         }
         if !self.tell_urgent(telling) {
-            return Progressed::Until(telling.now_us + BREATH_US);
+            return Progressed::Enough;
         }
         let end = telling.audience.end();
         self.advance(telling, end)
@@ -121,9 +116,9 @@ impl Cursor {
             }
         }
         while let Some(unit) = telling.audience.unit(self.at) {
-            if let Some(at) = telling.rests_until() {
+            if telling.left == 0 {
                 self.note_whether_urgent_waits(true);
-                return Progressed::Until(at);
+                return Progressed::Enough;
             }
             // Under other terms, some of it may have been told before.
             let is_told = (unit.is_urgent && self.at < self.urgent_at)
@@ -206,8 +201,7 @@ impl Cursor {
             }
             let mut frame = audience.frame(unit, telling.primary);
             if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
-                let progressed = self.advance(telling, at);
-                if telling.left == 0 && progressed != Progressed::CaughtUp {
+                if self.advance(telling, at) == Progressed::Enough {
                     return false;
                 }
                 let held = self.withdraw(unit.session, audience, at);
@@ -236,7 +230,7 @@ impl Cursor {
 
     fn send<F: FnMut(Arc<Frame>)>(&mut self, telling: &mut Telling<'_, F>, frame: Arc<Frame>) {
         self.remember(&frame.event_id, telling.audience);
-        telling.left = telling.left.saturating_sub(1);
+        telling.left = telling.left.saturating_sub(1 + frame.json.len() / LONG_BYTES);
         (telling.send)(frame);
     }
 
@@ -273,8 +267,8 @@ impl Cursor {
                 self.forget(telling.audience);
                 return Progressed::CaughtUp;
             }
-            if let Some(at) = telling.rests_until() {
-                return Progressed::Until(at);
+            if telling.left == 0 {
+                return Progressed::Enough;
             }
             if let Some(limits) = telling.limits.as_deref_mut() {
                 let next_us = limits.next_us(telling.now_us);

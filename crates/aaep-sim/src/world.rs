@@ -58,6 +58,8 @@ enum Todo {
     Reaches(Who, Box<Input>),
     /// The next event on a listener's wire arrives, if the connection is still that one.
     Arrives(usize, u64),
+    /// The wire of a listener has taken all that it was sent, if the connection is still that one.
+    Takes(usize, u64),
     /// The hub notices that the connection of a subscription broke.
     Notices(usize, u64),
     /// An agent hears how its question was settled.

@@ -141,6 +141,11 @@ pub enum Command {
         /// The connection.
         connection: ConnectionKey,
     },
+    /// Say with [`Report::Unblocked`] when all that was delivered to a listener until now is written.
+    TellWhenWritten {
+        /// The listener.
+        listener: u32,
+    },
     /// Read again from a connection whose reading was paused with [`Flow::Pause`].
     Resume {
         /// The connection.
@@ -193,7 +198,7 @@ pub enum Report {
         /// The last event that was sent, or is being sent.
         last_event_id: Box<str>,
     },
-    /// Nothing waits for the listener any more.
+    /// Nothing waits for the listener any more. Told after [`Report::Blocked`] and [`Command::TellWhenWritten`].
     Unblocked {
         /// On which connection.
         connection: ConnectionKey,

@@ -7,7 +7,10 @@ use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{BREATH_US, Progressed, Telling};
+use crate::member::{Progressed, Telling};
+
+/// How long a wire has at most to take what goes at a time. It says when it has; should that get lost, it goes on.
+const REST_US: u64 = 1_000_000;
 
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
@@ -59,7 +62,10 @@ impl Engine {
                 }
             }
             Presence::Blocked => {}
-            Presence::Here => self.catch_up(now, listener, out),
+            Presence::Here => {
+                member.rests = false;
+                self.catch_up(now, listener, out);
+            }
         }
     }
 
@@ -185,19 +191,34 @@ fn proceed(
     primary: &aaep::LanguageTag,
     out: &mut Vec<Output>,
 ) -> Option<u64> {
-    let Member { cursor, limits, .. } = member;
+    let Member { cursor, limits, rests, due_us, .. } = member;
     let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
     let now_us = now.monotonic_us;
     let mut telling = Telling { audience, limits, now_us, primary, left: at_a_time.max(1), send };
-    if cursor.owes_summaries() {
+    let owes_summaries = cursor.owes_summaries();
+    if *rests {
+        // Who counts gets everything in its order.
+        if owes_summaries || !audience.terms.keeps_every_event() {
+            cursor.tell_urgent(&mut telling);
+        }
+        return Some((*due_us).min(now_us + REST_US));
+    }
+    let progressed = if owes_summaries {
         // Urgent things do not wait for summaries; everything else comes after them.
         cursor.tell_urgent(&mut telling);
-        let next_us = telling.limits.map_or(now_us, |limits| limits.next_us(now_us));
-        return Some(next_us.max(now_us + BREATH_US));
-    }
-    match cursor.proceed(&mut telling) {
+        let next_us = telling.limits.as_deref_mut().map_or(now_us, |it| it.next_us(now_us));
+        if next_us > now_us { Progressed::Until(next_us) } else { Progressed::Enough }
+    } else {
+        cursor.proceed(&mut telling)
+    };
+    match progressed {
         Progressed::CaughtUp => None,
         Progressed::Until(at) => Some(at),
+        Progressed::Enough => {
+            *rests = true;
+            out.push(Output::More { listener });
+            Some(now_us + REST_US)
+        }
     }
 }

@@ -253,15 +253,20 @@ impl Engine {
     }
 
     pub(super) fn unblock(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let is_blocked = |it: &Member| it.presence == Presence::Blocked;
-        if self.members.get(listener as usize).and_then(Option::as_ref).is_some_and(is_blocked) {
-            self.tell_gap(listener);
-            if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-                member.presence = Presence::Here;
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+        let has_rested = std::mem::take(&mut member.rests);
+        match member.presence {
+            Presence::Blocked => {
+                self.tell_gap(listener);
+                if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                    member.presence = Presence::Here;
+                }
+                self.tell_summaries(now, listener, out);
+                self.ask_late(now, listener, out);
+                self.tell_more(now, listener, out);
             }
-            self.tell_summaries(now, listener, out);
-            self.ask_late(now, listener, out);
-            self.tell_more(now, listener, out);
+            Presence::Here if has_rested => self.catch_up(now, listener, out),
+            _ => {}
         }
     }
 
@@ -314,6 +319,7 @@ impl Engine {
             principal: who.principal,
             may_reply: who.may_reply,
             presence: Presence::Here,
+            rests: false,
             limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
             wish,
             cursor: Cursor::starting_at(end),

@@ -100,7 +100,7 @@ pub enum Input {
         /// The last event that was sent, or is being sent.
         last_event_id: EventId,
     },
-    /// It takes something again.
+    /// It takes something again, or has taken all that it was sent before [`Output::More`](super::Output::More).
     Unblock {
         /// Whose.
         listener: ListenerKey,

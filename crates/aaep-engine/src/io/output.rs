@@ -55,6 +55,12 @@ pub enum Output {
         /// To whom.
         to: Vec<ListenerKey>,
     },
+    /// More waits for a listener than goes at a time. When its wire has taken what it was sent until now,
+    /// [`Input::Unblock`](super::Input::Unblock) says so, and the next part follows.
+    More {
+        /// For whom.
+        listener: ListenerKey,
+    },
     /// Terms were granted: the answer to a request or a renegotiation.
     Accepted {
         /// The listener, from now on.

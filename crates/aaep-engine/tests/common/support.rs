@@ -8,7 +8,7 @@
 #[path = "support/telling.rs"]
 mod telling;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::human::Decision;
 use aaep::extension::Delivery;
@@ -39,6 +39,8 @@ pub(crate) struct World {
     heard: BTreeMap<ListenerKey, Vec<Heard>>,
     /// What the engine said is to be stored.
     pub(crate) stored: Recovered,
+    /// For whom there is more, as soon as their wire has taken what it was sent.
+    awaited: BTreeSet<ListenerKey>,
 }
 
 /// A subscription that was granted.
@@ -193,7 +195,7 @@ impl World {
     pub(crate) fn with(config: Config) -> Self {
         let now = Now { monotonic_us: SECOND, unix_us: START_UNIX_US };
         let (heard, stored) = (BTreeMap::new(), Recovered::default());
-        World { engine: Engine::new(config), now, heard, stored }
+        World { engine: Engine::new(config), now, heard, stored, awaited: BTreeSet::new() }
     }
 
     /// The engine is killed, and another one goes on so many seconds later.
@@ -205,6 +207,7 @@ impl World {
         let (engine, outputs) = Engine::recover(config, self.now, self.stored.clone());
         self.engine = engine;
         self.heard.clear();
+        self.awaited.clear();
         self.take_in(&outputs);
         outputs
     }
@@ -235,6 +238,7 @@ impl World {
                         self.heard.entry(*listener).or_default().push(heard.clone());
                     }
                 }
+                Output::More { listener } => drop(self.awaited.insert(*listener)),
                 Output::Record(record) => self.stored.records.push(record.clone()),
                 Output::Time(time) => self.stored.times.push(time.clone()),
                 Output::Remember(it) => {
@@ -267,16 +271,27 @@ impl World {
 
     // Time.
 
-    /// Lets time pass, calling whenever something is due.
+    /// Lets time pass, calling whenever something is due. Wires that are not full take everything at once.
     pub(crate) fn pass_us(&mut self, us: u64) -> Vec<Output> {
         let end_us = self.now.monotonic_us + us;
         let mut outputs = Vec::new();
+        outputs.extend(self.take_all());
         while let Some(at) = self.engine.deadline().filter(|at| *at <= end_us) {
             self.jump_us(at - self.now.monotonic_us);
             outputs.extend(self.handle(Input::Tick));
+            outputs.extend(self.take_all());
         }
         self.jump_us(end_us - self.now.monotonic_us);
         outputs.extend(self.handle(Input::Tick));
+        outputs
+    }
+
+    /// The wires that are not full take everything.
+    fn take_all(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        while let Some(listener) = self.awaited.pop_first() {
+            outputs.extend(self.handle(Input::Unblock { listener }));
+        }
         outputs
     }
 
@@ -438,6 +453,7 @@ impl World {
     }
 
     pub(crate) fn disconnect(&mut self, listener: &Listener) -> Vec<Output> {
+        self.awaited.remove(&listener.key);
         self.handle(Input::Disconnect { listener: listener.key })
     }
 
@@ -450,6 +466,7 @@ impl World {
     }
 
     pub(crate) fn block(&mut self, listener: &Listener) -> Vec<Output> {
+        self.awaited.remove(&listener.key);
         self.handle(Input::Block { listener: listener.key })
     }
 

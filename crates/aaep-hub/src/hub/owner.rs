@@ -242,6 +242,7 @@ impl Owner {
                     last = Some((Arc::clone(&frame), Arc::clone(&packet)));
                     self.deliver(&frame, packet, to);
                 }
+                Output::More { listener } => self.tell_wire(Command::TellWhenWritten { listener }),
                 Output::Accepted { listener, message } => {
                     self.listen(listener, message.subscription_id.clone(), on);
                     if let Some(connection) = on {

@@ -1,11 +1,11 @@
 //! Critical events, and how questions were settled: at once to everyone, and never lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::event::reasoning::state;
 use aaep::{Event, Payload};
-use aaep_engine::Input;
+use aaep_engine::{Input, Output};
 
 use super::owed::Owed;
 use super::pace::is_notice;
@@ -45,11 +45,18 @@ fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (u
     })
 }
 
+/// How many events a subscription was sent in a step; one that is longer than 4 KiB counts as several.
+fn sent_to(at: usize, step: &Step<'_>) -> usize {
+    step.to(at).map(|sent| 1 + sent.frame.json.len() / 4096).sum()
+}
+
 /// No critical event is held, dropped or filtered.
 #[derive(Default)]
 pub struct AtOnce {
     /// What waits for listeners whose wire is full, or who were sent as much as goes at a time.
     waiting: BTreeMap<usize, Vec<Arc<Event>>>,
+    /// For whom there is more, when their wire has taken what it was sent.
+    resting: BTreeSet<usize>,
 }
 
 impl Invariant for AtOnce {
@@ -64,13 +71,18 @@ impl Invariant for AtOnce {
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
+        if let Some((at, _)) = step.changed {
+            self.resting.remove(&at);
+        }
         for event in step.recorded().filter(|event| is_urgent(event)) {
             for (at, is_reachable) in standing(truth, step) {
                 if step.to(at).any(|sent| tells(event, sent)) {
                     continue;
                 }
                 let subscription = &truth.subscriptions[at];
-                let has_enough = step.to(at).count() >= truth.at_a_time;
+                // Who counts gets everything in its order.
+                let has_enough = sent_to(at, step) >= truth.at_a_time
+                    || (self.resting.contains(&at) && subscription.terms.keeps_all());
                 if is_reachable && !has_enough {
                     return Err(format!(
                         "{} of type {} was not sent at once to {}.",
@@ -101,8 +113,13 @@ impl Invariant for AtOnce {
         for at in step.gaps() {
             self.waiting.remove(&at);
         }
+        for output in step.outputs {
+            if let Output::More { listener } = output {
+                self.resting.extend(truth.of(*listener).map(|(at, _)| at));
+            }
+        }
         for (at, waiting) in &mut self.waiting {
-            let sent = step.to(*at).count();
+            let sent = sent_to(*at, step);
             waiting.retain(|event| !step.to(*at).any(|sent| tells(event, sent)));
             let is_free = matches!(step.input, Input::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);

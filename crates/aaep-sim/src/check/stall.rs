@@ -25,6 +25,17 @@ impl Stall {
         Stall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new(), is_over: false }
     }
 
+    /// The number that the twin gave a listener.
+    fn twin_of(&self, listener: ListenerKey, truth: &Truth) -> ListenerKey {
+        let at = truth.of(listener).map(|(at, _)| at);
+        let is_it = |it: &(&ListenerKey, &usize)| Some(*it.1) == at;
+        self.twins.iter().find(is_it).map_or(listener, |(key, _)| *key)
+    }
+
+    fn has_stalled(&self, listener: ListenerKey, truth: &Truth) -> bool {
+        truth.of(listener).is_none_or(|(at, _)| self.stalled.contains(&at))
+    }
+
     /// Who goes on with a subscription that stalled has stalled. Who was told that something is
     /// missing is not compared: how far back the log of an audience reaches depends on when it was
     /// made, and so on who else is there.
@@ -75,16 +86,17 @@ impl Invariant for Stall {
                 self.stalled.extend(truth.of(*listener).map(|(at, _)| at));
                 Input::Tick
             }
-            Input::TakeBack { .. } | Input::Unblock { .. } => Input::Tick,
+            Input::TakeBack { .. } => Input::Tick,
+            Input::Unblock { listener } if self.has_stalled(*listener, truth) => Input::Tick,
             other => other.clone(),
         };
         let input = match input {
             // A listener is known by the number that the twin gave it.
             Input::Disconnect { listener } => {
-                let at = truth.of(listener).map(|(at, _)| at);
-                let is_it = |it: &(&ListenerKey, &usize)| Some(*it.1) == at;
-                let listener = self.twins.iter().find(is_it).map_or(listener, |(key, _)| *key);
-                Input::Disconnect { listener }
+                Input::Disconnect { listener: self.twin_of(listener, truth) }
+            }
+            Input::Unblock { listener } => {
+                Input::Unblock { listener: self.twin_of(listener, truth) }
             }
             other => other,
         };

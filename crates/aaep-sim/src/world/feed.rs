@@ -241,6 +241,13 @@ impl World {
             }
         }
         for output in outputs {
+            if let Output::More { listener } = output
+                && let Some((_, it)) = self.truth.of(*listener)
+            {
+                let (at, epoch) = (it.listener, self.listeners[it.listener].epoch);
+                let pause = self.rng.between(50, 30_000);
+                self.later(pause, Todo::Takes(at, epoch));
+            }
             if let Output::Resolved { agent, reply_token, resolution, .. } = output {
                 let is_it = |it: &crate::agent::Agent| it.key == *agent;
                 let Some(at) = self.agents.iter().position(is_it) else { continue };

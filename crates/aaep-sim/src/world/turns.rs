@@ -18,6 +18,7 @@ impl World {
             Todo::ListenerActs(at) => self.listener_acts(at),
             Todo::Reaches(who, input) => self.feed(Some(who), &input),
             Todo::Arrives(at, epoch) => self.arrives(at, epoch),
+            Todo::Takes(listener, epoch) => self.takes(listener, epoch),
             Todo::Notices(subscription, epoch) => self.notices(subscription, epoch),
             Todo::Answers(at, token, resolution) => self.agents[at].hear(&token, &resolution),
             Todo::Trouble => self.trouble(),
@@ -186,6 +187,18 @@ impl World {
                 let key = self.truth.subscriptions[subscription].key;
                 self.feed(None, &Input::Unblock { listener: key });
             }
+        }
+    }
+
+    /// A wire has taken what it was sent, and the hub hears of it. If it is full, it says so when it is free.
+    fn takes(&mut self, at: usize, epoch: u64) {
+        let listener = &self.listeners[at];
+        if listener.epoch != epoch || !listener.is_connected || listener.is_blocked {
+            return;
+        }
+        if let Some((subscription, _)) = listener.subscription {
+            let key = self.truth.subscriptions[subscription].key;
+            self.feed(None, &Input::Unblock { listener: key });
         }
     }
 

@@ -134,6 +134,9 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Replied { is_accepted } => {
             format!("  The reply {}.", if *is_accepted { "counts" } else { "does not count" })
         }
+        Output::More { listener } => {
+            format!("  There is more for {}.", name(*listener, truth, listeners))
+        }
         Output::Published { .. }
         | Output::Record(_)
         | Output::Time(_)

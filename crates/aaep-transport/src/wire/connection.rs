@@ -27,6 +27,8 @@ pub(super) struct Connection {
     /// Why it ends, while nobody has been told.
     pub(super) untold: Option<Why>,
     pub(super) is_blocked: bool,
+    /// Someone waits for everything to be written.
+    pub(super) must_tell_written: bool,
     pub(super) withdrawal: Withdrawal,
     /// It is on the list of those to write to in this turn.
     pub(super) is_touched: bool,
@@ -98,6 +100,7 @@ impl Connection {
             phase: Phase::Open,
             untold: None,
             is_blocked: false,
+            must_tell_written: false,
             withdrawal: Withdrawal::Possible,
             is_touched: false,
         }

@@ -203,6 +203,12 @@ impl EventLoop {
                     self.go_on(*place);
                 }
             }
+            Command::TellWhenWritten { listener } => {
+                if let Some(place) = self.by_listener.get(&listener).copied() {
+                    self.connections[place].must_tell_written = true;
+                    self.touch(place);
+                }
+            }
             Command::Resume { connection } => {
                 if let Some(place) = self.by_key.get(&connection) {
                     self.resume(*place);
@@ -328,28 +334,31 @@ impl EventLoop {
             return;
         }
         let is_blocked = connection.has_unsent();
-        if is_blocked != connection.is_blocked {
-            connection.is_blocked = is_blocked;
-            let asked =
-                connection.stream.ask_writable(self.poll.registry(), Token(place), is_blocked);
-            let key = connection.key;
-            let listener = connection.listener.filter(|_| connection.is_open());
-            if let Err(error) = asked {
-                self.leave(place, Why::Failed(error.kind()));
-                return;
-            }
-            match listener {
-                Some(listener) if is_blocked => {
-                    self.report(Report::Blocked { connection: key, listener });
-                    if self.connections[place].backlog.has_critical_behind_others() {
-                        self.withdraw(place);
-                    }
+        let has_changed = is_blocked != connection.is_blocked;
+        connection.is_blocked = is_blocked;
+        let must_tell = has_changed || connection.must_tell_written;
+        if has_changed
+            && let Err(error) =
+                connection.stream.ask_writable(self.poll.registry(), Token(place), is_blocked)
+        {
+            self.leave(place, Why::Failed(error.kind()));
+            return;
+        }
+        let key = connection.key;
+        match connection.listener.filter(|_| connection.is_open()) {
+            Some(listener) if is_blocked && has_changed => {
+                self.report(Report::Blocked { connection: key, listener });
+                if self.connections[place].backlog.has_critical_behind_others() {
+                    self.withdraw(place);
                 }
-                Some(listener) if self.connections[place].withdrawal != Withdrawal::Untold => {
-                    self.report(Report::Unblocked { connection: key, listener });
-                }
-                _ => {}
             }
+            Some(listener)
+                if !is_blocked && must_tell && connection.withdrawal != Withdrawal::Untold =>
+            {
+                connection.must_tell_written = false;
+                self.report(Report::Unblocked { connection: key, listener });
+            }
+            _ => {}
         }
         if !is_blocked {
             self.all_is_written(place);

@@ -216,3 +216,28 @@ fn a_listener_attached_to_a_blocked_connection_is_told_so() {
     rig.tell(vec![Command::Attach { connection, listener: 2 }]);
     assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
 }
+
+#[test]
+fn whoever_asks_hears_once_that_everything_is_written() {
+    let rig = Rig::new();
+    let (_, mut client) = rig.connect(PLAIN, 1);
+    let one = packet("evt_one", "{}");
+    let deliver = Command::Deliver { packet: Arc::clone(&one), to: vec![1] };
+    rig.tell(vec![deliver, Command::TellWhenWritten { listener: 1 }]);
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    rig.tell(vec![Command::TellWhenWritten { listener: 2 }]);
+    assert_eq!(rig.settle(), [], "nobody else, and nobody who is not there");
+    expect_bytes(&mut client, one.bytes(PLAIN));
+}
+
+#[test]
+fn where_something_waits_it_is_heard_when_that_is_read() {
+    let rig = Rig::new();
+    let (_, mut client) = rig.connect(PLAIN, 1);
+    let packets = block(&rig, 1);
+    rig.tell(vec![Command::TellWhenWritten { listener: 1 }]);
+    assert_eq!(rig.settle(), []);
+    read_all_of(&packets, &mut client);
+    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert_eq!(rig.settle(), [], "once");
+}

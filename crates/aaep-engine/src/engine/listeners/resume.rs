@@ -103,6 +103,9 @@ impl Engine {
 
     /// Tells a listener that is back what it may be told now.
     fn go_on(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.rests = false;
+        }
         self.tell_gap(listener);
         self.find_where_to_tell_gap(listener);
         self.tell_summaries(now, listener, out);
