@@ -13,6 +13,11 @@ fn delete(world: &mut World, session_id: &str) {
     world.handle(Input::DeleteSession { session_id });
 }
 
+fn expect_only_sess_2_and_one_gap(heard: &[Heard]) {
+    assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(heard));
+    assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(heard));
+}
+
 #[test]
 fn who_joins_hears_nothing_of_a_session_that_was_deleted() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
@@ -47,8 +52,7 @@ fn who_comes_back_hears_nothing_of_a_session_that_was_deleted_but_that_something
         world.reconnect(&one, last.as_ref());
         world.pass_s(5);
         let heard = world.take(&one);
-        assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
-        assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+        expect_only_sess_2_and_one_gap(&heard);
         world.complete("sess_2");
         assert_eq!(kinds(world.heard(&one)), ["session.completed"]);
     }
@@ -72,8 +76,7 @@ fn who_comes_back_hears_all_else_that_happened_around_a_session_that_was_deleted
         world.reconnect(&one, last.as_ref());
         world.pass_s(5);
         let heard = world.take(&one);
-        assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
-        assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+        expect_only_sess_2_and_one_gap(&heard);
         for kind in ["progress.updated", "handoff.requested"] {
             assert!(kinds(&heard).contains(&kind), "{:?}", kinds(&heard));
         }
@@ -99,8 +102,7 @@ fn who_is_slow_hears_no_more_of_a_session_once_it_is_deleted() {
     delete(&mut world, SESSION);
     world.pass_s(60);
     let heard = world.take(&one);
-    assert!(heard.iter().all(|it| it.text("session_id") == "sess_2"), "{:?}", kinds(&heard));
-    assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(&heard));
+    expect_only_sess_2_and_one_gap(&heard);
 }
 
 #[test]
@@ -158,4 +160,28 @@ fn a_session_that_runs_is_not_deleted() {
     world.reconnect(&one, None);
     assert!(kinds(world.heard(&one)).contains(&"output.streaming"));
     world.complete(SESSION);
+}
+
+#[test]
+fn who_is_far_behind_hears_once_that_something_was_deleted() {
+    for wishes in [everything(), json!({})] {
+        let mut world = World::started();
+        let one = world.listen(1, wishes);
+        world.start("sess_2");
+        let last = last_id(&world.take(&one));
+        world.disconnect(&one);
+        for number in 0..100 {
+            let id = format!("call_{number}");
+            let tool = json!({ "tool": "list", "summary_normal": "Lists.", "tool_call_id": id });
+            world.say_in(SESSION, "tool.invoked", tool.clone());
+            world.say_in("sess_2", "tool.invoked", tool);
+        }
+        world.fail(SESSION);
+        delete(&mut world, SESSION);
+        world.reconnect(&one, last.as_ref());
+        world.pass_s(5);
+        let heard = world.heard(&one);
+        assert_eq!(heard.iter().filter(|it| it.kind() == "tool.invoked").count(), 100);
+        assert_eq!(heard.iter().filter(|it| it.has_gap()).count(), 1, "{:?}", kinds(heard));
+    }
 }

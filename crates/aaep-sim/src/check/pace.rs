@@ -21,8 +21,10 @@ pub fn is_notice(event: &Event) -> bool {
 pub fn is_sum_up(event: &Event) -> bool {
     match &event.payload {
         aaep::Payload::StateChanged(it) => {
-            it.from_state == it.to_state
-                && it.summary_normal.as_ref().is_some_and(|words| words.contains(" is at work: "))
+            let sums_up = |words: &String| {
+                words.contains(" is at work: ") || words.contains(" has a session open.")
+            };
+            it.from_state == it.to_state && it.summary_normal.as_ref().is_some_and(sums_up)
         }
         _ => false,
     }

@@ -269,7 +269,7 @@ impl Engine {
     }
 
     /// When a listener is due. If it has just come to something that was deleted, that is at the next moment, to be
-    /// told that something is missing.
+    /// told that something is missing; once, after all that it is behind.
     pub(in super::super) fn or_tell_of_deleted(
         &mut self,
         now: Now,
@@ -278,7 +278,7 @@ impl Engine {
     ) -> Option<u64> {
         let Some(Some(member)) = self.members.get_mut(listener as usize) else { return due_us };
         let is_known = member.cursor.owes_summaries() || self.owed_gaps.contains(&listener);
-        if !member.cursor.owes_gap() || is_known {
+        if !member.cursor.owes_gap() || is_known || member.rests {
             return due_us;
         }
         member.missing.get_or_insert_with(|| Box::new(Missing { after: None }));
@@ -391,11 +391,17 @@ impl Engine {
             missed: None,
             other: Object::new(),
         });
-        let mut summary = format!("{name} is at work: {}.", known.replace('_', " "));
+        let mut summary = if known == state::IDLE {
+            format!("{name} has a session open. Nothing is happening right now.")
+        } else {
+            format!("{name} is at work: {}.", known.replace('_', " "))
+        };
         if gap.is_some() {
             summary.push_str(" Some of what happened before is missing here.");
         }
-        let id = self.ids.personal_event(&member.id, key, now.monotonic_us);
+        // Two at the same moment are at different places.
+        let place = audience.order_before(member.cursor.at);
+        let id = self.ids.personal_event(&member.id, key, (now.monotonic_us, place));
         let envelope = self.envelope_with(id, now, key, &like);
         let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
         if gap.is_some() {
