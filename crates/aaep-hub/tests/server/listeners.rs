@@ -25,11 +25,7 @@ fn a_listener_subscribes_and_hears() {
 #[test]
 fn a_stream_goes_on_where_it_broke_off() {
     let hub = TestHub::new();
-    let id = hub.subscribe("");
-    let mut first = hub.stream("", &id);
-    hub.begin("sess_1");
-    let last = first.event()["event_id"].as_str().expect("an id").to_owned();
-    drop(first);
+    let (id, last) = someone_who_left(&hub);
     hub.post("/aaep/v1/publish", &progress("sess_1", "evt_missed"));
     let mut second = hub.stream(&format!("last-event-id: {last}\r\n"), &id);
     assert_eq!(second.event()["event_id"], "evt_missed");
@@ -43,11 +39,7 @@ fn a_stream_goes_on_where_it_broke_off() {
 #[test]
 fn a_listener_takes_its_place_back_with_a_new_request() {
     let hub = TestHub::new();
-    let id = hub.subscribe("");
-    let mut first = hub.stream("", &id);
-    hub.begin("sess_1");
-    let last = first.event()["event_id"].clone();
-    drop(first);
+    let (id, last) = someone_who_left(&hub);
     hub.post("/aaep/v1/publish", &progress("sess_1", "evt_missed"));
     let mut request = subscription_request();
     request["extensions"] =
@@ -172,11 +164,7 @@ fn a_question_overtakes_what_waits_for_a_listener_that_does_not_read_and_nothing
 #[test]
 fn who_comes_back_to_more_than_may_wait_hears_all_of_it_on_one_connection_and_a_question_early() {
     let hub = TestHub::new();
-    let id = hub.subscribe("");
-    let mut first = hub.stream("", &id);
-    hub.begin("sess_1");
-    let last = first.event()["event_id"].as_str().expect("an id").to_owned();
-    drop(first);
+    let (id, last) = someone_who_left(&hub);
     // Four times as much as may wait for a connection.
     (0..8).for_each(|round| invoke_tools(&hub, round * 30..(round + 1) * 30, 3200));
     let mut back = hub.stream(&format!("last-event-id: {last}\r\n"), &id);
@@ -190,6 +178,15 @@ fn who_comes_back_to_more_than_may_wait_hears_all_of_it_on_one_connection_and_a_
     assert!(at.is_some_and(|at| at < 200), "the question came at place {at:?} of 241");
     heard.retain(|it| it["event_id"] != "evt_0");
     assert_eq!(tools_of(&heard), (1..240).map(|at| format!("evt_{at}")).collect::<Vec<_>>());
+}
+
+/// Someone hears how a session begins, and leaves: the subscription, and the last event that was heard.
+fn someone_who_left(hub: &TestHub) -> (String, String) {
+    let id = hub.subscribe("");
+    let mut stream = hub.stream("", &id);
+    hub.begin("sess_1");
+    let last = stream.event()["event_id"].as_str().expect("an id").to_owned();
+    (id, last)
 }
 
 /// An agent calls these tools, each with so many words.

@@ -123,6 +123,11 @@ impl Invariant for AtOnce {
             waiting.retain(|event| !step.to(*at).any(|sent| tells(event, sent)));
             let is_free = matches!(step.input, Input::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
+            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end.
+            let terms = &truth.subscriptions[*at].terms;
+            if is_free && sent == 0 && (terms.rate.is_some() || terms.pace.is_some()) {
+                waiting.clear();
+            }
             if (is_free || sent > 0)
                 && sent < truth.at_a_time
                 && let Some(event) = waiting.first()
