@@ -288,7 +288,14 @@ impl World {
     fn publish(&mut self, event: Event) -> Vec<Output> {
         self.now.monotonic_us += 10;
         self.now.unix_us += 10;
-        self.engine.handle(self.now, Input::Publish { agent: 1, event: Box::new(event) })
+        self.engine.handle(
+            self.now,
+            Input::Publish {
+                principal: 1001,
+                tags: aaep_engine::AgentTags::default(),
+                event: Box::new(event),
+            },
+        )
     }
 
     fn publish_many(&mut self) {

@@ -14,14 +14,17 @@ use aaep::reply::{ConfirmationReply, Response};
 use aaep::{Event, Payload, ReplyToken};
 
 use crate::audience::{ListenerKey, SessionKey};
-use crate::io::{AgentKey, ReplyRefusal, Resolution};
+use crate::io::{AgentTags, Principal, ReplyRefusal, Resolution};
 
 pub(crate) use time::AskTime;
 
 /// A question that is open.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    pub(crate) agent: AgentKey,
+    /// Who asks; never who answers (ruling 37).
+    pub(crate) principal: Principal,
+    /// What decides who hears of it.
+    pub(crate) tags: AgentTags,
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
     /// Its place among all events.
@@ -49,7 +52,7 @@ pub(crate) fn question(payload: &Payload) -> Option<(&ReplyToken, u64)> {
 
 impl Ask {
     pub(crate) fn new(
-        agent: AgentKey,
+        (principal, tags): (Principal, AgentTags),
         session: SessionKey,
         event: Arc<Event>,
         order: u64,
@@ -60,7 +63,8 @@ impl Ask {
         let most_seconds = said.and_then(|said| said.max_timeout_seconds);
         let time = AskTime::new(now_us, timeout_seconds, most_seconds, waits);
         Ask {
-            agent,
+            principal,
+            tags,
             session,
             event,
             order,

@@ -20,7 +20,7 @@ use aaep::{
 
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
-use crate::io::{AgentKey, Hears};
+use crate::io::{AgentTags, Hears};
 use crate::member::Joined;
 use crate::terms::Terms;
 use text::Texts;
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     /// Its place among all events of all sessions.
     pub(crate) order: u64,
     pub(crate) session: SessionKey,
-    pub(crate) agent: AgentKey,
+    pub(crate) tags: AgentTags,
     pub(crate) event: Arc<Event>,
     pub(crate) sequence_number: u64,
     /// Told to everyone at once, past filter and rate: critical events, and how a question ended.
@@ -156,7 +156,7 @@ impl Audience {
     /// Shapes an event; what is to be told is appended to the log. Returns where that begins.
     pub(crate) fn take(&mut self, entry: &Entry) -> u64 {
         let begin = self.end();
-        if !self.hears.includes(entry.agent) {
+        if !self.hears.includes(&entry.tags) {
             return begin;
         }
         let event = &entry.event;

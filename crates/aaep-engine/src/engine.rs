@@ -22,7 +22,7 @@ use crate::ask::Ask;
 use crate::audience::{Audience, Entry, ListenerKey, SessionKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::Ids;
-use crate::io::{AgentKey, Hears, Input, Output, Principal};
+use crate::io::{AgentTags, Hears, Input, Output, Principal};
 use crate::member::{Cursor, Limits, Place};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
@@ -76,7 +76,10 @@ impl Config {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    pub(crate) agent: AgentKey,
+    /// Who began it, and alone may speak in it.
+    pub(crate) principal: Principal,
+    /// What decides who hears it.
+    pub(crate) tags: AgentTags,
     pub(crate) order: SessionOrder,
     /// The events, the oldest first, within [`MAX_SESSION_EVENTS`].
     pub(crate) history: VecDeque<Entry>,
@@ -95,10 +98,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, agent: AgentKey) -> Self {
+    pub(crate) fn new(id: SessionId, principal: Principal, tags: AgentTags) -> Self {
         Session {
             id,
-            agent,
+            principal,
+            tags,
             order: SessionOrder::new(),
             history: VecDeque::new(),
             next_number: 0,
@@ -123,7 +127,7 @@ impl Session {
 
     /// Whether there is more to come of it for who has this wish.
     pub(crate) fn is_running_for(&self, wish: &Wish) -> bool {
-        !self.order.is_ended() && wish.hears.includes(self.agent)
+        !self.order.is_ended() && wish.hears.includes(&self.tags)
     }
 
     /// The engine announces a state for an agent.
@@ -293,8 +297,13 @@ impl Engine {
         self.tick(now, &mut outputs);
         let out = &mut outputs;
         match input {
-            Input::Publish { agent, event } => self.publish(now, agent, *event, out),
-            Input::Withdraw { agent, reply_token } => self.withdraw(now, agent, &reply_token, out),
+            Input::Publish { principal, tags, event } => {
+                self.publish(now, (principal, tags), *event, out);
+            }
+            Input::Announce { session_id, words } => self.announce(now, &session_id, words, out),
+            Input::Withdraw { principal, reply_token } => {
+                self.withdraw(now, principal, &reply_token, out);
+            }
             Input::Subscribe { principal, door, may_reply, hears, request, resume } => {
                 let who = Newcomer { principal, may_reply, hears };
                 self.subscribe(now, &who, door, *request, resume.as_ref(), out);
@@ -390,9 +399,9 @@ impl Engine {
         self.config.offer.signed_manifest = signed_manifest;
     }
 
-    /// The agent whose session this is, if it is remembered.
-    pub fn agent_of(&self, session_id: &SessionId) -> Option<AgentKey> {
-        self.session(session_id).map(|session| session.agent)
+    /// Whose session this is, if it is remembered.
+    pub fn principal_of(&self, session_id: &SessionId) -> Option<Principal> {
+        self.session(session_id).map(|session| session.principal)
     }
 
     /// Whether a session is over.
@@ -400,10 +409,28 @@ impl Engine {
         self.session(session_id).is_some_and(|session| session.order.is_ended())
     }
 
-    /// The sessions that run, with their agents.
-    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, AgentKey)> {
+    /// The names under which its principal speaks in a session.
+    pub fn speakers(&self, session_id: &SessionId) -> impl Iterator<Item = &str> {
+        let session = self.session(session_id).into_iter();
+        session.flat_map(|session| session.producers.keys().map(String::as_str))
+    }
+
+    /// What decides who hears a session, if it is remembered.
+    pub fn tags_of(&self, session_id: &SessionId) -> Option<&AgentTags> {
+        self.session(session_id).map(|session| &session.tags)
+    }
+
+    /// Whether a principal speaks under this name in a session that runs.
+    pub fn speaks_as(&self, principal: Principal, agent_id: &str) -> bool {
         let running = self.sessions.values().filter(|session| !session.order.is_ended());
-        running.map(|session| (&session.id, session.agent))
+        let mut own = running.filter(|session| session.principal == principal);
+        own.any(|session| session.producers.contains_key(agent_id))
+    }
+
+    /// The sessions that run, with their principals.
+    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, Principal)> {
+        let running = self.sessions.values().filter(|session| !session.order.is_ended());
+        running.map(|session| (&session.id, session.principal))
     }
 
     /// Whose subscription this is, if it is remembered, and its listener.

@@ -15,11 +15,30 @@ pub use audit::{Audit, ReplyRefusal};
 pub use input::{EndReason, Input, Resume};
 pub use output::{Output, Refusal};
 
-/// An agent, by the number that the caller gave it: who may speak in a session and hears its answers.
-pub type AgentKey = u64;
-
-/// A person or program that was let in, by the number that the caller gave it (ruling 14).
+/// A person or program that was let in, by the number that the caller gave it (rulings 14 and 36). A
+/// session belongs to the principal that began it.
 pub type Principal = u64;
+
+/// What decides who hears an agent: its owners, its name, and whatever else the caller chooses. The
+/// engine only compares tags.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AgentTags(Arc<BTreeSet<String>>);
+
+impl AgentTags {
+    /// These tags.
+    pub fn new(tags: impl IntoIterator<Item = String>) -> Self {
+        AgentTags(Arc::new(tags.into_iter().collect()))
+    }
+
+    /// Each tag, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    fn shares_one_with(&self, other: &AgentTags) -> bool {
+        !self.0.is_disjoint(&other.0)
+    }
+}
 
 /// Whom a listener may hear: the rest does not exist for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,16 +46,16 @@ pub enum Hears {
     /// Every agent.
     #[default]
     All,
-    /// These agents.
-    Agents(Arc<BTreeSet<AgentKey>>),
+    /// Agents that have at least one of these tags.
+    Tagged(AgentTags),
 }
 
 impl Hears {
-    /// Whether it may hear this agent.
-    pub fn includes(&self, agent: AgentKey) -> bool {
+    /// Whether it may hear an agent with these tags.
+    pub fn includes(&self, tags: &AgentTags) -> bool {
         match self {
             Hears::All => true,
-            Hears::Agents(agents) => agents.contains(&agent),
+            Hears::Tagged(wanted) => wanted.shares_one_with(tags),
         }
     }
 }
@@ -44,8 +63,10 @@ impl Hears {
 /// An event as it is part of history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// The agent whose session it is.
-    pub agent: AgentKey,
+    /// Whose session it is.
+    pub principal: Principal,
+    /// What decides who hears it.
+    pub tags: AgentTags,
     /// The event as it was taken in.
     pub event: Arc<Event>,
     /// Whether it is told to everyone at once, past filter and rate.

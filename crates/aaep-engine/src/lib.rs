@@ -25,7 +25,7 @@ pub use engine::{
 };
 pub use frame::Frame;
 pub use io::{
-    AgentKey, AskTimeRecord, Audit, Author, EndReason, Hears, Input, Output, Principal, Record,
+    AgentTags, AskTimeRecord, Audit, Author, EndReason, Hears, Input, Output, Principal, Record,
     Refusal, ReplyRefusal, Resolution, Resume, Subscription,
 };
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

@@ -356,3 +356,20 @@ fn an_action_that_is_being_asked_is_not_asked_again() {
         world.offer_event(SESSION, "awaiting.confirmation", confirmation("rpl_2", json!({})));
     assert!(refusal(&again).is_some());
 }
+
+#[test]
+fn the_principal_that_asked_may_not_answer() {
+    let (mut world, person, _) = asked();
+    let own = world.listen(AGENT, everything());
+    let outputs = world.confirm(&own, "rpl_1", "accept");
+    assert_ignored(&mut world, &outputs, ReplyRefusal::OwnAsk);
+    assert!(replied(&world.confirm(&person, "rpl_1", "accept")));
+}
+
+#[test]
+fn an_asker_that_listens_alone_is_not_someone_who_could_answer() {
+    let mut world = World::started();
+    world.listen(AGENT, everything());
+    let outputs = world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::NoListener)]);
+}

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep_engine::{Hears, MAX_UNITS, Output, Resume};
+use aaep_engine::{AgentTags, Hears, MAX_UNITS, Output, Resume};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -194,7 +194,7 @@ fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
 #[test]
 fn a_listener_hears_only_the_agents_that_it_may() {
     let mut world = World::new();
-    let hears = Hears::Agents(Arc::new([99].into()));
+    let hears = Hears::Tagged(AgentTags::new(["agent:other".to_owned()]));
     let outputs = world.subscribe(1, hears, json!({}), None);
     let one = granted(1, &outputs);
     let all = world.listen(2, json!({}));

@@ -53,16 +53,17 @@ fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing(
     let mut world = World::started();
     world.listen(1, everything());
     ask(&mut world, json!({}));
-    let no_such =
-        |agent: u64, text: &str| vec![Output::NoSuchAsk { agent, reply_token: token(text) }];
+    let no_such = |principal: u64, text: &str| {
+        vec![Output::NoSuchAsk { principal, reply_token: token(text) }]
+    };
     for (agent, text) in [(9, "rpl_1"), (AGENT, "rpl_never"), (9, "rpl_never")] {
-        let outputs = world.handle(Input::Withdraw { agent, reply_token: token(text) });
+        let outputs = world.handle(Input::Withdraw { principal: agent, reply_token: token(text) });
         assert_eq!(outputs, no_such(agent, text), "the same answer whatever the reason");
     }
     assert_eq!(world.engine.open_asks(), 1);
-    let outputs = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    let outputs = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
-    let again = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    let again = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(again, no_such(AGENT, "rpl_1"));
 }
 
@@ -243,9 +244,9 @@ fn a_question_is_withdrawn_by_its_agent_and_by_nobody_else() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
-    let stranger = world.handle(Input::Withdraw { agent: 9, reply_token: token("rpl_1") });
+    let stranger = world.handle(Input::Withdraw { principal: 9, reply_token: token("rpl_1") });
     assert!(resolved(&stranger).is_empty());
-    let outputs = world.handle(Input::Withdraw { agent: AGENT, reply_token: token("rpl_1") });
+    let outputs = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
     assert!(!replied(&world.confirm(&one, "rpl_1", "accept")), "a withdrawn question takes none");
     let told = notices(world.heard(&one));

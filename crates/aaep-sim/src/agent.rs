@@ -6,7 +6,7 @@ mod said;
 use std::collections::VecDeque;
 
 use aaep::{Event, Message, Mode, ReplyToken};
-use aaep_engine::{AgentKey, Input, Resolution};
+use aaep_engine::{AgentTags, Input, Principal, Resolution};
 use serde_json::{Value, json};
 
 use crate::rng::Rng;
@@ -29,7 +29,7 @@ pub enum Manner {
 #[derive(Debug)]
 pub struct Agent {
     /// Its number, as the hub knows it.
-    pub key: AgentKey,
+    pub key: Principal,
     /// What it is called.
     pub name: String,
     manner: Manner,
@@ -57,7 +57,7 @@ struct Session {
 
 impl Agent {
     /// An agent that has said nothing yet.
-    pub fn new(key: AgentKey, rng: &mut Rng) -> Self {
+    pub fn new(key: Principal, rng: &mut Rng) -> Self {
         let manner =
             *rng.pick(&[Manner::WellBehaved, Manner::WellBehaved, Manner::Chatty, Manner::Wrong]);
         Agent {
@@ -141,7 +141,7 @@ impl Agent {
 
     /// An agent that asked waits, unless it loses patience.
     fn wait(&mut self, unix_us: i64, rng: &mut Rng) -> Option<Vec<Input>> {
-        let agent = self.key;
+        let principal = self.key;
         let session = self.session.as_mut()?;
         let (token, turns) = session.waits_for.as_mut()?;
         *turns += 1;
@@ -149,7 +149,7 @@ impl Agent {
         if *turns > 40 && rng.chance(3) {
             session.waits_for = None;
             return Some(match rng.below(3) {
-                0 => vec![Input::Withdraw { agent, reply_token }],
+                0 => vec![Input::Withdraw { principal, reply_token }],
                 1 => self.change_state(unix_us, "awaiting_input", "thinking").into_iter().collect(),
                 _ => self.end(unix_us, End::Cancelled).into_iter().collect(),
             });
@@ -327,8 +327,9 @@ impl Agent {
         let number = self.count();
         if let Some(event) = self.said.last().filter(|_| rng.chance(30)) {
             // The same again, or as another agent.
-            let agent = if rng.chance(50) { self.key } else { self.key + 1 };
-            return Some(Input::Publish { agent, event: Box::new(event.clone()) });
+            let principal = if rng.chance(50) { self.key } else { self.key + 1 };
+            let tags = AgentTags::default();
+            return Some(Input::Publish { principal, tags, event: Box::new(event.clone()) });
         }
         match rng.below(5) {
             0 => {
@@ -387,7 +388,7 @@ impl Agent {
             self.said.truncate(3);
             self.said.insert(0, (*event).clone());
         }
-        Some(Input::Publish { agent: self.key, event })
+        Some(Input::Publish { principal: self.key, tags: AgentTags::default(), event })
     }
 
     fn count(&mut self) -> u64 {

@@ -130,7 +130,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 28;
+pub const COUNT: usize = 29;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -145,6 +145,7 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(critical::AtOnce::default()),
         Box::new(critical::Arrival::default()),
         Box::new(asks::OneOutcome::default()),
+        Box::new(asks::Others::default()),
         Box::new(asks::Consent::default()),
         Box::new(asks::Patience::default()),
         Box::new(asks::Addressed::default()),

@@ -65,6 +65,9 @@ pub const ALL: &[Sabotage] = &[
         Box::new(hands::ForgetOnReturn)
     }),
     sabotage("answers the agent twice", "one outcome per ask", || Box::new(hands::AnswerTwice)),
+    sabotage("lets an agent answer itself", "nobody answers themselves", || {
+        Box::new(consent::OwnAnswer)
+    }),
     sabotage("accepts without a reply", "no accept that nobody gave", || {
         Box::new(hands::AlwaysAccept)
     }),

@@ -121,7 +121,15 @@ impl World {
         let agents = rng.between(1, 4);
         let listeners = rng.size(1, 7);
         let is_patient = rng.chance(35);
-        let listener = |number, rng: &mut Rng| Listener::new(number, is_patient, rng);
+        // In some worlds an agent's principal listens too, and tries to answer itself (ruling 37).
+        let answers_itself = rng.chance(25);
+        let listener = |number, rng: &mut Rng| {
+            let mut listener = Listener::new(number, is_patient, rng);
+            if answers_itself && number == 0 {
+                listener.principal = 0;
+            }
+            listener
+        };
         let mut world = World {
             now_us: 1_000_000,
             unix_us: BEGIN_UNIX_US,

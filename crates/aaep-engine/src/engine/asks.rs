@@ -20,7 +20,7 @@ use super::{Engine, MAX_USED_TOKENS, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
 use crate::clock::Now;
-use crate::io::{AgentKey, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
+use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::Grant;
 use crate::terms::Terms;
 
@@ -39,11 +39,12 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(in_session) = self.sessions.get(&session) else { return };
-        let agent = in_session.agent;
+        let whose = (in_session.principal, in_session.tags.clone());
         let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
-        let all_told: BTreeSet<ListenerKey> = self.able(is_confirmation, agent).collect();
+        let all_told: BTreeSet<ListenerKey> =
+            self.able(is_confirmation, whose.0, &whose.1).collect();
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
-        let mut ask = Ask::new(agent, session, Arc::clone(event), self.next_order, times);
+        let mut ask = Ask::new(whose, session, Arc::clone(event), self.next_order, times);
         ask.told = all_told;
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
@@ -60,15 +61,16 @@ impl Engine {
     pub(super) fn able(
         &self,
         is_confirmation: bool,
-        agent: AgentKey,
+        asks: Principal,
+        tags: &AgentTags,
     ) -> impl Iterator<Item = ListenerKey> {
         let audiences = self.audiences.values();
         let able =
-            audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, agent));
+            audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, tags));
         let members = able.flat_map(|audience| &audience.listeners.members);
-        let may_reply = |key: &&ListenerKey| {
+        let may_reply = move |key: &&ListenerKey| {
             let member = self.members.get(**key as usize).and_then(Option::as_ref);
-            member.is_some_and(|member| member.may_reply)
+            member.is_some_and(|member| member.may_reply && member.principal != asks)
         };
         members.filter(may_reply).copied()
     }
@@ -246,6 +248,9 @@ impl Engine {
         if ask.time.deadline_us() <= now.monotonic_us {
             return Err(ReplyRefusal::TooLate);
         }
+        if ask.principal == principal {
+            return Err(ReplyRefusal::OwnAsk);
+        }
         if !ask.told.contains(&listener) || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
@@ -275,7 +280,7 @@ impl Engine {
             decided_by: decided_by.clone(),
         }));
         out.push(Output::Resolved {
-            agent: ask.agent,
+            principal: ask.principal,
             reply_token: token.clone(),
             resolution: resolution.clone(),
             decided_by: decided_by.clone(),
@@ -332,14 +337,14 @@ impl Engine {
     pub(super) fn withdraw(
         &mut self,
         now: Now,
-        agent: AgentKey,
+        principal: Principal,
         token: &ReplyToken,
         out: &mut Vec<Output>,
     ) {
-        if self.asks.get(token).is_some_and(|ask| ask.agent == agent) {
+        if self.asks.get(token).is_some_and(|ask| ask.principal == principal) {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         } else {
-            out.push(Output::NoSuchAsk { agent, reply_token: token.clone() });
+            out.push(Output::NoSuchAsk { principal, reply_token: token.clone() });
         }
     }
 
@@ -389,14 +394,15 @@ impl Member {
     /// Whether the person behind this listener can answer a question.
     pub(super) fn can_answer(&self, ask: &Ask) -> bool {
         self.may_reply
-            && can_answer(&self.wish.terms, &self.wish.hears, ask.is_confirmation(), ask.agent)
+            && self.principal != ask.principal
+            && can_answer(&self.wish.terms, &self.wish.hears, ask.is_confirmation(), &ask.tags)
     }
 }
 
-fn can_answer(terms: &Terms, hears: &Hears, is_confirmation: bool, agent: AgentKey) -> bool {
+fn can_answer(terms: &Terms, hears: &Hears, is_confirmation: bool, tags: &AgentTags) -> bool {
     let is_able =
         if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
-    is_able && hears.includes(agent)
+    is_able && hears.includes(tags)
 }
 
 fn resolution_notice(

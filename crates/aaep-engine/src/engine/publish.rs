@@ -10,9 +10,9 @@ use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Times
 
 use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
 use crate::ask::question;
-use crate::audience::{Entry, SessionKey};
+use crate::audience::{Entry, SessionKey, cut};
 use crate::clock::Now;
-use crate::io::{AgentKey, Author, Output, Record, Refusal};
+use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 
 /// Whether an agent left nothing out of its event that [`Engine::fill`] would give it.
@@ -77,15 +77,15 @@ impl Engine {
     pub(super) fn publish(
         &mut self,
         now: Now,
-        agent: AgentKey,
+        (principal, tags): (Principal, AgentTags),
         event: Event,
         out: &mut Vec<Output>,
     ) {
         let event_id = event.envelope.event_id.clone();
-        match self.admit(now, agent, &event) {
-            Err(refusal) => out.push(Output::Refused { agent, event_id, refusal }),
+        match self.admit(now, (principal, tags), &event) {
+            Err(refusal) => out.push(Output::Refused { principal, event_id, refusal }),
             Ok((session, admitted)) => {
-                out.push(Output::Published { agent, event_id });
+                out.push(Output::Published { principal, event_id });
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.take_note(&event, now.unix_us);
                 }
@@ -105,7 +105,7 @@ impl Engine {
     fn admit(
         &mut self,
         now: Now,
-        agent: AgentKey,
+        (principal, tags): (Principal, AgentTags),
         event: &Event,
     ) -> Result<(SessionKey, Admitted), Refusal> {
         if self.event_ids.contains_key(&event.envelope.event_id) {
@@ -132,7 +132,7 @@ impl Engine {
             let Some(session) = self.sessions.get_mut(&key) else {
                 return Err(Refusal::TooMany("sessions"));
             };
-            if session.agent != agent {
+            if session.principal != principal {
                 return Err(Refusal::NotYourSession);
             }
             // Listeners hear a change of state from where they believe the agent to be.
@@ -152,7 +152,7 @@ impl Engine {
         let key = self.next_session;
         self.next_session += 1;
         self.session_keys.insert(id.clone(), key);
-        self.sessions.insert(key, Session { order, ..Session::new(id.clone(), agent) });
+        self.sessions.insert(key, Session { order, ..Session::new(id.clone(), principal, tags) });
         Ok((key, admitted))
     }
 
@@ -254,8 +254,10 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(entry) = self.file_event(key, event, is_urgent) else { return };
+        let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
         out.push(Output::Record(Record {
-            agent: entry.agent,
+            principal,
+            tags: entry.tags.clone(),
             event: Arc::clone(&entry.event),
             is_urgent,
             author,
@@ -279,7 +281,7 @@ impl Engine {
         let entry = Entry {
             order: self.next_order,
             session: key,
-            agent: session.agent,
+            tags: session.tags.clone(),
             event,
             sequence_number: session.next_number,
             is_urgent,
@@ -346,6 +348,30 @@ impl Engine {
         envelope.urgency = Some(Urgency::Background);
         let change = state_changed(from, state::AWAITING_INPUT, None);
         self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, false), out);
+    }
+
+    /// Says something in a session that is neither an agent's nor about a question.
+    pub(super) fn announce(
+        &mut self,
+        now: Now,
+        session_id: &SessionId,
+        words: String,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(&key) = self.session_keys.get(session_id) else { return };
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(last) = session.history.back().filter(|_| !session.order.is_ended()) else {
+            return;
+        };
+        let like = last.event.envelope.clone();
+        let agent_id = &like.producer.agent_id;
+        let state = session.announced.get(agent_id).map_or(state::IDLE, String::as_str).to_owned();
+        session.speak_for(agent_id, &state);
+        let mut envelope = self.own_envelope(now, key, &like);
+        // Only what is critical may pass a filter and a rate (§5.3.1.1, §5.5.4).
+        envelope.urgency = Some(Urgency::Critical);
+        let change = state_changed(state.clone(), &state, Some(cut(words)));
+        self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, true), out);
     }
 
     /// The engine may have told listeners of a state that the agent does not know of; then the

@@ -18,7 +18,9 @@ use crate::ask::{Ask, question};
 use crate::audience::{Entry, SessionKey};
 use crate::clock::Now;
 use crate::ids::Ids;
-use crate::io::{AskTimeRecord, Author, Output, Record, Resolution, Subscription};
+use crate::io::{
+    AgentTags, AskTimeRecord, Author, Output, Principal, Record, Resolution, Subscription,
+};
 use crate::order::{Grant, SessionOrder};
 use crate::terms::{self, Door};
 
@@ -73,8 +75,8 @@ impl Engine {
     }
 
     fn play_again(&mut self, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
-        let Record { agent, event, is_urgent, author, unix_us } = record;
-        let key = self.session_of(agent, &event);
+        let Record { principal, tags, event, is_urgent, author, unix_us } = record;
+        let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.take_note(&event, unix_us);
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
@@ -111,14 +113,18 @@ impl Engine {
 
     /// The session of a recorded event; a new one, if this is its first. One whose beginning is no
     /// longer there takes no more events.
-    fn session_of(&mut self, agent: u64, event: &Event) -> SessionKey {
+    fn session_of(
+        &mut self,
+        (principal, tags): (Principal, AgentTags),
+        event: &Event,
+    ) -> SessionKey {
         let id = &event.envelope.session_id;
         if let Some(key) = self.session_keys.get(id) {
             return *key;
         }
         let key = self.next_session;
         self.next_session += 1;
-        let mut session = Session::new(id.clone(), agent);
+        let mut session = Session::new(id.clone(), principal, tags);
         if !matches!(event.payload, Payload::SessionStarted(_)) {
             session.order = SessionOrder::already_ended();
         }
@@ -187,8 +193,8 @@ impl Engine {
         let is_over = session.order.is_ended();
         let order = open.entry.order;
         let event = Arc::clone(&open.entry.event);
-        let mut ask =
-            Ask::new(session.agent, open.session, event, order, (now.monotonic_us, false));
+        let whose = (session.principal, session.tags.clone());
+        let mut ask = Ask::new(whose, open.session, event, order, (now.monotonic_us, false));
         let over = AskTimeRecord {
             reply_token: token.clone(),
             ends_unix_us: Some(i64::MIN),
@@ -197,7 +203,7 @@ impl Engine {
             changes: 0,
         };
         ask.time.go_back_to(now, time.unwrap_or(&over));
-        ask.told = self.able(ask.is_confirmation(), ask.agent).collect();
+        ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
         self.asks_of.entry(open.session).or_default().insert(token.clone());
         self.asks.insert(token.clone(), ask);

@@ -100,6 +100,8 @@ pub enum ReplyRefusal {
     UnknownToken,
     /// The question is settled.
     AlreadySettled,
+    /// The principal that asked may not answer (ruling 37).
+    OwnAsk,
     /// The time is over.
     TooLate,
     /// This subscription was not asked.

@@ -4,7 +4,7 @@ use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRe
 use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, EventId, ReplyToken, SessionId, SubscriptionId};
 
-use super::{AgentKey, Hears, Principal};
+use super::{AgentTags, Hears, Principal};
 use crate::audience::ListenerKey;
 use crate::terms::Door;
 
@@ -14,15 +14,24 @@ pub enum Input {
     /// An agent offers an event. The caller has read it strictly; what the agent left out was filled
     /// in with [`crate::Engine::fill`].
     Publish {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who speaks. A session belongs to the principal that began it.
+        principal: Principal,
+        /// What decides who hears the session; of its first event they count for the whole session.
+        tags: AgentTags,
         /// The event.
         event: Box<Event>,
     },
+    /// The hub itself has something to say in a session, to everyone who hears it, past filter and rate.
+    Announce {
+        /// The session.
+        session_id: SessionId,
+        /// What it says.
+        words: String,
+    },
     /// An agent no longer needs an answer (§6.8).
     Withdraw {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who asked.
+        principal: Principal,
         /// The question.
         reply_token: ReplyToken,
     },
@@ -185,6 +194,8 @@ pub enum EndReason {
     ProducerShutdown,
     /// Whoever listens may not any more.
     AccessEnded,
+    /// What the subscriber may do has changed, such as whether it may answer.
+    PermissionChanged,
     /// The listener took too little for too long.
     TooSlow,
 }
@@ -195,6 +206,7 @@ impl EndReason {
         match self {
             EndReason::ProducerShutdown => "producer_shutdown",
             EndReason::AccessEnded => "access_ended",
+            EndReason::PermissionChanged => "permission_changed",
             EndReason::TooSlow => "too_slow",
         }
     }
@@ -206,6 +218,9 @@ impl EndReason {
             EndReason::AccessEnded => {
                 "Listening here is no longer allowed with these credentials. Use others, or ask \
                  whoever runs the producer for access."
+            }
+            EndReason::PermissionChanged => {
+                "What this program may do here has changed. Subscribe again."
             }
             EndReason::TooSlow => {
                 "Too much was waiting for this listener for too long. Subscribe again, perhaps with \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejected};
 use aaep::{EventId, ReplyToken, SubscriptionId};
 
-use super::{AgentKey, AskTimeRecord, Audit, Record, Resolution, Subscription};
+use super::{AskTimeRecord, Audit, Principal, Record, Resolution, Subscription};
 use crate::audience::ListenerKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
@@ -15,15 +15,15 @@ use crate::order::OrderViolation;
 pub enum Output {
     /// The event stands; the agent is told when it is stored.
     Published {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who spoke.
+        principal: Principal,
         /// The event.
         event_id: EventId,
     },
     /// The event was refused; nothing of it remains.
     Refused {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who spoke.
+        principal: Principal,
         /// The event.
         event_id: EventId,
         /// Why.
@@ -111,15 +111,15 @@ pub enum Output {
     /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
     /// two, it does not learn.
     NoSuchAsk {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who spoke.
+        principal: Principal,
         /// The question that it named.
         reply_token: ReplyToken,
     },
     /// A question is settled: this is the agent's answer.
     Resolved {
-        /// Which agent.
-        agent: AgentKey,
+        /// Who spoke.
+        principal: Principal,
         /// The question.
         reply_token: ReplyToken,
         /// How it was settled.
@@ -136,7 +136,7 @@ pub enum Output {
 pub enum Refusal {
     /// It breaks the order of its session.
     Order(OrderViolation),
-    /// The session belongs to another agent.
+    /// The session belongs to another principal.
     NotYourSession,
     /// The token of the question was used before (§6.2.2).
     TokenUsed,

@@ -18,7 +18,7 @@ impl AudienceKey {
     pub(crate) fn of_those_who_hear(self, hears: &Hears) -> Self {
         match hears {
             Hears::All => self,
-            Hears::Agents(agents) => AudienceKey(format!("{} hears {agents:?}", self.0).into()),
+            Hears::Tagged(tags) => AudienceKey(format!("{} hears {tags:?}", self.0).into()),
         }
     }
 

@@ -18,7 +18,8 @@ use aaep::{
 };
 use aaep_engine::terms::{Door, Offer};
 use aaep_engine::{
-    Audit, Config, Engine, Hears, Input, ListenerKey, Now, Output, Recovered, Resume, Subscription,
+    AgentTags, Audit, Config, Engine, Hears, Input, ListenerKey, Now, Output, Recovered, Resume,
+    Subscription,
 };
 use serde_json::{Value as Json, json};
 
@@ -28,7 +29,7 @@ pub(crate) const SECOND: u64 = 1_000_000;
 /// When every world begins, as people tell time.
 pub(crate) const START_UNIX_US: i64 = 1_780_000_000_000_000;
 /// The agent that speaks unless a test says otherwise, and its session.
-pub(crate) const AGENT: u64 = 1;
+pub(crate) const AGENT: u64 = 1001;
 pub(crate) const SESSION: &str = "sess_1";
 
 /// A hub, its clock, and what everyone has heard.
@@ -320,10 +321,10 @@ impl World {
         document
     }
 
-    pub(crate) fn publish(&mut self, agent: u64, mut draft: Object) -> Vec<Output> {
+    pub(crate) fn publish(&mut self, principal: u64, mut draft: Object) -> Vec<Output> {
         self.engine.fill(self.now, &mut draft);
         let Message::Event(event) = message(&Json::Object(draft)) else { panic!("no event") };
-        self.handle(Input::Publish { agent, event })
+        self.handle(Input::Publish { principal, tags: AgentTags::default(), event })
     }
 
     /// An event that may be refused.

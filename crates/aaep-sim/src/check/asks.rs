@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::extension::DecidedBy;
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{AgentKey, Input, Output, Record, Resolution};
+use aaep_engine::{Input, Output, Principal, Record, Resolution};
 
 use super::{Invariant, Moment};
 use crate::hub::GRACE_US;
@@ -19,7 +19,7 @@ pub use time::{Maximum, MoreTime};
 /// Every question is settled once, and its agent hears it.
 #[derive(Default)]
 pub struct OneOutcome {
-    open: BTreeMap<ReplyToken, AgentKey>,
+    open: BTreeMap<ReplyToken, Principal>,
     settled: BTreeSet<ReplyToken>,
 }
 
@@ -47,20 +47,20 @@ impl Invariant for OneOutcome {
             match output {
                 Output::Record(Record { event, .. }) => {
                     let Some(token) = token_of(&event.payload) else { continue };
-                    let Input::Publish { agent, .. } = step.input else {
+                    let Input::Publish { principal, .. } = step.input else {
                         return Err(format!("{token} was asked by nobody."));
                     };
-                    self.open.insert(token.clone(), *agent);
+                    self.open.insert(token.clone(), *principal);
                 }
-                Output::Resolved { agent, reply_token, .. } => {
+                Output::Resolved { principal, reply_token, .. } => {
                     if !self.settled.insert(reply_token.clone()) {
                         return Err(format!("{reply_token} was settled twice."));
                     }
                     match self.open.remove(reply_token) {
                         None => return Err(format!("{reply_token} was never asked.")),
-                        Some(asker) if asker != *agent => {
+                        Some(asker) if asker != *principal => {
                             return Err(format!(
-                                "The answer to {reply_token} went to agent {agent}."
+                                "The answer to {reply_token} went to agent {principal}."
                             ));
                         }
                         Some(_) => {}
@@ -73,6 +73,42 @@ impl Invariant for OneOutcome {
         let is_reply = matches!(step.input, Input::Confirm { .. } | Input::Clarify { .. });
         if replied != usize::from(is_reply) {
             return Err(format!("A step had {replied} answers to a reply."));
+        }
+        Ok(())
+    }
+}
+
+/// Nobody answers what they asked themselves.
+#[derive(Default)]
+pub struct Others {
+    asked: BTreeMap<ReplyToken, Principal>,
+}
+
+impl Invariant for Others {
+    fn name(&self) -> &'static str {
+        "nobody answers themselves"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "A reply of the principal that asked never counts (ruling 37)."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        let (replier, token) = match step.input {
+            Input::Publish { principal, event, .. } => {
+                if let Some(token) = token_of(&event.payload) {
+                    self.asked.entry(token.clone()).or_insert(*principal);
+                }
+                return Ok(());
+            }
+            Input::Confirm { principal, reply } => (principal, &reply.reply_token),
+            Input::Clarify { principal, reply } => (principal, &reply.reply_token),
+            _ => return Ok(()),
+        };
+        let counts = step.outputs.iter().any(|it| *it == Output::Replied { is_accepted: true });
+        if counts && self.asked.get(token) == Some(replier) {
+            return Err(format!("{token} was answered by the principal that asked it."));
         }
         Ok(())
     }
@@ -108,9 +144,9 @@ impl Invariant for Consent {
         }
         for output in step.outputs {
             match output {
-                Output::Record(Record { event, .. }) => {
+                Output::Record(Record { event, principal, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
-                    if let Some(question) = Question::of(event, truth, now_us) {
+                    if let Some(question) = Question::of(event, *principal, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -142,7 +178,7 @@ impl Invariant for Consent {
         for question in self.open.values_mut() {
             question.told.retain(|at| {
                 let subscription = &truth.subscriptions[*at];
-                can_answer(subscription, question.is_confirmation)
+                can_answer(subscription, question.is_confirmation, question.principal)
             });
         }
         Ok(())
@@ -177,7 +213,7 @@ impl Consent {
             let question = self.open.get(token)?;
             let (at, subscription) = truth.named(id)?;
             let is_theirs = subscription.principal == principal
-                && can_answer(subscription, question.is_confirmation)
+                && can_answer(subscription, question.is_confirmation, question.principal)
                 && question.told.contains(&at);
             Some(is_theirs && now_us < question.deadline_us && question.takes(input))
         };
@@ -185,10 +221,14 @@ impl Consent {
     }
 }
 
-fn can_answer(subscription: &Subscription, is_confirmation: bool) -> bool {
+/// Whether a subscription can answer what this principal asks: never its own (ruling 37).
+fn can_answer(subscription: &Subscription, is_confirmation: bool, asker: Principal) -> bool {
     let terms = &subscription.terms;
     let is_able = if is_confirmation { terms.confirms } else { terms.clarifies };
-    is_able && subscription.may_reply && subscription.presence != Presence::Gone
+    is_able
+        && subscription.may_reply
+        && subscription.principal != asker
+        && subscription.presence != Presence::Gone
 }
 
 /// A question is open as long as someone can answer it in time, and no longer.
@@ -217,8 +257,8 @@ impl Invariant for Patience {
             self.patient_until_us = step.now.monotonic_us + GRACE_US;
         }
         let now_us = step.now.monotonic_us;
-        let is_waited_for = |at: usize, is_confirmation: bool, presence: Presence| {
-            can_answer(&truth.subscriptions[at], is_confirmation)
+        let is_waited_for = |at: usize, question: &Question, presence: Presence| {
+            can_answer(&truth.subscriptions[at], question.is_confirmation, question.principal)
                 && match presence {
                     Presence::Away(since) => since + GRACE_US > now_us,
                     Presence::Here | Presence::Blocked => true,
@@ -227,9 +267,9 @@ impl Invariant for Patience {
         };
         for output in step.outputs {
             match output {
-                Output::Record(Record { event, .. }) => {
+                Output::Record(Record { event, principal, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
-                    if let Some(question) = Question::of(event, truth, now_us) {
+                    if let Some(question) = Question::of(event, *principal, truth, now_us) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -244,7 +284,7 @@ impl Invariant for Patience {
                         let is_steady = step.accepted.iter().all(|(it, _)| it != *at)
                             && step.changed.is_none_or(|(it, _)| it != **at);
                         let presence = truth.subscriptions[**at].presence;
-                        is_steady && is_waited_for(**at, question.is_confirmation, presence)
+                        is_steady && is_waited_for(**at, &question, presence)
                     });
                     let is_known = |at: &&usize| truth.subscriptions[**at].is_excused;
                     if let Some(at) = someone.filter(|at| settles_early && !is_known(at)) {
@@ -261,9 +301,10 @@ impl Invariant for Patience {
             if question.deadline_us <= now_us {
                 return Err(format!("{} is open though its time is over.", question.token));
             }
-            let has_someone = truth.by_key.values().any(|at| {
-                is_waited_for(*at, question.is_confirmation, truth.subscriptions[*at].presence)
-            });
+            let has_someone = truth
+                .by_key
+                .values()
+                .any(|at| is_waited_for(*at, question, truth.subscriptions[*at].presence));
             if !has_someone && now_us >= self.patient_until_us {
                 return Err(format!("{} is open and nobody can answer it.", question.token));
             }
@@ -304,8 +345,8 @@ impl Invariant for Addressed {
         }
         for output in step.outputs {
             match output {
-                Output::Record(Record { event, .. }) => {
-                    if let Some(question) = Question::of(event, truth, 0) {
+                Output::Record(Record { event, principal, .. }) => {
+                    if let Some(question) = Question::of(event, *principal, truth, 0) {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -319,7 +360,10 @@ impl Invariant for Addressed {
                 let id = &question.event.envelope.event_id;
                 let is_told = step.to(*at).any(|sent| sent.frame.event_id == *id);
                 let goes_on = subscription.resumes.is_some();
-                if can_answer(subscription, question.is_confirmation) && !is_told && !goes_on {
+                if can_answer(subscription, question.is_confirmation, question.principal)
+                    && !is_told
+                    && !goes_on
+                {
                     let late = &subscription.id;
                     return Err(format!(
                         "{} was not sent to {late}, which came late.",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep::{CoreType, SessionId};
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{AgentKey, Input, Output, Record, Refusal};
+use aaep_engine::{Input, Output, Principal, Record, Refusal};
 
 use super::{Invariant, Moment};
 use crate::truth::Truth;
@@ -12,7 +12,7 @@ use crate::truth::Truth;
 /// A running session goes on.
 #[derive(Default)]
 pub struct GoesOn {
-    running: BTreeMap<SessionId, AgentKey>,
+    running: BTreeMap<SessionId, Principal>,
 }
 
 impl Invariant for GoesOn {
@@ -27,18 +27,18 @@ impl Invariant for GoesOn {
     fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
-            if let Output::Refused { agent, event_id, refusal } = output
+            if let Output::Refused { principal, event_id, refusal } = output
                 && let Input::Publish { event, .. } = step.input
-                && self.running.get(&event.envelope.session_id) == Some(agent)
+                && self.running.get(&event.envelope.session_id) == Some(principal)
                 && is_lost(refusal)
             {
                 return Err(format!("{event_id} of a running session was refused: {refusal:?}."));
             }
-            let Output::Record(Record { event, agent, .. }) = output else { continue };
+            let Output::Record(Record { event, principal, .. }) = output else { continue };
             let session = &event.envelope.session_id;
             match event.event_type().core() {
                 Some(CoreType::SessionStarted) => {
-                    self.running.insert(session.clone(), *agent);
+                    self.running.insert(session.clone(), *principal);
                 }
                 Some(core) if core.is_terminal() => {
                     self.running.remove(session);

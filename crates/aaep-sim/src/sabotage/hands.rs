@@ -352,7 +352,8 @@ impl Hand for TakeRefused {
         let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
         if let (Input::Publish { event, .. }, true) = (input, is_refused) {
             outputs.push(Output::Record(Record {
-                agent: 0,
+                principal: 0,
+                tags: aaep_engine::AgentTags::default(),
                 event: Arc::new((**event).clone()),
                 is_urgent: false,
                 author: Author::Agent,

@@ -20,10 +20,10 @@ impl Hand for ForgetSessions {
         if !self.is_killed {
             return;
         }
-        if let Input::Publish { agent, event } = input {
-            let (agent, event_id) = (*agent, event.envelope.event_id.clone());
+        if let Input::Publish { principal, event, .. } = input {
+            let (principal, event_id) = (*principal, event.envelope.event_id.clone());
             let refusal = Refusal::Order(OrderViolation::Ended);
-            *outputs = vec![Output::Refused { agent, event_id, refusal }];
+            *outputs = vec![Output::Refused { principal, event_id, refusal }];
         }
     }
 }

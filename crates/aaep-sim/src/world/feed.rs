@@ -248,8 +248,8 @@ impl World {
                 let pause = self.rng.between(50, 30_000);
                 self.later(pause, Todo::Takes(at, epoch));
             }
-            if let Output::Resolved { agent, reply_token, resolution, .. } = output {
-                let is_it = |it: &crate::agent::Agent| it.key == *agent;
+            if let Output::Resolved { principal, reply_token, resolution, .. } = output {
+                let is_it = |it: &crate::agent::Agent| it.key == *principal;
                 let Some(at) = self.agents.iter().position(is_it) else { continue };
                 let pause = self.rng.between(500, 80_000);
                 let answer = Todo::Answers(at, reply_token.clone(), resolution.clone());

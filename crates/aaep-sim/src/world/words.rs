@@ -14,9 +14,14 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
         found.map_or_else(|| format!("principal {principal}"), |it| it.name.clone())
     };
     match input {
-        Input::Publish { agent, event } => format!("Agent {agent} publishes {}.", about(event)),
+        Input::Announce { session_id, .. } => format!("The hub says something in {session_id}."),
+        Input::Publish { principal, event, .. } => {
+            format!("Agent {principal} publishes {}.", about(event))
+        }
         Input::DeleteSession { session_id } => format!("Someone deletes {session_id}."),
-        Input::Withdraw { agent, reply_token } => format!("Agent {agent} withdraws {reply_token}."),
+        Input::Withdraw { principal, reply_token } => {
+            format!("Agent {principal} withdraws {reply_token}.")
+        }
         Input::Subscribe { principal, request, resume, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
             let after = resume.as_ref().map(|resume| {
@@ -127,8 +132,8 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
                 if *is_accepted { "counts" } else { "does not count" }
             )
         }
-        Output::NoSuchAsk { agent, reply_token } => {
-            format!("  Agent {agent} has no open question {reply_token}.")
+        Output::NoSuchAsk { principal, reply_token } => {
+            format!("  Agent {principal} has no open question {reply_token}.")
         }
         Output::NoSuchSubscription => "  There is no such subscription.".to_owned(),
         Output::Replied { is_accepted } => {

@@ -6,15 +6,15 @@ use aaep::{Event, ReplyToken};
 
 use super::super::Engine;
 use crate::clock::Now;
-use crate::io::AgentKey;
+use crate::io::AgentTags;
 
 /// A question that waits for its answer.
 #[derive(Debug, Clone)]
 pub struct WaitingAsk {
     /// Its token.
     pub reply_token: ReplyToken,
-    /// The agent whose session it is in.
-    pub agent: AgentKey,
+    /// What decides who hears of it.
+    pub tags: AgentTags,
     /// The event that asks, in all its languages.
     pub event: Arc<Event>,
     /// How long it can still be answered.
@@ -30,7 +30,7 @@ impl Engine {
         waiting.sort_unstable_by_key(|(_, ask)| ask.order);
         let shown = waiting.into_iter().map(|(token, ask)| WaitingAsk {
             reply_token: token.clone(),
-            agent: ask.agent,
+            tags: ask.tags.clone(),
             event: Arc::clone(&ask.event),
             left_us: ask.time.deadline_us().saturating_sub(now.monotonic_us),
             is_paused: ask.time.is_paused(),

@@ -14,7 +14,7 @@ pub(super) fn check(event: &Event) -> Result<(), Refusal> {
     if event.extensions.is_none() {
         return Ok(());
     }
-    if Delivery::is_for_the_hub_to_say(event) {
+    if Delivery::is_for_the_rules_to_say(event) {
         return Err(Refusal::SpeaksForTheHub);
     }
     let Some(said) = Delivery::of(event) else { return Ok(()) };

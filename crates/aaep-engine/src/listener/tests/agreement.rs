@@ -101,7 +101,7 @@ impl World {
         self.engine.fill(at(self.ms), draft);
         let reading = aaep::read(document.to_string().as_bytes(), Mode::Strict);
         let Some(Message::Event(event)) = reading.message else { panic!("{reading:?}") };
-        self.handle(Input::Publish { agent: 1, event });
+        self.handle(Input::Publish { principal: 1000, tags: crate::AgentTags::default(), event });
     }
 
     fn wait(&mut self, ms: u64) {
@@ -134,7 +134,7 @@ impl World {
             7 => {
                 let first = self.open.first().cloned();
                 if let Some(reply_token) = first.and_then(|it| ReplyToken::parse(&it).ok()) {
-                    self.handle(Input::Withdraw { agent: 1, reply_token });
+                    self.handle(Input::Withdraw { principal: 1000, reply_token });
                 }
             }
             8 => self.say("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." })),

@@ -8,7 +8,7 @@ use aaep::event::human::{Decision, ResponseKind, Reversibility};
 use aaep::extension::{DecidedBy, Delivery};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
-use aaep_engine::{Input, Resolution};
+use aaep_engine::{Input, Principal, Resolution};
 
 use super::{can_answer, is_default};
 use crate::truth::{Presence, Truth};
@@ -16,6 +16,8 @@ use crate::truth::{Presence, Truth};
 /// A question that is open.
 pub(super) struct Question {
     pub(super) token: ReplyToken,
+    /// Who asked.
+    pub(super) principal: Principal,
     pub(super) event: Arc<Event>,
     pub(super) is_confirmation: bool,
     pub(super) deadline_us: u64,
@@ -39,7 +41,12 @@ pub fn token_of(payload: &Payload) -> Option<&ReplyToken> {
 }
 
 impl Question {
-    pub(super) fn of(event: &Arc<Event>, truth: &Truth, now_us: u64) -> Option<Self> {
+    pub(super) fn of(
+        event: &Arc<Event>,
+        principal: Principal,
+        truth: &Truth,
+        now_us: u64,
+    ) -> Option<Self> {
         let token = token_of(&event.payload)?.clone();
         let (is_confirmation, seconds) = match &event.payload {
             Payload::AwaitingConfirmation(it) => (true, it.timeout_seconds),
@@ -51,13 +58,14 @@ impl Question {
         let limit_us = now_us + seconds.max(most) * 1_000_000;
         // It waits for presentation if everyone who is here and can answer wants that.
         let mut here = truth.by_key.values().map(|at| &truth.subscriptions[*at]).filter(|it| {
-            can_answer(it, is_confirmation) && !matches!(it.presence, Presence::Away(_))
+            can_answer(it, is_confirmation, principal) && !matches!(it.presence, Presence::Away(_))
         });
         let waits = here.clone().next().is_some() && here.all(|it| it.terms.presented);
         let deadline_us = if waits { limit_us } else { asked_until_us };
         let (told, heard_of) = (BTreeSet::new(), BTreeSet::new());
         Some(Question {
             token,
+            principal,
             event: Arc::clone(event),
             is_confirmation,
             deadline_us,

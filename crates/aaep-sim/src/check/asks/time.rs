@@ -91,8 +91,10 @@ impl Invariant for MoreTime {
         let mut answers = 0;
         for output in step.outputs {
             match output {
-                Output::Record(Record { event, .. }) => {
-                    if let Some(question) = Question::of(event, truth, step.now.monotonic_us) {
+                Output::Record(Record { event, principal, .. }) => {
+                    if let Some(question) =
+                        Question::of(event, *principal, truth, step.now.monotonic_us)
+                    {
                         self.open.insert(question.token.clone(), question);
                     }
                 }
@@ -122,7 +124,7 @@ impl MoreTime {
             let terms = &subscription.terms;
             let is_granted = if wish.is_presented { terms.presented } else { terms.extends };
             let is_theirs = subscription.principal == wish.principal
-                && can_answer(subscription, question.is_confirmation);
+                && can_answer(subscription, question.is_confirmation, question.principal);
             Some(is_granted && is_theirs && question.limit_us > question.asked_until_us)
         };
         may().unwrap_or(false)
