@@ -4,8 +4,10 @@
 //! It grows with the bytes that came, never with a length that was only announced, and owns no buffer while
 //! nothing is under way. It never looks into a message.
 
+mod credential;
 mod messages;
 
+pub use credential::{MAX_CREDENTIAL_FRAME_BYTES, credential_frame, leading_credential};
 pub use messages::{Messages, NoMessage};
 
 use std::fmt;

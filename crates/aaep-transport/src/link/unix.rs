@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::dial::{DialError, DialOptions};
 use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
-use crate::framed::{Framing, Messages, NoMessage};
+use crate::framed::{Framing, Messages, NoMessage, credential_frame};
 use crate::local;
 use crate::wire::CLOSED;
 
@@ -29,7 +29,13 @@ pub(super) async fn dial(path: Option<&Path>, options: &DialOptions) -> Result<L
             None => connect_own(local::connect_paths(local::HUB_NAME)).await,
         }
     });
-    let socket = connected.await.unwrap_or(Err(DialError::TooSlow))?;
+    let mut socket = connected.await.unwrap_or(Err(DialError::TooSlow))?;
+    if let Some(bearer) = &options.bearer {
+        let bytes = credential_frame(options.framing, bearer);
+        let said = timeout(options.connect_timeout, socket.write_all(&bytes)).await;
+        let said = said.map_err(|_| DialError::TooSlow)?;
+        said.map_err(|error| unreachable(path.unwrap_or(Path::new("unix:")), &error))?;
+    }
     let (link, bearer) = link();
     tokio::spawn(run(socket, options.framing, options.max_message_bytes, bearer));
     Ok(link)

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 
+use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{BindError, MAX_SOCKET_PATH_BYTES};
@@ -115,19 +116,31 @@ impl Accepted {
 
     /// The first byte that comes, which stays where it is; none if the peer ends before it.
     pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
+        Ok(self.first_bytes(1).await?.first().copied())
+    }
+
+    /// What has come so far, up to this many bytes, which stay where they are; none if the peer ends.
+    pub async fn first_bytes(&mut self, most: usize) -> io::Result<Vec<u8>> {
         loop {
             self.stream.readable().await?;
             let looked = self.stream.try_io(tokio::io::Interest::READABLE, || {
-                let mut byte = [0; 1];
+                let mut bytes = vec![0; most];
                 let peek = rustix::net::RecvFlags::PEEK;
-                let (count, _) = rustix::net::recv(&self.stream, &mut byte, peek)?;
-                Ok(byte.into_iter().take(count).next())
+                let (count, _) = rustix::net::recv(&self.stream, &mut bytes, peek)?;
+                bytes.truncate(count);
+                Ok(bytes)
             });
             match looked {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
             }
         }
+    }
+
+    /// Takes this many of the first bytes away. They have come.
+    pub async fn skip(&mut self, count: usize) -> io::Result<()> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).await.map(drop)
     }
 }
 

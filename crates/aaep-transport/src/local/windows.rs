@@ -75,12 +75,23 @@ impl Accepted {
 
     /// The first byte that comes; none if the peer ends before it.
     pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
-        if self.first.is_empty() {
-            let mut byte = [0; 1];
-            let count = self.stream.read(&mut byte).await?;
-            self.first.extend_from_slice(&byte[..count]);
+        Ok(self.first_bytes(1).await?.first().copied())
+    }
+
+    /// What has come so far, up to this many bytes; none if the peer ends.
+    pub async fn first_bytes(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        if self.first.len() < most {
+            let mut bytes = vec![0; most - self.first.len()];
+            let count = self.stream.read(&mut bytes).await?;
+            self.first.extend_from_slice(&bytes[..count]);
         }
-        Ok(self.first.first().copied())
+        Ok(self.first.clone())
+    }
+
+    /// Takes this many of the first bytes away. They have come.
+    pub async fn skip(&mut self, count: usize) -> io::Result<()> {
+        self.first.drain(..count.min(self.first.len()));
+        Ok(())
     }
 
     /// The connection, for a loop, and what was read from it. A task copies between the pipe and the loop.
