@@ -33,8 +33,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// A client for the hub, for what the person does and not an agent.
+    pub(crate) fn person_client(&self) -> Result<Client, Failure> {
+        let hubs = Addresses::read(&self.hub);
+        let hub = hubs.list().first().map_or("", String::as_str);
+        self.client_with(crate::person::key_for(hub))
+    }
+
     /// A client for the hub.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
+        self.client_with(None)
+    }
+
+    /// A client that shows this where no token was given.
+    fn client_with(&self, otherwise: Option<String>) -> Result<Client, Failure> {
         // An agent speaks to one hub; of several it is the first.
         let hubs = Addresses::read(&self.hub);
         let hub = hubs.list().first().map_or("", String::as_str);
@@ -44,7 +56,8 @@ impl Place {
             Failure::of_sentences(&format!("{said}. {error}"), &next)
         })?;
         let token = self.token.as_deref().and_then(|it| it.split(',').next());
-        Ok(Client::new(address, token.filter(|it| !it.is_empty()).map(str::to_owned)))
+        let token = token.filter(|it| !it.is_empty()).map(str::to_owned);
+        Ok(Client::new(address, token.or(otherwise)))
     }
 }
 

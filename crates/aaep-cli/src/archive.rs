@@ -77,7 +77,7 @@ impl Whereabouts {
         if let Some(folder) = &self.folder {
             return Archive::in_folder(folder.clone());
         }
-        let client = self.hub.client()?;
+        let client = self.hub.person_client()?;
         let archive = Archive::Hub(client.clone());
         match archive.page("/aaep/v1/sessions?limit=1") {
             Ok(answer) if answer.is_success() => Ok(archive),
@@ -144,7 +144,7 @@ impl Archive {
                 let name = |key: u64| agents.iter().find(|it| it.0 == key).map(|it| it.1.clone());
                 let rows = page.into_iter().map(|row| Session {
                     id: row.session_id.to_string(),
-                    agent: name(row.agent),
+                    agent: agent_in(&row.about).or_else(|| name(row.agent)),
                     first_unix_us: row.first_unix_us,
                     last_unix_us: row.last_unix_us,
                     ended_unix_us: row.ended_unix_us,
@@ -182,7 +182,7 @@ impl Archive {
     pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), Failure> {
         match self {
             Archive::Folder { store, .. } => {
-                let who = Principal::local().name;
+                let who = Principal::person().name;
                 let now_unix_us = now_unix_ms().saturating_mul(1000);
                 let deleted = store.delete_session(id, Some(&who), now_unix_us);
                 deleted.map(|_| ()).map_err(|error| match error {
@@ -231,6 +231,12 @@ impl Archive {
     fn rows(&self, client: &Client, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
         rows_of(client, self.page(path), name)
     }
+}
+
+/// The name of the agent in what is stored about a session.
+fn agent_in(about: &[u8]) -> Option<String> {
+    let about: Value = serde_json::from_slice(about).ok()?;
+    about.get("agent_id")?.as_str().map(str::to_owned)
 }
 
 fn rows_of(

@@ -79,6 +79,7 @@ impl Place {
         found.unwrap_or_else(|| {
             // Of several tokens nobody knows which one would be meant.
             let token = self.token.clone().filter(|it| !it.is_empty() && !it.contains(','));
+            let token = token.or_else(|| crate::person::key_for(address));
             Hub { address: address.to_owned(), name: String::new(), token }
         })
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attention::look::own_address;
 use crate::console::{Failure, count};
+use crate::person::key_for;
 use crate::settings::Listen;
 
 /// How many hubs can be listened to at once.
@@ -77,6 +78,7 @@ pub(crate) fn hubs(
     let mut hubs: Vec<Hub> = Vec::new();
     for (address, token) in addresses.into_iter().zip(tokens) {
         if !hubs.iter().any(|it| it.address == address) {
+            let token = token.or_else(|| key_for(&address));
             hubs.push(Hub { name: name(&address), address, token });
         }
     }

@@ -4,6 +4,7 @@
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
 mod agent;
+mod allow;
 mod answer;
 mod archive;
 mod ask;
@@ -25,6 +26,7 @@ mod log;
 mod man;
 mod manifest;
 mod order;
+mod person;
 mod problem;
 mod progress;
 mod replay;
@@ -93,6 +95,8 @@ enum Command {
     Keys(keys::Arguments),
     /// Make, list and revoke the tokens by which programs prove who they are to a hub.
     Tokens(tokens::Arguments),
+    /// Let programs on this machine answer your agents, and take it back.
+    Allow(allow::Arguments),
     /// List, show and delete the sessions that a hub has stored.
     Sessions(sessions::Arguments),
     /// Show, verify and export the log of what was asked and answered.
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
+        Command::Allow(arguments) => allow::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Manifest(arguments) => manifest::run(&arguments),

@@ -9,6 +9,7 @@ const ORDER: &[&str] = &[
     "attention",
     "answer",
     "replay",
+    "allow",
     "doctor",
     "config",
     "ask",

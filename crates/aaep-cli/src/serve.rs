@@ -62,6 +62,10 @@ pub(crate) struct Arguments {
     /// read what agents say.
     #[arg(long)]
     insecure_allow_plain_http: bool,
+    /// Let every program on this machine answer and administer without being allowed, as for tests and
+    /// for trying things out. An agent could then answer itself.
+    #[arg(long)]
+    trust_local_programs: bool,
     /// Set a broken audit log aside under another name, and begin a new one that says so.
     #[arg(long)]
     begin_new_audit_log: bool,
@@ -186,6 +190,7 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
         },
     };
     let mut config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
+    config.access.trust_local_programs |= arguments.trust_local_programs;
     if arguments.child {
         let command = arguments.command.clone();
         config.child.push(ChildTable { command, agent_id: None, restart: false });

@@ -3,6 +3,7 @@
 //!
 //! A secret is shown once, when it is made. It is never stored, and never shown again.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
@@ -42,9 +43,22 @@ enum Command {
         /// What it allows: listen, reply, publish or admin. Can be given several times.
         #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
         scopes: Vec<Scope>,
-        /// Let its holder hear this agent alone. Can be given several times. Otherwise all agents.
-        #[arg(long, value_name = "AGENT")]
+        /// Whose it is: a person or a group. Its holder hears their agents, and they hear and answer its.
+        /// `me` is the person who runs the hub. Can be given several times. Otherwise it is nobody's but
+        /// its own.
+        #[arg(long = "for", value_name = "OWNER")]
+        owners: Vec<String>,
+        /// Share this agent with its holder, whoever owns it. Can be given several times; NAME@PRINCIPAL
+        /// means the agent of this name that one principal speaks for. Otherwise its owners' agents.
+        #[arg(long, value_name = "AGENT", conflicts_with = "hears_all")]
         hears: Vec<String>,
+        /// Share every agent of everybody with its holder.
+        #[arg(long)]
+        hears_all: bool,
+        /// Let its holder speak under this name alone, and nobody else under it. Can be given several
+        /// times. Otherwise under any name that nobody else holds.
+        #[arg(long, value_name = "NAME")]
+        speaks_as: Vec<String>,
         /// In how many days it ends by itself. Otherwise never.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         expires_in_days: Option<u32>,
@@ -75,7 +89,7 @@ enum Command {
 
 /// Where the tokens are.
 #[derive(Debug, Args)]
-struct Place {
+pub(crate) struct Place {
     /// The file of the tokens; made with the first token. By default tokens.toml in the folder of
     /// your configuration.
     #[arg(long, value_name = "FILE", env = "AAEP_TOKENS")]
@@ -83,7 +97,7 @@ struct Place {
 }
 
 impl Place {
-    fn path(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
         match &self.file {
             Some(file) => Ok(file.clone()),
             None => Ok(configuration_folder()?.join("tokens.toml")),
@@ -94,11 +108,23 @@ impl Place {
 /// Does it and says so.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
-        Command::New { name, scopes, hears, expires_in_days, json, place } => {
+        Command::New {
+            name,
+            scopes,
+            owners,
+            hears,
+            hears_all,
+            speaks_as,
+            expires_in_days,
+            json,
+            place,
+        } => {
             let new = NewToken {
                 name: name.clone(),
                 scopes: useful(scopes)?,
-                hears: hears_of(hears)?,
+                hears: hears_of(hears, *hears_all)?,
+                owners: owners.iter().cloned().collect(),
+                speaks_as: speaks_as.iter().cloned().collect(),
                 expires: expires_in_days.map(expiry).transpose()?,
             };
             make(&place.path()?, new, *json)?;
@@ -118,8 +144,13 @@ fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), Failure> {
         object["secret"] = secret.reveal().into();
         ascii_json(&object)
     } else {
+        let alone = if token.owners.is_empty() && token.hears == Hears::Own {
+            "It hears none of your own agents. For one that does, add: --for me\n"
+        } else {
+            ""
+        };
         format!(
-            "Made token {}\nIt is shown here once and never again. Copy it now to the program that \
+            "Made token {}\n{alone}It is shown here once and never again. Copy it now to the program that \
              shall use it:\n{}",
             sentence(&token),
             secret.reveal()
@@ -165,8 +196,20 @@ fn revoke(path: &Path, id: &str) -> Result<(), Failure> {
 /// The token as a person hears it, without the word token before it.
 fn sentence(token: &Token) -> String {
     let scopes: Vec<_> = token.scopes.iter().map(Scope::name).collect();
+    let names = |names: &BTreeSet<String>| {
+        names.iter().map(|name| printable(name)).collect::<Vec<_>>().join(", ")
+    };
+    let whose =
+        if token.owners.is_empty() { "nobody else".to_owned() } else { names(&token.owners) };
+    let speaks = if token.speaks_as.is_empty() {
+        String::new()
+    } else {
+        format!(" Speaks as {} alone.", names(&token.speaks_as))
+    };
     let hears = match &token.hears {
-        Hears::All => "all agents".to_owned(),
+        Hears::All => "every agent of everybody".to_owned(),
+        Hears::Own if token.owners.is_empty() => "its own agents".to_owned(),
+        Hears::Own => format!("the agents of {whose}"),
         Hears::Only(agents) => {
             let agents: Vec<_> = agents.iter().map(|agent| printable(agent)).collect();
             if agents.is_empty() { "nobody".to_owned() } else { agents.join(", ") }
@@ -178,7 +221,7 @@ fn sentence(token: &Token) -> String {
         None => "Never expires.".to_owned(),
     };
     format!(
-        "{}, {}, ending in {}. Allows {}. Hears {hears}. Made {}. {ends}",
+        "{}, {}, ending in {}. For {whose}. Allows {}. Hears {hears}.{speaks} Made {}. {ends}",
         printable(&token.id),
         printable(&token.name),
         printable(&token.last_four),
@@ -194,8 +237,11 @@ fn object(token: &Token) -> Value {
         "scopes": token.scopes.iter().map(Scope::name).collect::<Vec<_>>(),
         "hears": match &token.hears {
             Hears::All => json!("all"),
+            Hears::Own => json!("own"),
             Hears::Only(agents) => json!(agents),
         },
+        "for": token.owners,
+        "speaks_as": token.speaks_as,
         "created": token.created.to_string(),
         "expires": token.expires.map(|it| it.to_string()),
         "is_expired": is_expired(token),
@@ -223,9 +269,12 @@ fn useful(scopes: &[Scope]) -> Result<Scopes, Failure> {
     Ok(scopes)
 }
 
-fn hears_of(agents: &[String]) -> Result<Hears, Failure> {
-    if agents.is_empty() {
+fn hears_of(agents: &[String], hears_all: bool) -> Result<Hears, Failure> {
+    if hears_all {
         return Ok(Hears::All);
+    }
+    if agents.is_empty() {
+        return Ok(Hears::Own);
     }
     Hears::only(agents.iter().cloned())
         .map_err(|why| Failure::of_sentences(&why, "More: aaep tokens new --help"))
@@ -238,7 +287,7 @@ fn expiry(days: u32) -> Result<Timestamp, Failure> {
         .map_err(|_| Failure::new("the expiry is too far away", "Choose fewer days."))
 }
 
-fn now() -> Now {
+pub(crate) fn now() -> Now {
     Now { monotonic_us: 0, unix_us: now_unix_ms().saturating_mul(1000) }
 }
 
@@ -259,7 +308,7 @@ pub(crate) fn configuration_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Makes the folder that the file goes into, for its owner alone. One that is there stays as it is.
-fn make_folder_of(path: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder_of(path: &Path) -> Result<(), Failure> {
     let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) else {
         return Ok(());
     };

@@ -17,13 +17,15 @@ mod jwks;
 mod jwt;
 mod limits;
 mod peer;
+mod person_key;
 mod principal;
 mod request;
+mod roster;
 mod token;
 mod tokens;
 mod user;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aaep_engine::Now;
 use http::{HeaderMap, Uri};
@@ -43,12 +45,17 @@ pub use jwks::{
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
-pub use principal::{Hears, MAX_HEARS, MAX_NAME_CHARS, Principal, Scope, Scopes};
+pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
+pub(crate) use principal::tags_before_owners;
+pub use principal::{
+    HUB_OWNER, Hears, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
+};
 pub use request::{
     MAX_CONFIGURED, Page, RequestError, check_host, check_origin, cors_headers, preflight,
 };
+pub use roster::{Roster, UNNAMED_PROGRAM};
 pub use token::{TOKEN_PREFIX, Token, TokenSecret};
-pub use tokens::{MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens, TokensError};
+pub use tokens::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens, TokensError};
 pub use user::UserRule;
 
 use jwt::Issuer;
@@ -65,6 +72,8 @@ pub struct Access {
     users: Vec<UserRule>,
     issuer: Option<Issuer>,
     tokens: Mutex<Tokens>,
+    person_key: Option<PersonKey>,
+    roster: Arc<Roster>,
 }
 
 impl Access {
@@ -87,7 +96,8 @@ impl Access {
             }
             None => None,
         };
-        Ok(Access {
+        let roster = Arc::new(Roster::new(config.trust_local_programs));
+        let access = Access {
             loopback_needs_credentials: config.loopback_needs_credentials,
             token_in_query: config.token_in_query,
             allow_plain_http,
@@ -97,7 +107,23 @@ impl Access {
             users: config.users,
             issuer,
             tokens: Mutex::new(tokens),
-        })
+            person_key: None,
+            roster,
+        };
+        access.fill_roster(&access.tokens());
+        Ok(access)
+    }
+
+    /// The same, for a hub whose person has this key.
+    #[must_use]
+    pub fn with_person_key(mut self, key: PersonKey) -> Self {
+        self.person_key = Some(key);
+        self
+    }
+
+    /// What the hub has to know of the doors.
+    pub fn roster(&self) -> &Arc<Roster> {
+        &self.roster
     }
 
     /// Turns away what is not for this hub, and what a page of someone else sends. The first door.
@@ -118,16 +144,22 @@ impl Access {
         if !peer.is_local() && !peer.is_tls && !self.allow_plain_http {
             return Err(AccessError::PlainRemote);
         }
-        if let Some(credential) = credential::bearer(headers, uri, self.token_in_query)? {
+        let credential = credential::bearer(headers, uri, self.token_in_query)?;
+        if let Some(credential) = credential {
+            if self.is_person(peer, credential) {
+                return Ok(Principal::person());
+            }
             return self.bearer(credential, now);
         }
+        // A program that was allowed or forbidden is so at once, whatever it presents.
+        self.refresh(now);
         if let Some(certificate) = &peer.certificate {
             let rule = self.certificates.iter().find(|rule| certificate.is(&rule.matches));
             let known = rule.map(CertificateRule::principal);
             return known.ok_or(AccessError::UnknownCertificate);
         }
         match peer.address {
-            PeerAddress::SameUser => Ok(Principal::local()),
+            PeerAddress::SameUser => Ok(self.local()),
             PeerAddress::OtherUser(user_id) => {
                 let rule = self.users.iter().find(|rule| rule.uid == user_id);
                 rule.map(UserRule::principal).ok_or(AccessError::UnknownUser(user_id))
@@ -138,7 +170,7 @@ impl Access {
                 if credential::is_forwarded(headers) {
                     return Err(AccessError::Forwarded);
                 }
-                Ok(Principal::local())
+                Ok(self.local())
             }
             PeerAddress::Ip(_) => Err(AccessError::CredentialsRequired),
         }
@@ -152,10 +184,14 @@ impl Access {
         if !principal.id.starts_with(token::PRINCIPAL_PREFIX) {
             return true;
         }
-        let mut tokens = self.tokens();
-        tokens.refresh(now);
+        let tokens = self.fresh_tokens(now);
         let is_still = |token: &Token| token.principal() == *principal;
         tokens.list().iter().any(|token| is_still(token) && !token.is_expired(now.unix_us))
+    }
+
+    /// Reads the file of the tokens again if it has changed, at most once a second.
+    pub fn refresh(&self, now: Now) {
+        drop(self.fresh_tokens(now));
     }
 
     /// Whether anyone but the user of this process may use its local socket.
@@ -174,9 +210,51 @@ impl Access {
         {
             return issuer.verify(credential, now).map_err(AccessError::Jwt);
         }
-        let mut tokens = self.tokens();
-        tokens.refresh(now);
+        let mut tokens = self.fresh_tokens(now);
+        if tokens.find(credential, now) == Err(AccessError::UnknownToken) && tokens.read_again(now)
+        {
+            // It was made less than a second ago.
+            self.fill_roster(&tokens);
+        }
         tokens.find(credential, now).map(Token::principal)
+    }
+
+    /// Whether this is the person's key. It is only good on this machine: elsewhere it would be a
+    /// token that never ends.
+    fn is_person(&self, peer: &Peer, credential: &str) -> bool {
+        peer.is_local() && self.person_key.is_some_and(|key| key.is(credential))
+    }
+
+    /// A program on this machine without a credential.
+    fn local(&self) -> Principal {
+        let local = Principal::local();
+        let scopes = if self.roster.trusts_local_programs() { Scopes::ALL } else { local.scopes };
+        Principal { scopes, ..local }
+    }
+
+    /// The tokens as the file has them by now.
+    fn fresh_tokens(&self, now: Now) -> MutexGuard<'_, Tokens> {
+        let mut tokens = self.tokens();
+        if tokens.refresh(now) {
+            self.fill_roster(&tokens);
+        }
+        tokens
+    }
+
+    /// Tells the hub which programs may answer and which names are bound.
+    fn fill_roster(&self, tokens: &Tokens) {
+        let mut known = roster::Known {
+            allowed: tokens.programs().iter().map(|it| it.name.clone()).collect(),
+            ..roster::Known::default()
+        };
+        let principals = tokens.list().iter().map(Token::principal);
+        let principals = principals.chain(self.certificates.iter().map(CertificateRule::principal));
+        for principal in principals.chain(self.users.iter().map(UserRule::principal)) {
+            for name in principal.speaks_as.into_iter().flatten() {
+                known.bound.entry(name).or_default().insert(principal.id.clone());
+            }
+        }
+        self.roster.set(known);
     }
 
     fn tokens(&self) -> MutexGuard<'_, Tokens> {

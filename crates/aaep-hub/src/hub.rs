@@ -30,6 +30,7 @@ mod connections;
 mod ears;
 mod entry;
 mod error;
+mod holders;
 mod keeper;
 mod legacy;
 mod listeners;
@@ -38,8 +39,10 @@ mod owner;
 mod posts;
 mod publish;
 mod refused;
+mod session_agent;
 mod sessions;
 mod settlement;
+mod speaking;
 mod status;
 mod stored;
 #[cfg(test)]
@@ -230,7 +233,7 @@ impl Hub {
         let declared = self
             .call(move |owner| {
                 let number = owner.principal(&who).ok()?;
-                Some(owner.declare(number, &agent_id, accepts, None))
+                Some(owner.declare(&who, number, &agent_id, accepts, None))
             })
             .await?;
         match declared {
@@ -296,7 +299,7 @@ impl Hub {
     ) -> Result<bool, HubError> {
         let (who, id) = (principal.clone(), subscription_id.clone());
         self.call(move |owner| {
-            let number = owner.principal(&who).ok();
+            let number = owner.acting(&who, Some(&id)).ok();
             owner.engine.subscription(&id).is_some_and(|(_, whose)| Some(whose) == number)
         })
         .await
@@ -397,6 +400,12 @@ impl Hub {
     pub async fn end_access(&self, principal_id: &str) -> Result<(), HubError> {
         let id = principal_id.to_owned();
         self.call(move |owner| owner.end_access(&id)).await
+    }
+
+    /// The person may have allowed or forbidden local programs to answer: those that it concerns have to
+    /// subscribe again.
+    pub async fn review_programs(&self) -> Result<(), HubError> {
+        self.call(Owner::review_programs).await
     }
 
     /// What the hub offers listeners changed: a new manifest.

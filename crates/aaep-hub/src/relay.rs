@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::access::{Hears, MAX_NAME_CHARS, Principal, Scope, Scopes};
+use crate::access::{HUB_OWNER, MAX_NAME_CHARS, Principal, Scope, Scopes};
 use crate::hub::{Hub, HubError, RunningSession};
 
 /// How many children a hub may have.
@@ -86,13 +86,9 @@ impl ChildTable {
 }
 
 fn principal(id: &str) -> Principal {
-    Principal {
-        id: id.to_owned(),
-        name: id.strip_prefix(KIND).unwrap_or(id).to_owned(),
-        scopes: Scopes::NONE.with(Scope::Publish),
-        hears: Hears::All,
-        until_unix_us: None,
-    }
+    let name = id.strip_prefix(KIND).unwrap_or(id);
+    // The person who runs the hub runs its children.
+    Principal::new(id, name, Scopes::NONE.with(Scope::Publish)).owned_by([HUB_OWNER.to_owned()])
 }
 
 /// A child that is looked after.

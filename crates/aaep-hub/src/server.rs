@@ -322,6 +322,7 @@ async fn look_at_certificates(app: Arc<App>, certificates: Arc<Certificates>, mu
 
 /// Sends home whoever may not be here any more: their token was revoked, or it has expired.
 async fn look_at_access(app: Arc<App>, mut stop: Stop) {
+    let mut reviewed = app.doors.access().roster().generation();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_AT_ACCESS_EVERY) => {}
@@ -330,9 +331,16 @@ async fn look_at_access(app: Arc<App>, mut stop: Stop) {
         let Ok(everyone) = app.hub.everyone().await else { continue };
         let (access, now) = (Arc::clone(app.doors.access()), app.hub.clock().now());
         let gone = tokio::task::spawn_blocking(move || {
+            access.refresh(now);
             let gone = everyone.into_iter().filter(|principal| !access.may_stay(principal, now));
             gone.map(|principal| principal.id.clone()).collect::<Vec<_>>()
         });
+        let roster = app.doors.access().roster();
+        if roster.generation() != reviewed {
+            reviewed = roster.generation();
+            // A hub that stops has nobody to review.
+            let _ = app.hub.review_programs().await;
+        }
         for id in gone.await.unwrap_or_default() {
             tracing::info!(principal = %aaep::printable(&id), "Access ended, and so do its connections.");
             // A hub that stops ends them all.

@@ -49,7 +49,7 @@ where
     let (ending, mut ended) = watch::channel(false);
     let reading = tokio::spawn(read(input, lines, ending));
     let mut parent = Parent {
-        principal: Arc::new(Principal::local()),
+        principal: Arc::new(Principal::person()),
         hub,
         end: ProducerEnd::new(),
         output,

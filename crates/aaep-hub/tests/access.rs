@@ -38,6 +38,8 @@ fn make_token(folder: &Path, scopes: &[Scope]) -> (String, String) {
         name: "reader".to_owned(),
         scopes: scopes.iter().copied().collect(),
         hears: Hears::All,
+        owners: Default::default(),
+        speaks_as: Default::default(),
         expires: None,
     };
     let (secret, token) = tokens.create(new, NOW).expect("made");
@@ -292,7 +294,7 @@ fn a_client_certificate_says_who_it_is() {
     };
     let ada = come("laptop.example.org").expect("let in");
     assert_eq!((ada.id.as_str(), ada.name.as_str()), ("certificate:Ada", "Ada"));
-    assert!(ada.hears.may_hear("builder") && !ada.hears.may_hear("other"));
+    assert_eq!(ada.hears, Hears::only(["builder".to_owned()]).expect("a list"));
     assert_eq!(come("stranger.example.org"), Err(AccessError::UnknownCertificate));
 }
 

@@ -100,6 +100,9 @@ object! {
 /// The fields that an agent may say itself; all others are for the hub.
 pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest"];
 
+/// The fields that a hub says where an event comes in, before the rules see it.
+pub const DOOR_FIELDS: &[&str] = &["publisher"];
+
 object! {
     /// Until when a question can be answered, after that has changed.
     Deadline in "7.5", others Refused {
@@ -131,6 +134,8 @@ object! {
         optional tool: ToolName;
         /// Of an agent's confirmation or tool: which tool with which arguments it is.
         optional action_digest: ActionDigest;
+        /// Of a question: the principal that asks, as the hub knows it, such as `local` or `token:tok_1`.
+        optional publisher: String = between(1, 1024);
     }
 }
 
@@ -146,6 +151,7 @@ impl Delivery {
             max_timeout_seconds: None,
             tool: None,
             action_digest: None,
+            publisher: None,
             other: Object::new(),
         }
     }
@@ -160,8 +166,12 @@ impl Delivery {
 
     /// Whether an event says something that only the hub can know, understood or not.
     pub fn is_for_the_hub_to_say(event: &Event) -> bool {
-        let own = event.extensions.iter().flat_map(|it| &it.0).filter(|it| it.0.as_str() == PREFIX);
-        own.flat_map(|(_, data)| data.keys()).any(|key| !AGENT_FIELDS.contains(&key.as_str()))
+        has_fields_beside(event, &[AGENT_FIELDS])
+    }
+
+    /// The same, once the hub has said what it says where events come in.
+    pub fn is_for_the_rules_to_say(event: &Event) -> bool {
+        has_fields_beside(event, &[AGENT_FIELDS, DOOR_FIELDS])
     }
 
     /// Says it on an event, and declares the vocabulary there.
@@ -178,6 +188,13 @@ impl Delivery {
         event.extensions.get_or_insert_default().0.insert(prefix, data);
         event.envelope.context.declare(uri);
     }
+}
+
+/// Whether an event has fields of the extension that are in none of these lists.
+fn has_fields_beside(event: &Event, lists: &[&[&str]]) -> bool {
+    let own = event.extensions.iter().flat_map(|it| &it.0).filter(|it| it.0.as_str() == PREFIX);
+    let is_listed = |key: &String| lists.iter().any(|list| list.contains(&key.as_str()));
+    own.flat_map(|(_, data)| data.keys()).any(|key| !is_listed(key))
 }
 
 impl Default for Delivery {

@@ -17,6 +17,9 @@ pub(crate) const MAX_RULES: usize = 256;
 /// How long the name of a rule, of an agent or of a tool may be, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
+/// How long the id of a principal may be, in characters.
+const MAX_PRINCIPAL_CHARS: usize = 1024;
+
 /// How long the reason of a rule may be, in characters.
 const MAX_WHY_CHARS: usize = 256;
 
@@ -28,6 +31,9 @@ pub(crate) struct Rule {
     pub(crate) name: String,
     /// Whose questions: the name of an agent, or the beginning of one and `*`. All if absent.
     pub(crate) agent: Option<String>,
+    /// Of which principal, as the hub knows who speaks, such as `local` or `token:tok_1`. Of any if absent:
+    /// a name alone can be that of another program one day.
+    pub(crate) principal: Option<String>,
     /// About which tool: its name, or the beginning of one and `*`. About anything if absent.
     pub(crate) tool: Option<String>,
     /// Up to which risk. A rule that accepts has low if absent; one that rejects has any.
@@ -83,7 +89,11 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
     let said = Delivery::of(event);
     let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(aaep::ToolName::as_str);
     let agent = &event.envelope.producer.agent_id;
-    let rule = rules.iter().find(|rule| rule.fits(agent, tool, danger))?;
+    let publisher = said.as_ref().and_then(|it| it.publisher.as_deref());
+    let is_theirs = |rule: &&Rule| {
+        rule.principal.as_deref().is_none_or(|principal| Some(principal) == publisher)
+    };
+    let rule = rules.iter().filter(is_theirs).find(|rule| rule.fits(agent, tool, danger))?;
     let decision = match rule.answer {
         Answer::Reject => Decision::Reject,
         Answer::Accept if may_accept(danger) => Decision::Accept,
@@ -135,6 +145,12 @@ impl Rule {
             return Some((
                 "name",
                 format!("Give the rule a name of 1 to {MAX_NAME_CHARS} characters."),
+            ));
+        }
+        if self.principal.as_ref().is_some_and(|it| !is_plain(it, MAX_PRINCIPAL_CHARS)) {
+            return Some((
+                "principal",
+                "Write a principal as aaep audit show names it.".to_owned(),
             ));
         }
         for (key, pattern) in [("agent", &self.agent), ("tool", &self.tool)] {

@@ -84,18 +84,25 @@ pub struct CertificateRule {
     /// Which agents it hears.
     #[serde(default)]
     pub hears: Hears,
+    /// Whose they are: people or groups; only their own, if empty.
+    #[serde(default, rename = "for")]
+    pub owners: Vec<String>,
+    /// The only names that they may speak under; any that nobody else holds, if empty.
+    #[serde(default)]
+    pub speaks_as: Vec<String>,
 }
 
 impl CertificateRule {
     pub(crate) fn principal(&self) -> Principal {
-        Principal {
-            id: format!("certificate:{}", self.name),
-            name: self.name.clone(),
-            scopes: self.scopes,
-            hears: self.hears.clone(),
-            // How long a certificate is good is seen when it is used for a new connection.
-            until_unix_us: None,
+        // How long a certificate is good is seen when it is used for a new connection.
+        let mut principal =
+            Principal::new(format!("certificate:{}", self.name), self.name.clone(), self.scopes);
+        if !self.owners.is_empty() {
+            principal.owners = self.owners.iter().cloned().collect();
         }
+        let speaks_as =
+            (!self.speaks_as.is_empty()).then(|| self.speaks_as.iter().cloned().collect());
+        Principal { hears: self.hears.clone(), speaks_as, ..principal }
     }
 }
 

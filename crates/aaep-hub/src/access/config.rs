@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::access::authority::{Authority, Origin};
 use crate::access::certificate::CertificateRule;
 use crate::access::jwt::JwtConfig;
-use crate::access::principal::is_name;
+use crate::access::principal::{is_name, name_list};
 use crate::access::request::MAX_CONFIGURED;
 use crate::access::user::UserRule;
 
@@ -23,6 +23,9 @@ pub const MAX_CERTIFICATE_RULES: usize = 1024;
 pub struct AccessConfig {
     /// Whether programs on this machine need credentials too, as where several people use it.
     pub loopback_needs_credentials: bool,
+    /// Whether every program on this machine may answer and administer without a credential, as it was
+    /// before a person had to allow programs. For demonstrations and tests.
+    pub trust_local_programs: bool,
     /// Whether a token may come as `access_token` in the address, for browsers that can send it in no
     /// other way. Addresses end up in logs and histories.
     pub token_in_query: bool,
@@ -64,6 +67,15 @@ impl AccessConfig {
         {
             return Err(ConfigError::User(rule.uid));
         }
+        let of_rules = self.certificates.iter().map(|it| (&it.owners, &it.speaks_as));
+        let of_users = self.users.iter().map(|it| (&it.owners, &it.speaks_as));
+        let nobody = Vec::new();
+        let of_issuer = self.jwt.iter().map(|it| (&it.owners, &nobody));
+        for (owners, speaks_as) in of_rules.chain(of_users).chain(of_issuer) {
+            for names in [owners, speaks_as] {
+                name_list(names.iter().cloned()).map_err(ConfigError::Names)?;
+            }
+        }
         if let Some(jwt) = &self.jwt
             && (jwt.issuer.is_empty() || jwt.audience.is_empty() || jwt.algorithms.is_empty())
         {
@@ -98,6 +110,8 @@ pub enum ConfigError {
     Certificate(String),
     /// A rule for a user has no proper name, or allows nothing.
     User(u32),
+    /// A list of owners or names is wrong, for this reason.
+    Names(String),
 }
 
 impl fmt::Display for ConfigError {
@@ -125,6 +139,9 @@ impl fmt::Display for ConfigError {
             ConfigError::TwoKeySources => f.write_str(
                 "The keys of the issuer are said to be in a file and on the network. Set jwks_file or jwks_uri, not both.",
             ),
+            ConfigError::Names(why) => {
+                write!(f, "A list in for or speaks_as cannot be used. {why}")
+            }
             ConfigError::User(uid) => write!(
                 f,
                 "The rule for the user {uid} needs a name and at least one scope. Add what is missing."
@@ -156,7 +173,7 @@ mod tests {
         .expect("a configuration");
         assert_eq!(config.check(), Ok(()));
         assert!(config.parsed_host_names().is_ok() && config.parsed_origins().is_ok());
-        assert!(!config.certificates[0].hears.may_hear("other"));
+        assert_ne!(config.certificates[0].hears, crate::access::Hears::Own);
     }
 
     #[test]

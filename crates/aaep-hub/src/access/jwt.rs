@@ -12,7 +12,7 @@ use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde::Deserialize;
 
 use crate::access::jwks::{JwksError, JwksSource, Key, Keys};
-use crate::access::principal::{Hears, HearsText, Principal, Scope, Scopes, is_name};
+use crate::access::principal::{Hears, HearsText, Principal, Scope, Scopes, is_name, name_list};
 
 /// How far the clocks of issuer and hub may be apart.
 pub const CLOCK_SKEW_SECONDS: i64 = 60;
@@ -41,6 +41,9 @@ pub struct JwtConfig {
     /// Which agents the holders hear, where the claim `aaep_hears` does not say.
     #[serde(default)]
     pub hears: Hears,
+    /// Whose the holders are, where the claim `aaep_for` does not say; each its own, if empty.
+    #[serde(default, rename = "for")]
+    pub owners: Vec<String>,
 }
 
 /// A way of signing that can be configured.
@@ -137,6 +140,8 @@ struct Claims {
     #[serde(default)]
     scope: String,
     aaep_hears: Option<HearsText>,
+    aaep_for: Option<Vec<String>>,
+    aaep_speaks_as: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -228,13 +233,15 @@ impl Issuer {
             Some(hears) => Hears::try_from(hears).map_err(|_| JwtError::Claims)?,
             None => self.config.hears.clone(),
         };
-        Ok(Principal {
-            id: format!("jwt:{}", claims.sub),
-            name: claims.sub,
-            scopes,
-            hears,
-            until_unix_us: Some(micros(claims.exp + skew)),
-        })
+        let names = |names| name_list(names).map_err(|_| JwtError::Claims);
+        let owners = names(claims.aaep_for.unwrap_or_else(|| self.config.owners.clone()))?;
+        let speaks_as = claims.aaep_speaks_as.map(names).transpose()?;
+        let mut principal = Principal::new(format!("jwt:{}", claims.sub), claims.sub, scopes);
+        if !owners.is_empty() {
+            principal.owners = owners;
+        }
+        let until_unix_us = Some(micros(claims.exp + skew));
+        Ok(Principal { hears, speaks_as, until_unix_us, ..principal })
     }
 }
 

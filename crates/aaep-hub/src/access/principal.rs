@@ -1,10 +1,12 @@
-//! Who came in, what they may do, and which agents they hear (§10.3.2, ruling 14).
+//! Who came in, what they may do, whose they are, and which agents they hear (§10.3.2, rulings 14, 36, 37).
 //!
 //! A principal is the outcome of authentication. Nothing here decides whether a proof is good, and
 //! nothing ever widens what a proof allows.
 
 use std::collections::BTreeSet;
 use std::fmt;
+
+use aaep_engine::AgentTags;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,19 @@ use crate::access::AccessError;
 pub const MAX_HEARS: usize = 256;
 /// How many characters the name of a principal or of an agent may have.
 pub const MAX_NAME_CHARS: usize = 256;
+
+/// How many owners a principal may have, and how many names it may be bound to.
+pub const MAX_OWNERS: usize = 64;
+
+/// The owner of the programs of the person who runs the hub.
+pub const HUB_OWNER: &str = "me";
+
+/// The id of a program on this machine that has no credential.
+const LOCAL_ID: &str = "local";
+/// The id of the person's own programs, which have the person's key.
+const PERSON_ID: &str = "person";
+/// What the id begins with under which an allowed local program listens and answers.
+const PROGRAM_PREFIX: &str = "program:";
 
 /// Somebody who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,37 +42,148 @@ pub struct Principal {
     pub scopes: Scopes,
     /// Which agents it hears.
     pub hears: Hears,
+    /// Whose it is: people or groups. Agents that it speaks for belong to them, and it hears theirs.
+    pub owners: BTreeSet<String>,
+    /// The only names that it may speak under; any that nobody else holds, if absent.
+    pub speaks_as: Option<BTreeSet<String>>,
     /// Until when the proof is good, in microseconds since 1970 began; for good if absent.
     pub until_unix_us: Option<i64>,
 }
 
 impl Principal {
-    /// The person at this machine.
-    pub fn local() -> Self {
+    /// Somebody with this id who owns itself and hears its own agents.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, scopes: Scopes) -> Self {
+        let id = id.into();
         Principal {
-            id: "local".to_owned(),
-            name: "local".to_owned(),
-            scopes: Scopes::ALL,
-            hears: Hears::All,
+            owners: BTreeSet::from([id.clone()]),
+            id,
+            name: name.into(),
+            scopes,
+            hears: Hears::Own,
+            speaks_as: None,
             until_unix_us: None,
         }
     }
 
+    /// A program on this machine that has no credential. It listens and speaks; it answers only after
+    /// the person allowed it (ruling 37).
+    pub fn local() -> Self {
+        let scopes = [Scope::Listen, Scope::Reply, Scope::Publish].into_iter().collect();
+        Principal::new(LOCAL_ID, LOCAL_ID, scopes).owned_by([HUB_OWNER.to_owned()])
+    }
+
+    /// The person who runs the hub, by a program of theirs that has the person's key.
+    pub fn person() -> Self {
+        Principal::new(PERSON_ID, "you", Scopes::ALL).owned_by([HUB_OWNER.to_owned()])
+    }
+
+    /// A local program that the person allowed to answer, as a subscriber.
+    pub(crate) fn allowed_program(program: &str) -> Self {
+        let scopes = [Scope::Listen, Scope::Reply].into_iter().collect();
+        Principal::new(format!("{PROGRAM_PREFIX}{program}"), program, scopes)
+            .owned_by([HUB_OWNER.to_owned()])
+    }
+
+    /// The same, with these owners instead.
+    #[must_use]
+    pub fn owned_by(mut self, owners: impl IntoIterator<Item = String>) -> Self {
+        self.owners = owners.into_iter().collect();
+        self
+    }
+
+    /// Whether it is the person's own program.
+    pub fn is_person(&self) -> bool {
+        self.id == PERSON_ID
+    }
+
+    /// Whether it is a local program without a credential.
+    pub fn is_local_program(&self) -> bool {
+        self.id == LOCAL_ID
+    }
+
+    /// The local program that answers under this id.
+    pub(crate) fn program_of_id(id: &str) -> Option<&str> {
+        id.strip_prefix(PROGRAM_PREFIX)
+    }
+
+    /// What decides who hears an agent of this name that the principal speaks for.
+    pub(crate) fn agent_tags(&self, agent_id: &str) -> AgentTags {
+        let owners = self.owners.iter().map(|owner| owner_tag(owner));
+        AgentTags::new(owners.chain([agent_tag(agent_id), held_tag(agent_id, &self.id)]))
+    }
+
+    /// Which agents it hears, as the engine compares them.
+    pub(crate) fn hearing(&self) -> aaep_engine::Hears {
+        let tagged = match &self.hears {
+            Hears::All => return aaep_engine::Hears::All,
+            Hears::Own => AgentTags::new(self.owners.iter().map(|owner| owner_tag(owner))),
+            Hears::Only(agents) => AgentTags::new(agents.iter().map(|agent| wanted_tag(agent))),
+        };
+        aaep_engine::Hears::Tagged(tagged)
+    }
+
     /// Somebody who may do nothing.
     pub fn nobody() -> Self {
-        Principal {
-            id: "nobody".to_owned(),
-            name: "nobody".to_owned(),
-            scopes: Scopes::NONE,
-            hears: Hears::Only(BTreeSet::new()),
-            until_unix_us: None,
-        }
+        let nobody = Principal::new("nobody", "nobody", Scopes::NONE);
+        Principal { hears: Hears::Only(BTreeSet::new()), ..nobody }
     }
 
     /// Fails unless the principal has this scope.
     pub fn allow(&self, scope: Scope) -> Result<(), AccessError> {
         if self.scopes.has(scope) { Ok(()) } else { Err(AccessError::ScopeMissing(scope)) }
     }
+}
+
+/// The tag of all agents of an owner.
+fn owner_tag(owner: &str) -> String {
+    format!("owner:{owner}")
+}
+
+/// The tag of all agents of a name, whoever holds it.
+fn agent_tag(agent_id: &str) -> String {
+    format!("agent:{agent_id}")
+}
+
+/// The tag of the agent of a name that this principal holds. The id comes first and has no space, so
+/// that no name can look like another principal's.
+fn held_tag(agent_id: &str, principal_id: &str) -> String {
+    format!("held:{} {agent_id}", principal_id.replace(' ', "%20"))
+}
+
+/// The tag that an entry of a list means: `NAME`, or `NAME@PRINCIPAL` for the one that this principal
+/// holds.
+fn wanted_tag(entry: &str) -> String {
+    let kinds = ["token:", "jwt:", "certificate:", "user:", "child "];
+    let is_id = |id: &str| {
+        id == LOCAL_ID || id == PERSON_ID || kinds.iter().any(|kind| id.starts_with(kind))
+    };
+    match entry.rsplit_once('@').filter(|(_, id)| is_id(id)) {
+        Some((agent_id, principal_id)) => held_tag(agent_id, principal_id),
+        None => agent_tag(entry),
+    }
+}
+
+/// What decided who heard the sessions of a store that was written before agents had owners.
+pub(crate) fn tags_before_owners(agent_id: &str, principal_id: &str) -> AgentTags {
+    let owner = if principal_id == LOCAL_ID { HUB_OWNER } else { principal_id };
+    let held = held_tag(agent_id, principal_id);
+    AgentTags::new([owner_tag(owner), agent_tag(agent_id), held])
+}
+
+/// A list of owners or names, if it can be one.
+pub(crate) fn name_list(
+    names: impl IntoIterator<Item = String>,
+) -> Result<BTreeSet<String>, String> {
+    let names: BTreeSet<String> = names.into_iter().take(MAX_OWNERS + 1).collect();
+    if names.len() > MAX_OWNERS {
+        return Err(format!("The list has more than {MAX_OWNERS} names. Remove some."));
+    }
+    if !names.iter().all(|name| is_name(name)) {
+        return Err(format!(
+            "A name has 1 to {MAX_NAME_CHARS} characters, none of them control characters."
+        ));
+    }
+    Ok(names)
 }
 
 /// One thing that a principal may do.
@@ -172,26 +298,21 @@ impl From<Scopes> for Vec<String> {
     }
 }
 
-/// Which agents a principal hears. Written as `"all"` or as a list of names.
+/// Which agents a principal hears. Written as `"own"`, `"all"` or as a list of names; `NAME@PRINCIPAL`
+/// means the agent of that name that this principal holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "HearsText", into = "HearsText")]
 pub enum Hears {
-    /// Every agent, also those to come.
+    /// The agents of its own owners.
     #[default]
+    Own,
+    /// Every agent of everybody, also those to come: sharing that somebody asked for.
     All,
     /// Only these, compared exactly. An empty list hears nobody.
     Only(BTreeSet<String>),
 }
 
 impl Hears {
-    /// Whether events of this agent may be told to the principal.
-    pub fn may_hear(&self, agent: &str) -> bool {
-        match self {
-            Hears::All => true,
-            Hears::Only(agents) => agents.contains(agent),
-        }
-    }
-
     /// Only the agents named, or what is wrong with the list.
     pub fn only<I: IntoIterator<Item = String>>(agents: I) -> Result<Self, String> {
         let agents: BTreeSet<String> = agents.into_iter().take(MAX_HEARS + 1).collect();
@@ -221,8 +342,10 @@ impl TryFrom<HearsText> for Hears {
     fn try_from(text: HearsText) -> Result<Self, String> {
         match text {
             HearsText::Word(word) if word == "all" => Ok(Hears::All),
+            HearsText::Word(word) if word == "own" => Ok(Hears::Own),
             HearsText::Word(_) => {
-                Err("Write \"all\", or a list of the names of agents in brackets.".to_owned())
+                Err("Write \"own\", \"all\", or a list of the names of agents in brackets."
+                    .to_owned())
             }
             HearsText::Names(agents) => Hears::only(agents),
         }
@@ -233,6 +356,7 @@ impl From<Hears> for HearsText {
     fn from(hears: Hears) -> Self {
         match hears {
             Hears::All => HearsText::Word("all".to_owned()),
+            Hears::Own => HearsText::Word("own".to_owned()),
             Hears::Only(agents) => HearsText::Names(agents.into_iter().collect()),
         }
     }
@@ -271,11 +395,34 @@ mod tests {
 
     #[test]
     fn a_listener_hears_only_the_agents_it_may() {
-        let hears = Hears::only(["builder".to_owned()]).expect("a list");
-        assert!(hears.may_hear("builder"));
-        assert!(!hears.may_hear("Builder") && !hears.may_hear("builder2") && !hears.may_hear(""));
-        assert!(Hears::All.may_hear("anyone"));
-        assert!(!Hears::only([]).expect("an empty list").may_hear("builder"));
+        let speaks = |id: &str, owner: &str| {
+            Principal::new(id, id, Scopes::ALL).owned_by([owner.to_owned()])
+        };
+        let (ada, team) = (speaks("token:ada", "ada"), speaks("token:team", "team"));
+        let may_hear = |hears: Hears, agent: AgentTags| {
+            Principal { hears, ..ada.clone() }.hearing().includes(&agent)
+        };
+        let only = |name: &str| Hears::only([name.to_owned()]).expect("a list");
+        assert!(may_hear(Hears::Own, ada.agent_tags("builder")));
+        assert!(!may_hear(Hears::Own, team.agent_tags("builder")), "somebody else's");
+        assert!(may_hear(Hears::All, team.agent_tags("builder")));
+        for other in ["Builder", "builder2", ""] {
+            assert!(!may_hear(only("builder"), team.agent_tags(other)), "{other}");
+        }
+        assert!(may_hear(only("builder"), team.agent_tags("builder")));
+        assert!(may_hear(only("builder@token:team"), team.agent_tags("builder")));
+        assert!(!may_hear(only("builder@token:team"), ada.agent_tags("builder")));
+        let posing = ada.agent_tags("builder@token:team");
+        assert!(!may_hear(only("builder@token:team"), posing), "a name is not a principal");
+        assert!(!may_hear(Hears::only([]).expect("empty"), ada.agent_tags("builder")));
+    }
+
+    #[test]
+    fn a_local_program_and_the_person_are_two_principals_of_one_owner() {
+        let (local, person) = (Principal::local(), Principal::person());
+        assert!(local.is_local_program() && person.is_person() && local.id != person.id);
+        assert!(person.hearing().includes(&local.agent_tags("builder")));
+        assert!(!local.scopes.has(Scope::Admin));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! others guess; here they would only make every request slow. The secret itself is shown once, when
 //! it is made, and never stored, logged or compared in a time that depends on it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::access::principal::{Hears, Principal, Scopes, is_name};
+use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
 
 /// What every token of a hub begins with, so that people and scanners recognise one.
 pub const TOKEN_PREFIX: &str = "aaep_";
@@ -106,6 +107,10 @@ pub struct Token {
     pub scopes: Scopes,
     /// Which agents its holder hears.
     pub hears: Hears,
+    /// Whose it is; only its own, if empty.
+    pub owners: BTreeSet<String>,
+    /// The only names that its holder may speak under; any that nobody else holds, if empty.
+    pub speaks_as: BTreeSet<String>,
     /// When it was made.
     pub created: Timestamp,
     /// From when on it is refused; never, if absent.
@@ -128,12 +133,16 @@ impl Token {
 
     /// Whoever holds the token.
     pub(crate) fn principal(&self) -> Principal {
+        let id = format!("{PRINCIPAL_PREFIX}{}", self.id);
+        let mut principal = Principal::new(id, self.name.clone(), self.scopes);
+        if !self.owners.is_empty() {
+            principal.owners.clone_from(&self.owners);
+        }
         Principal {
-            id: format!("{PRINCIPAL_PREFIX}{}", self.id),
-            name: self.name.clone(),
-            scopes: self.scopes,
             hears: self.hears.clone(),
+            speaks_as: Some(self.speaks_as.clone()).filter(|it| !it.is_empty()),
             until_unix_us: self.expires.map(Timestamp::as_microsecond),
+            ..principal
         }
     }
 }
@@ -157,6 +166,10 @@ pub(crate) struct TokenText {
     scopes: Scopes,
     #[serde(default)]
     hears: Hears,
+    #[serde(default, rename = "for", skip_serializing_if = "Vec::is_empty")]
+    owners: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    speaks_as: Vec<String>,
     created: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
@@ -171,6 +184,8 @@ impl From<&Token> for TokenText {
             name: token.name.clone(),
             scopes: token.scopes,
             hears: token.hears.clone(),
+            owners: token.owners.iter().cloned().collect(),
+            speaks_as: token.speaks_as.iter().cloned().collect(),
             created: token.created.to_string(),
             expires: token.expires.map(|it| it.to_string()),
             last_four: token.last_four.clone(),
@@ -202,6 +217,8 @@ impl TryFrom<TokenText> for Token {
             name: text.name,
             scopes: text.scopes,
             hears: text.hears,
+            owners: name_list(text.owners).map_err(|_| "for")?,
+            speaks_as: name_list(text.speaks_as).map_err(|_| "speaks_as")?,
             expires,
             last_four: text.last_four,
         })

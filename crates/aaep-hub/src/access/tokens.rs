@@ -6,6 +6,7 @@
 
 mod file;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,9 @@ use aaep_engine::Now;
 use jiff::Timestamp;
 
 use crate::access::AccessError;
-use crate::access::principal::{Hears, Scopes, is_name};
+use crate::access::principal::{Hears, Scopes, is_name, name_list};
 use crate::access::token::{Token, TokenHash, TokenSecret, hex, is_token};
-use file::Stamp;
+use file::{Contents, Stamp};
 
 /// How many tokens a hub keeps.
 pub const MAX_TOKENS: usize = 1024;
@@ -28,9 +29,18 @@ const CHECK_EVERY_US: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Tokens {
     path: PathBuf,
-    read: Result<Vec<Token>, TokensError>,
+    read: Result<Contents, TokensError>,
     stamp: Stamp,
     checked_us: Option<u64>,
+}
+
+/// A local program that may answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedProgram {
+    /// What it calls itself: its `subscriber_id`.
+    pub name: String,
+    /// Since when.
+    pub allowed: Timestamp,
 }
 
 /// What a new token shall be.
@@ -42,6 +52,10 @@ pub struct NewToken {
     pub scopes: Scopes,
     /// Which agents its holder hears.
     pub hears: Hears,
+    /// Whose it is: people or groups; only its own, if empty.
+    pub owners: BTreeSet<String>,
+    /// The only names that its holder may speak under; any that nobody else holds, if empty.
+    pub speaks_as: BTreeSet<String>,
     /// From when on it is refused.
     pub expires: Option<Timestamp>,
 }
@@ -62,9 +76,7 @@ impl Tokens {
         if new.scopes.is_empty() {
             return Err(TokensError::NoScopes);
         }
-        let created = Timestamp::from_microsecond(now.unix_us)
-            .and_then(|it| it.round(jiff::Unit::Second))
-            .map_err(|_| TokensError::BadClock)?;
+        let created = whole_second(now)?;
         if new.expires.is_some_and(|expires| expires.as_microsecond() <= now.unix_us) {
             return Err(TokensError::AlreadyExpired);
         }
@@ -74,17 +86,19 @@ impl Tokens {
             name: new.name,
             scopes: new.scopes,
             hears: new.hears,
+            owners: name_list(new.owners).map_err(|_| TokensError::BadName)?,
+            speaks_as: name_list(new.speaks_as).map_err(|_| TokensError::BadName)?,
             created,
             expires: new.expires,
             last_four: secret.reveal()[secret.reveal().len() - 4..].to_owned(),
             hash: TokenHash::of(secret.reveal()),
         };
         let added = token.clone();
-        self.change(move |tokens| {
-            if tokens.len() >= MAX_TOKENS {
+        self.change(move |contents| {
+            if contents.tokens.len() >= MAX_TOKENS {
                 return Err(TokensError::TooMany);
             }
-            tokens.push(added);
+            contents.tokens.push(added);
             Ok(())
         })?;
         Ok((secret, token))
@@ -92,36 +106,78 @@ impl Tokens {
 
     /// The tokens there are, in the order in which they were made.
     pub fn list(&self) -> &[Token] {
-        self.read.as_deref().unwrap_or_default()
+        self.read.as_ref().map_or(&[], |it| &it.tokens)
+    }
+
+    /// The local programs that may answer, in the order in which they were allowed.
+    pub fn programs(&self) -> &[AllowedProgram] {
+        self.read.as_ref().map_or(&[], |it| &it.programs)
+    }
+
+    /// Allows a local program to answer, by what it calls itself. Says whether it was not allowed before.
+    pub fn allow_program(&mut self, name: &str, now: Now) -> Result<bool, TokensError> {
+        if !is_name(name) {
+            return Err(TokensError::BadName);
+        }
+        let allowed = whole_second(now)?;
+        let mut is_new = false;
+        self.change(|contents| {
+            is_new = !contents.programs.iter().any(|it| it.name == name);
+            if contents.programs.len() >= MAX_TOKENS {
+                return Err(TokensError::TooMany);
+            }
+            if is_new {
+                contents.programs.push(AllowedProgram { name: name.to_owned(), allowed });
+            }
+            Ok(())
+        })?;
+        Ok(is_new)
+    }
+
+    /// Takes that back. From then on the program only listens.
+    pub fn forbid_program(&mut self, name: &str) -> Result<(), TokensError> {
+        self.change(|contents| {
+            let before = contents.programs.len();
+            contents.programs.retain(|it| it.name != name);
+            if contents.programs.len() == before { Err(TokensError::NoSuchToken) } else { Ok(()) }
+        })
     }
 
     /// Takes a token out of the file. From then on it is unknown.
     pub fn revoke(&mut self, id: &str) -> Result<(), TokensError> {
-        self.change(|tokens| {
-            let before = tokens.len();
-            tokens.retain(|token| token.id != id);
-            if tokens.len() == before { Err(TokensError::NoSuchToken) } else { Ok(()) }
+        self.change(|contents| {
+            let before = contents.tokens.len();
+            contents.tokens.retain(|token| token.id != id);
+            if contents.tokens.len() == before { Err(TokensError::NoSuchToken) } else { Ok(()) }
         })
     }
 
-    /// Looks at the file again if a second has passed, and reads it if it has changed.
-    pub fn refresh(&mut self, now: Now) {
+    /// Looks at the file again if a second has passed, and reads it if it has changed. Says whether it did.
+    pub fn refresh(&mut self, now: Now) -> bool {
         let is_early = |checked: u64| now.monotonic_us < checked.saturating_add(CHECK_EVERY_US);
         if self.checked_us.is_some_and(is_early) {
-            return;
+            return false;
         }
+        self.read_again(now)
+    }
+
+    /// Looks at the file again now, and reads it if it has changed. Says whether it did.
+    pub(crate) fn read_again(&mut self, now: Now) -> bool {
         self.checked_us = Some(now.monotonic_us);
         // The stamp is taken first: a change in between is seen the next time.
         let stamp = Stamp::of(&self.path);
-        if stamp != self.stamp || self.read.is_err() {
+        let has_changed = stamp != self.stamp || self.read.is_err();
+        if has_changed {
             self.read = file::read(&self.path);
             self.stamp = stamp;
         }
+        has_changed
     }
 
     /// The token that has this secret and is still good.
     pub(crate) fn find(&self, secret: &str, now: Now) -> Result<&Token, AccessError> {
-        let tokens = self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?;
+        let tokens =
+            &self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?.tokens;
         if !is_token(secret) {
             return Err(AccessError::UnknownToken);
         }
@@ -136,16 +192,23 @@ impl Tokens {
     /// Reads the file, changes what it says, and writes it, with nobody else in between.
     fn change(
         &mut self,
-        how: impl FnOnce(&mut Vec<Token>) -> Result<(), TokensError>,
+        how: impl FnOnce(&mut Contents) -> Result<(), TokensError>,
     ) -> Result<(), TokensError> {
         let _lock = file::lock(&self.path)?;
-        let mut tokens = file::read(&self.path)?;
-        how(&mut tokens)?;
-        file::write(&self.path, &tokens)?;
+        let mut contents = file::read(&self.path)?;
+        how(&mut contents)?;
+        file::write(&self.path, &contents)?;
         self.stamp = Stamp::of(&self.path);
-        self.read = Ok(tokens);
+        self.read = Ok(contents);
         Ok(())
     }
+}
+
+/// This moment without its fraction.
+fn whole_second(now: Now) -> Result<Timestamp, TokensError> {
+    Timestamp::from_microsecond(now.unix_us)
+        .and_then(|it| it.round(jiff::Unit::Second))
+        .map_err(|_| TokensError::BadClock)
 }
 
 fn random<const N: usize>() -> Result<[u8; N], TokensError> {

@@ -17,16 +17,23 @@ pub struct UserRule {
     /// Which agents they hear.
     #[serde(default)]
     pub hears: Hears,
+    /// Whose they are: people or groups; only their own, if empty.
+    #[serde(default, rename = "for")]
+    pub owners: Vec<String>,
+    /// The only names that they may speak under; any that nobody else holds, if empty.
+    #[serde(default)]
+    pub speaks_as: Vec<String>,
 }
 
 impl UserRule {
     pub(crate) fn principal(&self) -> Principal {
-        Principal {
-            id: format!("user:{}", self.uid),
-            name: self.name.clone(),
-            scopes: self.scopes,
-            hears: self.hears.clone(),
-            until_unix_us: None,
+        let mut principal =
+            Principal::new(format!("user:{}", self.uid), self.name.clone(), self.scopes);
+        if !self.owners.is_empty() {
+            principal.owners = self.owners.iter().cloned().collect();
         }
+        let speaks_as =
+            (!self.speaks_as.is_empty()).then(|| self.speaks_as.iter().cloned().collect());
+        Principal { hears: self.hears.clone(), speaks_as, ..principal }
     }
 }

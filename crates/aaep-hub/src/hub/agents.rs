@@ -14,6 +14,7 @@ use super::publish::{self, Draft, Published};
 use super::refused::Refused;
 use super::settlement::Settlement;
 use super::violations;
+use crate::access::Principal;
 
 impl Owner {
     /// An agent said something on its socket.
@@ -34,7 +35,7 @@ impl Owner {
         let kind = object.get("type").and_then(Value::as_str);
         if matches!(kind, Some("agentvoice:agent.hello" | "agentvoice:ask.withdraw")) {
             match aaep::read_object(&object, Mode::Strict).into_result() {
-                Ok(message) => self.hear_about_agent(connection, number, message),
+                Ok(message) => self.hear_about_agent(connection, &principal, number, message),
                 Err(wrong) => {
                     let mut frame = refused_frame("not_valid", "The message is not valid.");
                     frame["violations"] = violations::to_json(&wrong);
@@ -45,7 +46,7 @@ impl Owner {
         }
         let now_us = self.clock.now().monotonic_us;
         let outcome = match self.guard.publish(&principal.id, 1, now_us) {
-            Ok(()) => self.publish(number, Draft::ToFill(object)),
+            Ok(()) => self.publish(&principal, number, Draft::ToFill(object)),
             Err(limit) => Err(Refused::Limit(limit)),
         };
         match outcome {
@@ -59,12 +60,23 @@ impl Owner {
         }
     }
 
-    fn hear_about_agent(&mut self, connection: ConnectionKey, number: u64, message: Message) {
+    fn hear_about_agent(
+        &mut self,
+        connection: ConnectionKey,
+        principal: &Principal,
+        number: u64,
+        message: Message,
+    ) {
         let refused = match message {
             Message::AgentHello(hello) => {
-                let declared =
-                    self.declare(number, &hello.agent_id, hello.accepts, Some(connection));
-                let why = "Somebody else speaks under this agent_id. Choose another one.";
+                let declared = self.declare(
+                    principal,
+                    number,
+                    &hello.agent_id,
+                    hello.accepts,
+                    Some(connection),
+                );
+                let why = "You may not speak under this agent_id. Choose another one.";
                 (!declared).then_some(("name_taken", why))
             }
             Message::AskWithdraw(wish) => {

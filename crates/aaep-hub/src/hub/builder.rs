@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::ears::{self, Ears};
+use super::holders::NameHolders;
 use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
@@ -23,7 +24,7 @@ use super::posts::Posts;
 use super::publish::Answers;
 use super::status::Status;
 use super::{Hub, Shared, stored};
-use crate::access::{Guard, Limits};
+use crate::access::{Guard, Limits, Roster};
 use crate::redact::{RedactConfig, RedactError, Redactor};
 use crate::store::{MAX_SUBSCRIPTIONS, OpenError, OpenOptions, Recovered, Store};
 
@@ -42,6 +43,7 @@ pub struct HubBuilder {
     guard: Option<Guard>,
     redactor: Option<Arc<Redactor>>,
     resume_grace_us: Option<u64>,
+    roster: Arc<Roster>,
     wire: WireSettings,
 }
 
@@ -79,6 +81,7 @@ impl HubBuilder {
             guard: None,
             redactor: None,
             resume_grace_us: None,
+            roster: Arc::default(),
             wire: WireSettings { retry_ms: RETRY_MS, ..WireSettings::default() },
         }
     }
@@ -118,6 +121,12 @@ impl HubBuilder {
     /// answer gets its default (ruling 4).
     pub fn resume_grace_us(mut self, microseconds: u64) -> Self {
         self.resume_grace_us = Some(microseconds);
+        self
+    }
+
+    /// Which local programs may answer, and which names are bound to whom.
+    pub fn roster(mut self, roster: Arc<Roster>) -> Self {
+        self.roster = roster;
         self
     }
 
@@ -191,10 +200,11 @@ impl HubBuilder {
         let mut owner = Owner {
             engine,
             clock,
-            agents: Names::new(recovered.agents.clone()),
+            agents_before: recovered.agents.iter().cloned().collect(),
+            holders: NameHolders::default(),
+            roster: self.roster,
             principals: Names::new(recovered.principals.clone()),
             next_order: recovered.next_order,
-            sessions: loaded.sessions,
             asks: loaded.asks,
             counted: None,
             listeners: std::collections::HashMap::new(),
@@ -215,6 +225,8 @@ impl HubBuilder {
         };
         owner.carry_out(now, outputs, None);
         owner.settle_forgotten(now);
+        owner.review_programs();
+        owner.recover_holders().map_err(std::io::Error::other)?;
 
         let keeper = Keeper {
             store,

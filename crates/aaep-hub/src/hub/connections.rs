@@ -190,7 +190,9 @@ impl Owner {
         subscription_id: SubscriptionId,
         last_event_id: Option<EventId>,
     ) {
-        let Some(number) = self.connections.get(&connection).map(|it| it.number) else { return };
+        let Some(known) = self.connections.get(&connection) else { return };
+        let principal = Arc::clone(&known.principal);
+        let Ok(number) = self.acting(&principal, Some(&subscription_id)) else { return };
         let mine = self.engine.subscription(&subscription_id).filter(|(_, whose)| *whose == number);
         let Some((listener, principal)) = mine else {
             self.close(connection, 4001, "There is no such subscription.");

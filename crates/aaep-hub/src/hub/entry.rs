@@ -124,6 +124,7 @@ fn word(refusal: ReplyRefusal) -> &'static str {
         ReplyRefusal::MayNotReply => "may_not_reply",
         ReplyRefusal::UnknownToken => "unknown_token",
         ReplyRefusal::AlreadySettled => "already_settled",
+        ReplyRefusal::OwnAsk => "own_ask",
         ReplyRefusal::TooLate => "too_late",
         ReplyRefusal::NotAsked => "not_asked",
         ReplyRefusal::WrongKind => "wrong_kind",

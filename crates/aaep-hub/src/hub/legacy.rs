@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::listeners::Told;
 use super::owner::Owner;
 use super::posts::{NotInstructed, Wish};
-use crate::access::{Principal, Scope};
+use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
 /// How many prompts may wait for a stream.
 const MAX_HELD_PROMPTS: usize = 16;
@@ -67,7 +67,7 @@ impl Owner {
                     .map(|id| Resume { subscription_id: None, last_event_id: Some(id) });
                 self.legacy_begin(connection, principal, resume);
                 if let Some(before) = before {
-                    self.legacy_end(number, before);
+                    self.legacy_end(principal, before);
                 }
             }
         }
@@ -100,7 +100,8 @@ impl Owner {
     }
 
     /// A stream that broke off is not needed any more.
-    fn legacy_end(&mut self, principal: u64, subscription_id: SubscriptionId) {
+    fn legacy_end(&mut self, principal: &Principal, subscription_id: SubscriptionId) {
+        let Ok(principal) = self.acting(principal, Some(&subscription_id)) else { return };
         let message = Box::new(SubscriptionClose {
             subscription_id,
             reason_code: None,
@@ -233,7 +234,16 @@ impl Owner {
         principal: &Principal,
         text: String,
     ) -> Result<(), NotInstructed> {
-        let told = self.instruct_agent(principal, None, Wish::Prompt { text });
+        let listener = self.connections.get(&connection).and_then(|it| it.listener);
+        let id =
+            listener.and_then(|it| self.listeners.get(&it)).map(|it| it.subscription_id.clone());
+        let is_allowed = !principal.is_local_program()
+            || self.acting(principal, id.as_ref()).is_ok_and(|it| self.is_allowed_program(it));
+        let told = if is_allowed {
+            self.instruct_agent(principal, None, Wish::Prompt { text })
+        } else {
+            Err(NotInstructed::NotAllowed)
+        };
         let frame = match &told {
             Ok(session_id) => json!({ "type": "input.accepted", "session_id": session_id }),
             Err(why) => {
@@ -270,7 +280,7 @@ fn default_request(can_reply: bool) -> SubscriptionRequest {
     capabilities.supports_clarification_reply = Some(can_reply);
     SubscriptionRequest {
         aaep_version: Version::parse("1.0.0").expect("a constant of the right form"),
-        subscriber_id: "legacy".to_owned(),
+        subscriber_id: UNNAMED_PROGRAM.to_owned(),
         subscriber_name: None,
         subscriber_version: None,
         subscriber_manifest_uri: None,

@@ -6,16 +6,16 @@ use aaep::extension::Resume as Wish;
 use aaep::handshake::{
     ReasonCode, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest,
 };
-use aaep::{Message, Reading, ReplyToken, SessionId};
+use aaep::{Message, Reading, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
-use aaep_engine::{Hears, Input, Output, Resume};
+use aaep_engine::{EndReason, Input, ListenerKey, Output, Resume};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::json;
 
 use super::connections::Kind;
-use super::owner::Owner;
+use super::owner::{Listener, Owner};
 use super::posts::NotInstructed;
-use crate::access::{self, LimitError, Principal, Scope};
+use crate::access::{LimitError, Principal, Scope};
 
 /// What the hub answers to a message of a listener.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +109,9 @@ impl Owner {
         on: Option<ConnectionKey>,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
         let now_us = self.clock.now().monotonic_us;
+        let program = principal.is_local_program().then(|| request.subscriber_id.clone());
+        let subscriber = self.subscriber(principal, &request);
+        let (principal, may_reply) = (&subscriber.0, subscriber.1);
         let number = self.principal(principal).map_err(|_| rejected(LimitError::Principals))?;
         // A subscription that takes the place of another one takes its permit too.
         let before = resume.as_ref().and_then(|it| it.subscription_id.as_ref());
@@ -118,12 +121,11 @@ impl Owner {
             Some(permit) => permit,
             None => self.guard.subscription(&principal.id, now_us).map_err(rejected)?,
         };
-        let hears = self.hears(&principal.hears).map_err(|_| rejected(LimitError::Principals))?;
         let input = Input::Subscribe {
             principal: number,
             door,
-            may_reply: principal.scopes.has(Scope::Reply),
-            hears,
+            may_reply,
+            hears: principal.hearing(),
             request: Box::new(request),
             resume,
         };
@@ -139,6 +141,7 @@ impl Owner {
             Some(Ok((listener, message))) => {
                 if let Some(listener) = self.listeners.get_mut(&listener) {
                     listener.permit = Some(permit);
+                    listener.program = program;
                 }
                 if on.is_none() {
                     // It comes back on a connection of its own.
@@ -161,14 +164,48 @@ impl Owner {
         }
     }
 
-    /// Whom a principal hears, in numbers. Agents that nobody has seen yet get theirs now.
-    fn hears(&mut self, hears: &access::Hears) -> Result<Hears, super::names::TooManyNames> {
-        match hears {
-            access::Hears::All => Ok(Hears::All),
-            access::Hears::Only(names) => {
-                let numbers =
-                    names.iter().map(|name| self.agent(name)).collect::<Result<_, _>>()?;
-                Ok(Hears::Agents(Arc::new(numbers)))
+    /// As whom somebody listens, and whether they may answer. A local program without a credential may
+    /// only if the person allowed it, and then it answers as itself (ruling 37).
+    fn subscriber(
+        &self,
+        principal: &Principal,
+        request: &SubscriptionRequest,
+    ) -> (Principal, bool) {
+        let may_reply = principal.scopes.has(Scope::Reply);
+        if !principal.is_local_program() {
+            return (principal.clone(), may_reply);
+        }
+        if !self.roster.may_answer(&request.subscriber_id) {
+            return (principal.clone(), false);
+        }
+        let program = if self.roster.trusts_local_programs() {
+            // All are trusted alike, and none of their names is worth a number.
+            "trusted"
+        } else {
+            &request.subscriber_id
+        };
+        (Principal::allowed_program(program), may_reply)
+    }
+
+    /// Ends the subscriptions of local programs that were allowed or forbidden to answer since they
+    /// subscribed, so that they subscribe again as what they are now.
+    pub(super) fn review_programs(&mut self) {
+        let has_changed = |(listener, known): (&ListenerKey, &Listener)| {
+            let program = known.program.as_deref()?;
+            let (_, whose) = self.engine.subscription(&known.subscription_id)?;
+            let may_answer = self.roster.may_answer(program);
+            (may_answer != self.program(whose).is_some()).then_some(*listener)
+        };
+        let changed: Vec<_> = self.listeners.iter().filter_map(has_changed).collect();
+        for listener in changed {
+            let on = self.listeners.get(&listener).and_then(|it| it.connection);
+            self.handle(Input::End { listener, reason: EndReason::PermissionChanged }, on);
+            if let Some(connection) = on {
+                self.close(
+                    connection,
+                    4003,
+                    "What this program may do has changed. Subscribe again.",
+                );
             }
         }
     }
@@ -180,7 +217,9 @@ impl Owner {
         message: Message,
         on: Option<ConnectionKey>,
     ) -> Told {
-        let Ok(number) = self.principal(principal) else { return Told::NotCounted };
+        let Ok(number) = self.acting(principal, named_by(&message)) else {
+            return Told::NotCounted;
+        };
         if let Some(reply_token) = self.reply_of_nobody(&message) {
             self.refuse_reply(reply_token, number);
             return Told::NotCounted;
@@ -319,6 +358,24 @@ impl Owner {
         }
         Err(rejected(LimitError::Principals).into())
     }
+}
+
+/// The subscription that a message is about.
+fn named_by(message: &Message) -> Option<&SubscriptionId> {
+    Some(match message {
+        Message::ConfirmationReply(it) => &it.subscription_id,
+        Message::ClarificationReply(it) => &it.subscription_id,
+        Message::SubscriptionRenegotiate(it) => &it.subscription_id,
+        Message::SubscriptionClose(it) => &it.subscription_id,
+        Message::AskPresented(it) => &it.subscription_id,
+        Message::AskExtend(it) => &it.subscription_id,
+        Message::AskPause(it) => &it.subscription_id,
+        Message::AskResume(it) => &it.subscription_id,
+        Message::AgentPrompt(it) => &it.subscription_id,
+        Message::SessionCancel(it) => &it.subscription_id,
+        Message::SessionSteer(it) => &it.subscription_id,
+        _ => return None,
+    })
 }
 
 /// A rejection because of a limit.

@@ -1,5 +1,5 @@
-//! Agents and principals have names; the engine and the store know them by numbers that stay the same
-//! over every restart.
+//! Principals have names; the engine and the store know them by numbers that stay the same over every
+//! restart.
 
 use std::collections::HashMap;
 
@@ -43,24 +43,6 @@ impl Names {
         self.by_key.insert(key, name.to_owned());
         changes.push(store(key, name.to_owned()));
         Ok(key)
-    }
-
-    /// The newest name came to nothing: its number is free again, and is not stored.
-    pub(super) fn take_back(&mut self, key: u64, changes: &mut Vec<Change>) {
-        if key + 1 != self.next {
-            return;
-        }
-        self.next = key;
-        if let Some(name) = self.by_key.remove(&key) {
-            self.by_name.remove(&name);
-        }
-        let is_it = |change: &Change| match change {
-            Change::Agent { key: it, .. } | Change::Principal { key: it, .. } => *it == key,
-            _ => false,
-        };
-        if let Some(at) = changes.iter().rposition(is_it) {
-            changes.remove(at);
-        }
     }
 
     /// The number of a name that is known.

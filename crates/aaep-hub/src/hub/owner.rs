@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use aaep::extension::DecidedBy;
-use aaep::{Event, ReplyToken, SessionId, SubscriptionId};
+use aaep::{Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
     Audit, Author, Engine, Frame, Input, ListenerKey, Now, Output, Record, ReplyRefusal,
     Resolution, Subscription,
@@ -23,6 +23,7 @@ use super::clock::Clock;
 use super::connections::Connection;
 use super::ears::Heard;
 use super::entry::{self, About};
+use super::holders::NameHolders;
 use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
@@ -30,7 +31,7 @@ use super::publish::Answers;
 use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
-use crate::access::{Guard, Principal, SubscriptionPermit};
+use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
 use crate::store::{Change, MAX_CHANGES, Reader, StoredTime};
 
 /// How many requests may wait for the owner. Past it, whoever asks waits.
@@ -69,16 +70,21 @@ pub(super) struct Listener {
     /// Whether it was ever on a connection, so that it can have been asked something (ruling 14).
     pub(super) has_heard: bool,
     pub(super) permit: Option<SubscriptionPermit>,
+    /// What a local program without a credential calls itself.
+    pub(super) program: Option<String>,
 }
 
 pub(super) struct Owner {
     pub(super) engine: Engine,
     pub(super) clock: Clock,
-    pub(super) agents: Names,
+    /// The names of agents by the numbers that they had in earlier versions.
+    pub(super) agents_before: HashMap<u64, String>,
+    /// Which principal speaks under which name.
+    pub(super) holders: NameHolders,
+    /// Which local programs may answer, and which names are bound to whom.
+    pub(super) roster: Arc<Roster>,
     pub(super) principals: Names,
     pub(super) next_order: u64,
-    /// Who speaks in each session.
-    pub(super) sessions: HashMap<SessionId, u64>,
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
     /// The reply that counted last, until the question is settled that it answers.
     pub(super) counted: Option<(ReplyToken, Answered)>,
@@ -228,10 +234,13 @@ impl Owner {
                     self.batch.changes.push(Change::Unsubscribed { subscription_id });
                 }
                 Output::Recovered { listener, subscription_id } => {
-                    self.listen(listener, subscription_id, None);
+                    self.listen(listener, subscription_id.clone(), None);
                     // What it heard before the stop is not known; it may have been asked.
+                    let whose = self.engine.subscription(&subscription_id).map(|it| it.1);
+                    let program = whose.and_then(|whose| self.program(whose)).map(str::to_owned);
                     if let Some(listener) = self.listeners.get_mut(&listener) {
                         listener.has_heard = true;
+                        listener.program = program;
                     }
                 }
                 Output::Deliver { frame, to } => {
@@ -278,16 +287,15 @@ impl Owner {
     }
 
     fn record(&mut self, record: Record) {
-        let Record { agent, event, is_urgent, author, unix_us } = record;
+        let Record { principal, event, is_urgent, author, unix_us, .. } = record;
         let session_id = event.envelope.session_id.clone();
-        let principal = self.sessions.get(&session_id).copied().unwrap_or(0);
         let order = self.next_order;
         self.next_order += 1;
         self.batch.changes.push(Change::Event {
             order,
             session_id: session_id.clone(),
             event_id: event.envelope.event_id.clone(),
-            agent,
+            agent: 0,
             principal,
             by_hub: author == Author::Hub,
             is_urgent,
@@ -342,6 +350,7 @@ impl Owner {
             connection: None,
             has_heard: false,
             permit: None,
+            program: None,
         });
         known.subscription_id = subscription_id;
         let Some(key) = on else { return };
@@ -418,7 +427,7 @@ impl Owner {
         });
         if let (Audit::Asked { session_id, .. }, Some(event)) = (&audit, asking) {
             let asked = Asked {
-                principal: self.sessions.get(session_id).copied().unwrap_or(0),
+                principal: self.engine.principal_of(session_id).unwrap_or(0),
                 event_id: event.envelope.event_id.clone(),
                 session_id: session_id.clone(),
             };
@@ -463,9 +472,28 @@ impl Owner {
         self.principals.key(&principal.id, &mut self.batch.changes, store)
     }
 
-    /// The number of an agent.
-    pub(super) fn agent(&mut self, agent_id: &str) -> Result<u64, TooManyNames> {
-        self.agents.key(agent_id, &mut self.batch.changes, |key, name| Change::Agent { key, name })
+    /// The number of the principal that somebody acts as. A local program that was allowed to answer is
+    /// another principal where it listens than where it speaks, so that it can answer agents that run as
+    /// the same user (ruling 37).
+    pub(super) fn acting(
+        &mut self,
+        principal: &Principal,
+        subscription_id: Option<&SubscriptionId>,
+    ) -> Result<u64, TooManyNames> {
+        let number = self.principal(principal)?;
+        let whose = subscription_id.and_then(|id| self.engine.subscription(id)).map(|it| it.1);
+        let whose = whose.filter(|_| principal.is_local_program());
+        Ok(whose.filter(|whose| self.is_allowed_program(*whose)).unwrap_or(number))
+    }
+
+    /// The local program with this number that was allowed to answer when it subscribed.
+    pub(super) fn program(&self, number: u64) -> Option<&str> {
+        self.principals.name(number).and_then(Principal::program_of_id)
+    }
+
+    /// Whether this is the number of a local program that may answer now.
+    pub(super) fn is_allowed_program(&self, number: u64) -> bool {
+        self.program(number).is_some_and(|program| self.roster.may_answer(program))
     }
 
     /// Lets someone wait for the outcome of a question.

@@ -9,6 +9,7 @@ use std::fmt;
 
 use aaep::extension::Accepts;
 use aaep::{Message, SessionId};
+use aaep_engine::AgentTags;
 use aaep_transport::wire::ConnectionKey;
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -26,14 +27,24 @@ const MAX_POSTS: usize = 1024;
 /// How many instructions may lie in one post. Past it, no more is taken for that agent.
 const MAX_INSTRUCTIONS: usize = 64;
 
-/// The posts of agents, by agent.
+/// The posts of agents, by name.
 #[derive(Default)]
-pub(super) struct Posts(BTreeMap<u64, Post>);
+pub(super) struct Posts(BTreeMap<String, Post>);
+
+impl Posts {
+    /// Whether this principal is there for the agent of this name.
+    pub(super) fn is_kept_by(&self, agent_id: &str, principal: u64, now_us: u64) -> bool {
+        let post = self.0.get(agent_id).filter(|post| post.is_alive(now_us));
+        post.is_some_and(|post| post.principal == principal)
+    }
+}
 
 /// Where an agent gets what people tell it.
 struct Post {
     /// Who speaks for the agent.
     principal: u64,
+    /// What decides who may hear and tell it.
+    tags: AgentTags,
     accepts: Vec<Accepts>,
     /// The number of the last instruction.
     last: u64,
@@ -105,47 +116,42 @@ impl Owner {
     /// An agent says what it can be told. Gives back whether it may speak under that name.
     pub(super) fn declare(
         &mut self,
+        who: &Principal,
         principal: u64,
         agent_id: &str,
         accepts: Vec<Accepts>,
         connection: Option<ConnectionKey>,
     ) -> bool {
-        let Ok(agent) = self.agent(agent_id) else { return false };
         let now_us = self.clock.now().monotonic_us;
         self.posts.0.retain(|_, post| {
             post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us
         });
-        if let Some(post) = self.posts.0.get_mut(&agent) {
-            if post.principal != principal {
-                return false;
-            }
+        if self.speak_as(who, principal, agent_id).is_err() {
+            return false;
+        }
+        if let Some(post) = self.posts.0.get_mut(agent_id).filter(|it| it.principal == principal) {
             post.accepts = accepts;
             post.seen_us = now_us;
             post.connection = connection.or(post.connection);
         } else if self.posts.0.len() < MAX_POSTS {
             let waiting = VecDeque::new();
             let (last, poller, seen_us) = (0, None, now_us);
-            let post = Post { principal, accepts, last, waiting, connection, poller, seen_us };
-            self.posts.0.insert(agent, post);
+            let tags = who.agent_tags(agent_id);
+            let post =
+                Post { principal, tags, accepts, last, waiting, connection, poller, seen_us };
+            self.posts.0.insert(agent_id.to_owned(), post);
         } else {
             return false;
         }
         if let Some(connection) = connection {
-            self.deliver_waiting(agent, connection);
+            self.deliver_waiting(agent_id, connection);
         }
         true
     }
 
-    /// Whether somebody else is there for this agent.
-    pub(super) fn has_post_of_another(&self, agent: u64, principal: u64) -> bool {
-        let now_us = self.clock.now().monotonic_us;
-        let post = self.posts.0.get(&agent).filter(|post| post.is_alive(now_us));
-        post.is_some_and(|post| post.principal != principal)
-    }
-
     /// What waited for an agent goes to its new socket.
-    fn deliver_waiting(&mut self, agent: u64, connection: ConnectionKey) {
-        let waiting = self.posts.0.get_mut(&agent).map(|post| std::mem::take(&mut post.waiting));
+    fn deliver_waiting(&mut self, agent_id: &str, connection: ConnectionKey) {
+        let waiting = self.posts.0.get_mut(agent_id).map(|post| std::mem::take(&mut post.waiting));
         for instruction in waiting.into_iter().flatten() {
             self.tell_agent(connection, &instruction);
         }
@@ -165,17 +171,18 @@ impl Owner {
     /// The agents that this principal may hear and tell something.
     pub(super) fn told_agents(&self, principal: &Principal) -> Vec<Agent> {
         let now_us = self.clock.now().monotonic_us;
+        let hearing = principal.hearing();
         let alive = self.posts.0.iter().filter(|(_, post)| post.is_alive(now_us));
-        let mut agents: Vec<Agent> = alive
-            .filter_map(|(key, post)| {
-                let agent_id = self.agents.name(*key)?.to_owned();
-                let running = self.engine.running_sessions().filter(|(_, agent)| agent == key);
-                let sessions = running.map(|(id, _)| id.clone()).collect();
-                Some(Agent { agent_id, accepts: post.accepts.clone(), sessions })
-            })
-            .collect();
-        agents.retain(|agent| principal.hears.may_hear(&agent.agent_id));
-        agents
+        let heard = alive.filter(|(_, post)| hearing.includes(&post.tags));
+        let agents = heard.map(|(agent_id, post)| {
+            let running = self.engine.running_sessions();
+            let own = running.filter(|(id, principal)| {
+                *principal == post.principal && self.engine.speakers(id).any(|it| it == agent_id)
+            });
+            let sessions = own.map(|(id, _)| id.clone()).collect();
+            Agent { agent_id: agent_id.clone(), accepts: post.accepts.clone(), sessions }
+        });
+        agents.collect()
     }
 
     /// What waits for an agent after a number, and if nothing does, someone who is woken when it does.
@@ -185,9 +192,8 @@ impl Owner {
         agent_id: &str,
         after: u64,
     ) -> Option<(Vec<Instruction>, Option<oneshot::Receiver<()>>)> {
-        let agent = self.agents.known(agent_id)?;
         let now_us = self.clock.now().monotonic_us;
-        let post = self.posts.0.get_mut(&agent).filter(|post| post.principal == principal)?;
+        let post = self.posts.0.get_mut(agent_id).filter(|post| post.principal == principal)?;
         post.seen_us = now_us;
         post.waiting.retain(|instruction| instruction.number > after);
         if !post.waiting.is_empty() {
@@ -223,6 +229,9 @@ impl Owner {
             Some((_, whose)) if whose == number => {}
             _ => return Told::NoSuchSubscription,
         }
+        if principal.is_local_program() && !self.is_allowed_program(number) {
+            return Told::NotInstructed(NotInstructed::NotAllowed);
+        }
         match self.instruct_agent(principal, agent_id.as_deref(), wish) {
             Ok(session_id) => Told::Instructed(session_id),
             Err(why) => Told::NotInstructed(why),
@@ -240,23 +249,29 @@ impl Owner {
             return Err(NotInstructed::NotAllowed);
         }
         let now_us = self.clock.now().monotonic_us;
-        let meant = match &wish {
-            Wish::Prompt { .. } => agent_id.map(|name| self.agents.known(name)),
+        // The agents that are meant: those of a session, or the one that was named, or any.
+        let speaks_in = |session_id: &SessionId, name: &str, post: &Post| {
+            !self.engine.has_ended(session_id)
+                && self.engine.principal_of(session_id) == Some(post.principal)
+                && self.engine.speakers(session_id).any(|it| it == name)
+        };
+        let is_meant = |name: &str, post: &Post| match &wish {
+            Wish::Prompt { .. } => agent_id.is_none_or(|meant| meant == name),
             Wish::Cancel { session_id, .. } | Wish::Steer { session_id, .. } => {
-                let is_running = !self.engine.has_ended(session_id);
-                Some(self.engine.agent_of(session_id).filter(|_| is_running))
+                speaks_in(session_id, name, post)
             }
         };
+        let hearing = principal.hearing();
         let accepts = wish.accepts();
-        let fits = |key: &u64, post: &Post| {
+        let fits = |name: &str, post: &Post| {
             post.is_alive(now_us)
                 && post.accepts.contains(&accepts)
-                && meant.is_none_or(|meant| meant == Some(*key))
-                && self.agents.name(*key).is_some_and(|name| principal.hears.may_hear(name))
+                && is_meant(name, post)
+                && hearing.includes(&post.tags)
         };
         // Of several that fit, the one that was seen last.
         let fitting = self.posts.0.iter().filter(|(key, post)| fits(key, post));
-        let agent = fitting.max_by_key(|(_, post)| post.seen_us).map(|(key, _)| *key);
+        let agent = fitting.max_by_key(|(_, post)| post.seen_us).map(|(name, _)| name.clone());
         let agent = agent.ok_or(NotInstructed::NoAgent)?;
         let post = self.posts.0.get_mut(&agent).ok_or(NotInstructed::NoAgent)?;
         if post.waiting.len() >= MAX_INSTRUCTIONS {

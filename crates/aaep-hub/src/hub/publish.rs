@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use aaep::extension::Delivery;
 use aaep::{Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
 use aaep_engine::{Input, Output, Refusal, is_filled};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entry;
 use super::owner::{OpenAsk, Owner};
 use super::refused::Refused;
+use super::session_agent::SessionAgent;
 use super::settlement::{Asked, Settlement};
 use crate::access::Principal;
 use crate::store::{Change, MAX_IDEMPOTENCY_KEYS, ReadError, Reader, StoredAnswer};
@@ -149,7 +151,8 @@ impl Owner {
             self.status.metrics.repeated();
             return known;
         }
-        let outcomes: Vec<_> = events.into_iter().map(|event| self.publish(key, event)).collect();
+        let outcomes: Vec<_> =
+            events.into_iter().map(|event| self.publish(principal, key, event)).collect();
         if let Some(idempotency_key) = idempotency_key
             && outcomes.iter().any(Result::is_ok)
         {
@@ -169,8 +172,13 @@ impl Owner {
     }
 
     /// Takes one event of an agent.
-    pub(super) fn publish(&mut self, principal: u64, event: Draft) -> Result<Published, Refused> {
-        let outcome = self.try_publish(principal, event);
+    pub(super) fn publish(
+        &mut self,
+        who: &Principal,
+        principal: u64,
+        event: Draft,
+    ) -> Result<Published, Refused> {
+        let outcome = self.try_publish(who, principal, event);
         match &outcome {
             Ok(published) if published.is_repeated => self.status.metrics.repeated(),
             Ok(_) => self.status.metrics.published(),
@@ -179,7 +187,12 @@ impl Owner {
         outcome
     }
 
-    fn try_publish(&mut self, principal: u64, draft: Draft) -> Result<Published, Refused> {
+    fn try_publish(
+        &mut self,
+        who: &Principal,
+        principal: u64,
+        draft: Draft,
+    ) -> Result<Published, Refused> {
         let event = match draft {
             Draft::Read(read) => read?,
             Draft::ToFill(mut object) => {
@@ -194,50 +207,46 @@ impl Owner {
             || Refused::Rules { event_id: event_id.clone(), refusal: Refusal::NotYourSession };
         if let Some(before) = self.engine.published(&event_id) {
             // Not as it is now: what was left out has been filled in otherwise the first time.
-            let is_own = self.sessions.get(&before.envelope.session_id) == Some(&principal);
+            let whose = self.engine.principal_of(&before.envelope.session_id);
+            let is_own = whose == Some(principal);
             return if is_own { Ok(Published::of(before, true)) } else { Err(foreign()) };
         }
-        let known = self.engine.agent_of(&session_id);
-        let is_new = self.agents.known(&event.envelope.producer.agent_id).is_none();
-        let agent = match known {
-            Some(_) if self.sessions.get(&session_id) != Some(&principal) => return Err(foreign()),
-            Some(agent) => agent,
-            None => {
-                if let Some(before) = self.stored_before(principal, &published) {
-                    return before.map_err(|()| foreign());
-                }
-                self.forget_sessions();
-                let agent_id = &event.envelope.producer.agent_id;
-                let agent = self.agent(agent_id).map_err(|_| Refused::TooManyNames)?;
-                if self.is_taken(agent, principal) {
-                    return Err(Refused::NameTaken);
-                }
-                agent
-            }
-        };
-        if known.is_none() {
-            self.sessions.insert(session_id.clone(), principal);
+        let whose = self.engine.principal_of(&session_id);
+        if whose.is_some_and(|whose| whose != principal) {
+            return Err(foreign());
         }
-        for answer in self.handle(Input::Publish { agent, event }, None) {
+        if whose.is_none()
+            && let Some(before) = self.stored_before(principal, &published)
+        {
+            return before.map_err(|()| foreign());
+        }
+        let agent_id = event.envelope.producer.agent_id.clone();
+        self.speak_as(who, principal, &agent_id)?;
+        if Delivery::is_for_the_hub_to_say(&event) {
+            return Err(Refused::Rules { event_id, refusal: Refusal::SpeaksForTheHub });
+        }
+        let mut event = event;
+        if entry::question(&event).is_some() {
+            let said = Delivery::of(&event).unwrap_or_default();
+            let publisher = Some(who.id.clone());
+            Delivery { publisher, ..said }.put_on(&mut event);
+        }
+        let agent = SessionAgent::new(who, &agent_id);
+        let about = if whose.is_none() {
+            let json = agent.to_json().ok_or(Refused::TooManyNames)?;
+            Some(Change::SessionAbout { session_id: session_id.clone(), json: json.into() })
+        } else {
+            None
+        };
+        let input = Input::Publish { principal, tags: agent.tags, event };
+        for answer in self.handle(input, None) {
             if let Output::Refused { event_id, refusal, .. } = answer {
-                if self.engine.agent_of(&session_id).is_none() {
-                    self.sessions.remove(&session_id);
-                    // Nobody can use up the numbers with names that come to nothing.
-                    if is_new {
-                        self.agents.take_back(agent, &mut self.batch.changes);
-                    }
-                }
                 return Err(Refused::Rules { event_id, refusal });
             }
         }
+        self.batch.changes.extend(about);
+        self.tell_if_taken_over(&session_id, &agent_id, principal);
         Ok(published)
-    }
-
-    /// Whether somebody else speaks under the name of this agent at the moment (§3.2.6.1).
-    fn is_taken(&self, agent: u64, principal: u64) -> bool {
-        let mut running = self.engine.running_sessions().filter(|(_, whose)| *whose == agent);
-        running.any(|(id, _)| self.sessions.get(id).is_some_and(|whose| *whose != principal))
-            || self.has_post_of_another(agent, principal)
     }
 
     /// Whether an event of a session that the engine no longer remembers was stored long ago.
@@ -253,14 +262,6 @@ impl Owner {
         }
     }
 
-    /// Lets go of sessions that the engine has let go of, when there are many.
-    fn forget_sessions(&mut self) {
-        if self.sessions.len() > 2 * aaep_engine::MAX_SESSIONS {
-            let engine = &self.engine;
-            self.sessions.retain(|session_id, _| engine.agent_of(session_id).is_some());
-        }
-    }
-
     /// A question of an agent that is open.
     pub(super) fn open_ask_of(&self, principal: u64, reply_token: &ReplyToken) -> Option<&OpenAsk> {
         self.asks.get(reply_token).filter(|ask| ask.asked.principal == principal)
@@ -269,9 +270,10 @@ impl Owner {
     /// An agent no longer needs an answer. Says whether that question was open and its own.
     pub(super) fn withdraw(&mut self, principal: u64, reply_token: &ReplyToken) -> bool {
         let Some(ask) = self.asks.get(reply_token) else { return false };
-        let agent = self.engine.agent_of(&ask.asked.session_id);
-        let Some(agent) = agent.filter(|_| ask.asked.principal == principal) else { return false };
-        let input = Input::Withdraw { agent, reply_token: reply_token.clone() };
+        if ask.asked.principal != principal {
+            return false;
+        }
+        let input = Input::Withdraw { principal, reply_token: reply_token.clone() };
         let answers = self.handle(input, None);
         !answers.iter().any(|answer| matches!(answer, Output::NoSuchAsk { .. }))
     }

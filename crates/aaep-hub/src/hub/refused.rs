@@ -26,6 +26,10 @@ pub enum Refused {
     },
     /// Somebody else speaks under this `agent_id` at the moment (§3.2.6.1).
     NameTaken,
+    /// The credential is bound to other names (ruling 36).
+    NameNotYours,
+    /// The `agent_id` is longer than any that is kept.
+    NameTooLong,
     /// There are more different agents or people than the hub can tell apart.
     TooManyNames,
     /// A request with this idempotency key came before, and this event of it was refused then.
@@ -42,6 +46,8 @@ impl Refused {
             Refused::NotAnEvent => "not_an_event",
             Refused::Rules { refusal, .. } => code(refusal),
             Refused::NameTaken => "name_taken",
+            Refused::NameNotYours => "name_not_yours",
+            Refused::NameTooLong => "name_too_long",
             Refused::TooManyNames => "too_many",
             Refused::Before => "refused_before",
             Refused::Limit(_) => "rate_limit",
@@ -51,7 +57,8 @@ impl Refused {
     /// The status of the HTTP answer.
     pub fn status(&self) -> u16 {
         match self {
-            Refused::NotValid { .. } | Refused::NotAnEvent => 422,
+            Refused::NotValid { .. } | Refused::NotAnEvent | Refused::NameTooLong => 422,
+            Refused::NameNotYours => 403,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
             Refused::Rules { .. } | Refused::Before | Refused::NameTaken => 409,
@@ -87,8 +94,12 @@ impl fmt::Display for Refused {
             }
             Refused::Rules { refusal, .. } => rule(refusal, f),
             Refused::NameTaken => {
-                f.write_str("Somebody else speaks under this agent_id at the moment. Choose another one.")
+                f.write_str("Another principal holds this agent_id, or did within the last week. Choose another one.")
             }
+            Refused::NameNotYours => f.write_str(
+                "Your credential may not speak under this agent_id. Use a name that it is bound to; aaep tokens list shows them.",
+            ),
+            Refused::NameTooLong => f.write_str("The agent_id is longer than 1024 bytes. Choose a shorter one."),
             Refused::TooManyNames => {
                 f.write_str("There are too many different agents. Use the same agent_id for the same agent.")
             }

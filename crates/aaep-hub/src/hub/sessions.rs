@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use aaep::{ReplyToken, SessionId};
-use aaep_engine::Input;
+use aaep_engine::{AgentTags, Input};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::keeper::Effect;
 use super::owner::Owner;
+use super::session_agent::SessionAgent;
 use super::settlement::{Answered, Settlement};
 use super::{Hub, HubError};
 use crate::access::Principal;
@@ -63,8 +64,9 @@ impl Hub {
         let who = principal.clone();
         let infos = self
             .call(move |owner| {
+                let hearing = who.hearing();
                 let infos = stored.into_iter().map(|session| owner.info(session));
-                let heard = infos.filter(|info| who.hears.may_hear(&info.agent_id));
+                let heard = infos.filter(|(_, tags)| hearing.includes(tags)).map(|(info, _)| info);
                 heard.skip(skip).take(limit.min(MAX_PAGE_ROWS)).collect()
             })
             .await?;
@@ -82,7 +84,8 @@ impl Hub {
         let (reader, id) = (self.reader().clone(), session_id.clone());
         let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
         let who = principal.clone();
-        let may = self.call(move |owner| who.hears.may_hear(&owner.info(session).agent_id)).await?;
+        let may =
+            self.call(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await?;
         if !may {
             return Ok(None);
         }
@@ -152,10 +155,9 @@ impl Hub {
     ) -> Result<Vec<Running>, HubError> {
         self.call(move |owner| {
             let running = owner.engine.running_sessions();
-            let running = running.filter_map(|(session_id, agent)| {
-                let principal = owner.sessions.get(session_id)?;
-                let principal = owner.principals.name(*principal)?.to_owned();
-                let agent = owner.agents.name(agent)?.to_owned();
+            let running = running.filter_map(|(session_id, principal)| {
+                let principal = owner.principals.name(principal)?.to_owned();
+                let agent = owner.engine.speakers(session_id).next()?.to_owned();
                 is_meant(&principal).then(|| Running {
                     principal,
                     agent,
@@ -169,16 +171,19 @@ impl Hub {
 }
 
 impl Owner {
-    fn info(&self, session: StoredSession) -> SessionInfo {
-        SessionInfo {
-            agent_id: self.agents.name(session.agent).unwrap_or_default().to_owned(),
+    /// A stored session as people see it, and what decides who may.
+    fn info(&self, session: StoredSession) -> (SessionInfo, AgentTags) {
+        let SessionAgent { agent_id, tags } = self.agent_of(&session);
+        let info = SessionInfo {
+            agent_id,
             session_id: session.session_id,
             began_unix_us: session.first_unix_us,
             last_unix_us: session.last_unix_us,
             ended_unix_us: session.ended_unix_us,
             events: session.events,
             bytes: session.bytes,
-        }
+        };
+        (info, tags)
     }
 
     /// The engine lets go of it first, so that nobody can hear it again; the store says what came of it.
@@ -188,13 +193,12 @@ impl Owner {
         session_id: SessionId,
     ) -> oneshot::Receiver<Result<Deleted, DeleteError>> {
         let (sender, receiver) = oneshot::channel();
-        let is_known = self.engine.agent_of(&session_id).is_some();
+        let is_known = self.engine.principal_of(&session_id).is_some();
         if is_known && !self.engine.has_ended(&session_id) {
             self.answer(sender, Err(DeleteError::StillRunning));
             return receiver;
         }
         self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
-        self.sessions.remove(&session_id);
         let now_unix_us = self.clock.now().unix_us;
         self.batch.effects.push(Effect::Store(Box::new(move |store| {
             // Whoever asked and no longer waits does not need to know.

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use aaep::{
     Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version, printable,
 };
-use aaep_engine::{AskTimeRecord, Author, Hears, Record, Recovered, Subscription};
+use aaep_engine::{AgentTags, AskTimeRecord, Author, Hears, Record, Recovered, Subscription};
 use serde_json::{Value, json};
 
 use super::entry;
 use super::owner::OpenAsk;
+use super::session_agent::SessionAgent;
 use super::settlement::Asked;
-use crate::store::{self, StoredEvent, StoredSubscription};
+use crate::store::{self, StoredEvent, StoredSession, StoredSubscription};
 
 /// The terms of a subscription as JSON.
 pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
     let hears = match &subscription.hears {
         Hears::All => Value::Null,
-        Hears::Agents(agents) => agents.iter().copied().collect::<Vec<u64>>().into(),
+        Hears::Tagged(tags) => tags.iter().collect::<Vec<&str>>().into(),
     };
     let terms = json!({
         "hears": hears,
@@ -31,14 +32,15 @@ pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
     terms.to_string().into_bytes()
 }
 
-/// The same, read back. What cannot be read is no subscription: its listener subscribes again.
+/// The same, read back. What cannot be read is no subscription: its listener subscribes again. So does
+/// one of an earlier version, in which lists of agents were numbers.
 fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     let terms: Value = serde_json::from_slice(&stored.json).ok()?;
     let hears = match terms.get("hears")? {
         Value::Null => Hears::All,
-        agents => {
-            let agents = agents.as_array()?.iter().map(Value::as_u64);
-            Hears::Agents(Arc::new(agents.collect::<Option<_>>()?))
+        tags => {
+            let tags = tags.as_array()?.iter().map(|tag| tag.as_str().map(str::to_owned));
+            Hears::Tagged(AgentTags::new(tags.collect::<Option<Vec<_>>>()?))
         }
     };
     Some(Subscription {
@@ -76,18 +78,15 @@ fn capabilities(asked: &Value) -> Option<Capabilities> {
 /// What was stored, as the engine and the owner go on with it.
 pub(super) struct Loaded {
     pub(super) engine: Recovered,
-    pub(super) sessions: HashMap<SessionId, u64>,
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
 }
 
 /// Reads it all back.
 pub(super) fn load(stored: &store::Recovered) -> Loaded {
-    let records: Vec<Record> = stored.events.iter().filter_map(record).collect();
-    let sessions: HashMap<SessionId, u64> = stored
-        .sessions
-        .iter()
-        .map(|session| (session.session_id.clone(), session.principal))
-        .collect();
+    let agents = agents_of(stored);
+    let whose = |event: &StoredEvent| agents.get(&event.session_id).cloned().unwrap_or_default();
+    let records: Vec<Record> =
+        stored.events.iter().filter_map(|event| record(event, whose(event))).collect();
     let mut events = HashMap::new();
     for record in &records {
         if let Some(token) = entry::question(&record.event) {
@@ -106,7 +105,7 @@ pub(super) fn load(stored: &store::Recovered) -> Loaded {
             changes: ask.time.changes,
         });
         let asked = Asked {
-            principal: sessions.get(&ask.session_id).copied().unwrap_or(0),
+            principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),
             event_id: event_id.clone(),
             session_id: ask.session_id.clone(),
         };
@@ -126,10 +125,24 @@ pub(super) fn load(stored: &store::Recovered) -> Loaded {
     let subscriptions = stored.subscriptions.iter().filter_map(subscription).collect();
     let used_tokens = stored.used_tokens().cloned().collect();
     let engine = Recovered { records, times, used_tokens, subscriptions };
-    Loaded { engine, sessions, asks }
+    Loaded { engine, asks }
 }
 
-fn record(stored: &StoredEvent) -> Option<Record> {
+/// Whose each session is, and what decides who hears it.
+fn agents_of(stored: &store::Recovered) -> HashMap<SessionId, (u64, AgentTags)> {
+    let agents: HashMap<u64, &str> =
+        stored.agents.iter().map(|(key, name)| (*key, name.as_str())).collect();
+    let principals: HashMap<u64, &str> =
+        stored.principals.iter().map(|(key, name)| (*key, name.as_str())).collect();
+    let of = |session: &StoredSession| {
+        let name = agents.get(&session.agent).copied();
+        let agent = SessionAgent::of(session, name, principals.get(&session.principal).copied());
+        (session.session_id.clone(), (session.principal, agent.tags))
+    };
+    stored.sessions.iter().map(of).collect()
+}
+
+fn record(stored: &StoredEvent, (principal, tags): (u64, AgentTags)) -> Option<Record> {
     let reading = aaep::read(&stored.json, Mode::Tolerant);
     let Some(Message::Event(event)) = reading.message else {
         let event_id = printable(stored.event_id.as_str()).into_owned();
@@ -140,7 +153,8 @@ fn record(stored: &StoredEvent) -> Option<Record> {
         return None;
     };
     Some(Record {
-        agent: stored.agent,
+        principal,
+        tags,
         event: Arc::new(*event),
         is_urgent: stored.is_urgent,
         author: if stored.by_hub { Author::Hub } else { Author::Agent },

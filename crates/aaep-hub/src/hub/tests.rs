@@ -158,23 +158,6 @@ async fn what_waited_for_the_disk_is_stored_in_bounded_commits() {
 }
 
 #[tokio::test]
-async fn names_under_which_nothing_was_taken_do_not_use_up_numbers() {
-    let hub = Hub::builder().start().expect("a hub");
-    let me = Principal::local();
-    for number in 0..100 {
-        let mut refused = event("progress.updated", "Half.");
-        refused["producer"] = json!({ "agent_id": format!("stranger{number}") });
-        let outcome = hub.publish(&me, vec![refused], None).await.expect("answered");
-        assert!(outcome[0].is_err(), "no session has begun");
-    }
-    hub.publish(&me, vec![event("session.started", "Tidying.")], None).await.expect("answered");
-    let numbers =
-        |owner: &mut Owner| (owner.agents.known("stranger7"), owner.agents.known("builder"));
-    assert_eq!(hub.call(numbers).await, Ok((None, Some(1))));
-    hub.stop().await;
-}
-
-#[tokio::test]
 async fn many_urgent_events_at_once_tell_each_full_wire_once() {
     let hub = Hub::builder().start().expect("a hub");
     let me = Principal::local();

@@ -39,13 +39,14 @@ impl Hub {
 impl Owner {
     fn waiting_asks(&self, principal: &Principal) -> Vec<WaitingAsk> {
         let may_reply = principal.scopes.has(Scope::Reply);
+        let hearing = principal.hearing();
         let waiting = self.engine.waiting_asks(self.clock.now());
         let heard = waiting.into_iter().filter_map(|ask| {
-            let agent_id = self.agents.name(ask.agent)?;
+            let agent_id = ask.event.envelope.producer.agent_id.clone();
             let open = self.asks.get(&ask.reply_token)?;
-            principal.hears.may_hear(agent_id).then(|| WaitingAsk {
+            hearing.includes(&ask.tags).then(|| WaitingAsk {
                 session_id: ask.event.envelope.session_id.clone(),
-                agent_id: agent_id.to_owned(),
+                agent_id,
                 asked_unix_us: open.asked_unix_us,
                 left_ms: ask.left_us / 1000,
                 is_paused: ask.is_paused,

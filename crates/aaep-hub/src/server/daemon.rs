@@ -17,7 +17,7 @@ use super::issuer::Issuer;
 use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
 use super::opened::{Given, open};
-use crate::access::{Access, ConfigError, Guard, Tokens, TokensError};
+use crate::access::{Access, ConfigError, Guard, PersonKey, Tokens, TokensError};
 use crate::hub::{Clock, Hub, HubError, StartError, default_offer};
 use crate::redact::{RedactError, Redactor};
 use crate::relay::{self, ChildTable, Relay};
@@ -76,6 +76,8 @@ pub enum DaemonError {
     Issuer(AddressError),
     /// The tokens cannot be used.
     Tokens(TokensError),
+    /// The person's key cannot be read or made.
+    PersonKey(std::io::Error),
     /// The certificates cannot be used.
     Tls(TlsError),
     /// The patterns for secrets cannot be used.
@@ -128,6 +130,8 @@ impl Daemon {
         let keys = issuer.as_ref().map(|issuer| Box::new(issuer.keys()) as _);
         let access = Access::new(config.access.clone(), tokens, keys, options.allow_plain_http)
             .map_err(DaemonError::Access)?;
+        let key = PersonKey::load_or_make(&PersonKey::path_beside(&options.tokens));
+        let access = access.with_person_key(key.map_err(DaemonError::PersonKey)?);
         let certificates = match &config.tls {
             Some(files) => {
                 let loaded = Certificates::load(files.clone(), clock).map_err(DaemonError::Tls)?;
@@ -144,7 +148,7 @@ impl Daemon {
         let manifest =
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
-        let hub = start_hub(&options, offer(config, &manifest)?).await?;
+        let hub = start_hub(&options, offer(config, &manifest)?, &access).await?;
         relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
         let addresses = listeners.iter().map(Listener::address).collect();
         let origins = listeners.iter().map(Listener::origin).collect();
@@ -209,7 +213,11 @@ impl Daemon {
     }
 }
 
-async fn start_hub(options: &DaemonOptions, offer: Offer) -> Result<Hub, DaemonError> {
+async fn start_hub(
+    options: &DaemonOptions,
+    offer: Offer,
+    access: &Access,
+) -> Result<Hub, DaemonError> {
     let redactor = Redactor::new(&options.config.redact).map_err(DaemonError::Redact)?;
     let open = OpenOptions {
         retention: options.config.retention.into(),
@@ -219,6 +227,7 @@ async fn start_hub(options: &DaemonOptions, offer: Offer) -> Result<Hub, DaemonE
         .offer(offer)
         .open_options(open)
         .guard(Guard::new(options.config.limits.clone()))
+        .roster(Arc::clone(access.roster()))
         .redactor(Arc::new(redactor));
     if let Some(folder) = &options.store {
         builder = builder.store(folder);
@@ -313,6 +322,10 @@ impl fmt::Display for DaemonError {
                 write!(f, "The setting jwks_uri in access.jwt is no address of keys. {error}")
             }
             DaemonError::Tokens(error) => error.fmt(f),
+            DaemonError::PersonKey(error) => write!(
+                f,
+                "The person's key cannot be used: {error}. It is person.key beside the file of the tokens."
+            ),
             DaemonError::Tls(error) => error.fmt(f),
             DaemonError::Redact(error) => error.fmt(f),
             DaemonError::Listen(error) => error.fmt(f),

@@ -115,7 +115,7 @@ impl Doors {
             })
         })?;
         let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
-        let known = self.authenticate(connection, headers, uri, now).await;
+        let known = self.authenticate(&connection.peer, headers, uri, now).await;
         let allowed = known.and_then(|it| it.allow(scope).map(|()| it));
         match allowed {
             Ok(principal) => match connection.belongs_to(&principal, now) {
@@ -132,15 +132,15 @@ impl Doors {
     /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
     pub(super) async fn authenticate(
         &self,
-        connection: &Connection,
+        peer: &Peer,
         headers: &HeaderMap,
         uri: &Uri,
         now: Now,
     ) -> Result<Principal, AccessError> {
         if !headers.contains_key(AUTHORIZATION) && uri.query().is_none() {
-            return self.access.authenticate(&connection.peer, headers, uri, now);
+            return self.access.authenticate(peer, headers, uri, now);
         }
-        let (access, peer) = (Arc::clone(&self.access), connection.peer.clone());
+        let (access, peer) = (Arc::clone(&self.access), peer.clone());
         let (headers, uri) = (headers.clone(), uri.clone());
         let check = move || access.authenticate(&peer, &headers, &uri, now);
         // A check that broke has let nobody in.

@@ -98,7 +98,7 @@ impl Calls {
             return Err(Status::permission_denied(error.to_string()));
         }
         if uri.path() == SUBSCRIBE {
-            let known = doors.authenticate(&self.connection, headers, uri, now).await;
+            let known = doors.authenticate(&self.connection.peer, headers, uri, now).await;
             let allowed = known.and_then(|it| it.allow(Scope::Listen).map(|()| it));
             let principal = allowed.map_err(|error| {
                 doors.log(&self.connection, now, &error.to_string());

@@ -3,13 +3,15 @@
 //! The first byte says what a peer speaks: a length, a line of JSON, or HTTP. Whoever speaks in messages is a
 //! listener, and its socket goes to the wires at once; HTTP is served as everywhere else.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::framed::Framing;
+use aaep_transport::framed::{Framing, MAX_CREDENTIAL_FRAME_BYTES, leading_credential};
 use aaep_transport::local::{Accepted, LocalDoor};
-use http::{HeaderMap, Uri};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Uri};
 
 #[cfg(unix)]
 use super::connection::requests;
@@ -74,13 +76,19 @@ async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, 
 /// Hands a listener over to the wires. Who may not listen is told so, as on a WebSocket.
 async fn listen(
     app: &App,
-    accepted: Accepted,
+    mut accepted: Accepted,
     peer: Peer,
     framing: Framing,
     mut permit: ConnectionPermit,
 ) {
     let now = app.hub.clock().now();
-    let known = known(app, &peer);
+    let known = match credential(&mut accepted, framing).await {
+        Ok(credential) => known(app, &peer, credential.as_deref()).await,
+        Err(error) => {
+            tracing::debug!(%error, "A local connection could not be read.");
+            return;
+        }
+    };
     let known = known.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
     let (socket, read_ahead) = match accepted.into_socket() {
         Ok(taken) => taken,
@@ -118,8 +126,23 @@ async fn listen(
     }
 }
 
-/// Who a peer is that has no way to show anything.
-fn known(app: &App, peer: &Peer) -> Result<Principal, AccessError> {
-    let now = app.hub.clock().now();
-    app.doors.access().authenticate(peer, &HeaderMap::new(), &Uri::default(), now)
+/// The credential that a peer says before anything else, if it does.
+async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Option<String>> {
+    let most = MAX_CREDENTIAL_FRAME_BYTES as usize;
+    let Some((credential, bytes)) = leading_credential(framing, &accepted.first_bytes(most).await?)
+    else {
+        return Ok(None);
+    };
+    accepted.skip(bytes).await?;
+    Ok(Some(credential))
+}
+
+/// Who a peer is, by its user and by what it showed.
+async fn known(app: &App, peer: &Peer, credential: Option<&str>) -> Result<Principal, AccessError> {
+    let mut headers = HeaderMap::new();
+    if let Some(credential) = credential {
+        let value = HeaderValue::try_from(format!("Bearer {credential}"));
+        headers.insert(AUTHORIZATION, value.map_err(|_| AccessError::Malformed)?);
+    }
+    app.doors.authenticate(peer, &headers, &Uri::default(), app.hub.clock().now()).await
 }

@@ -3,6 +3,7 @@
 //! Events are gathered into one chunk for each session first; everything else follows in order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aaep::SessionId;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
@@ -53,6 +54,9 @@ fn apply_one(
 ) -> Result<(), Fault> {
     match change {
         Change::Event { .. } | Change::Audit(_) => Ok(()),
+        Change::SessionAbout { session_id, json } => {
+            describe_session(transaction, session_id, json)
+        }
         Change::SessionEnded { session_id, unix_us } => {
             end_session(transaction, session_id, *unix_us)
         }
@@ -193,7 +197,20 @@ fn start_session(
         events: 0,
         bytes: 0,
         number,
+        about: [].into(),
     })
+}
+
+fn describe_session(
+    transaction: &WriteTransaction,
+    session_id: &SessionId,
+    about: &Arc<[u8]>,
+) -> Result<(), Fault> {
+    let mut sessions = transaction.open_table(SESSIONS)?;
+    let Some(mut session) = session_of(&sessions, session_id.as_str())? else { return Ok(()) };
+    session.about = Arc::clone(about);
+    sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
+    Ok(())
 }
 
 fn end_session(

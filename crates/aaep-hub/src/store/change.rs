@@ -80,6 +80,13 @@ pub enum Change {
         /// The event as it was taken in.
         json: Arc<[u8]>,
     },
+    /// Which agent a session is of and who may hear it. A session that is not stored stays so.
+    SessionAbout {
+        /// The session.
+        session_id: SessionId,
+        /// What there is to know, as JSON.
+        json: Arc<[u8]>,
+    },
     /// A session is over. A session that is not stored stays so.
     SessionEnded {
         /// The session.
@@ -128,7 +135,7 @@ pub enum Change {
         /// The subscription.
         subscription_id: SubscriptionId,
     },
-    /// The number of an agent.
+    /// The number of an agent. Only journals of earlier versions have it.
     Agent {
         /// The number.
         key: u64,
@@ -172,6 +179,9 @@ pub(super) fn check(changes: &[Change]) -> Result<(), CommitError> {
 fn check_one(change: &Change) -> Result<(), CommitError> {
     match change {
         Change::Event { json, .. } => bound("an event", json.len(), MAX_JSON_BYTES),
+        Change::SessionAbout { json, .. } => {
+            bound("what is known of a session", json.len(), MAX_TERMS_BYTES)
+        }
         Change::Subscribed { json, .. } => bound("the terms", json.len(), MAX_TERMS_BYTES),
         Change::AskSettled { resolution, .. } => {
             bound("a resolution", resolution.len(), MAX_JSON_BYTES)

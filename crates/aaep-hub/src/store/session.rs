@@ -16,9 +16,9 @@ use crate::store::table::Row;
 pub struct StoredSession {
     /// Its id.
     pub session_id: SessionId,
-    /// Whose it is.
+    /// The number of its agent in stores that were written when agents had numbers; 0 since.
     pub agent: u64,
-    /// Who speaks for that agent.
+    /// Whose it is.
     pub principal: u64,
     /// When its first event was taken in.
     pub first_unix_us: i64,
@@ -31,6 +31,8 @@ pub struct StoredSession {
     /// How many bytes these have.
     pub bytes: u64,
     pub(crate) number: u64,
+    /// Which agent it is of and who may hear it, as JSON; empty if it was stored before that was known.
+    pub about: Arc<[u8]>,
 }
 
 impl StoredSession {
@@ -44,6 +46,7 @@ impl StoredSession {
         bytes.extend(self.ended_unix_us.unwrap_or(i64::MIN).to_le_bytes());
         bytes.extend(self.events.to_le_bytes());
         bytes.extend(self.bytes.to_le_bytes());
+        bytes.extend(&*self.about);
         bytes
     }
 
@@ -59,6 +62,7 @@ impl StoredSession {
             ended_unix_us: row.optional_moment()?,
             events: row.number()?,
             bytes: row.number()?,
+            about: row.rest().into(),
         })
     }
 }

@@ -109,7 +109,7 @@ async fn a_session_is_only_spoken_in_by_whoever_started_it() {
 }
 
 #[tokio::test]
-async fn no_two_agents_speak_under_one_name_at_a_time() {
+async fn a_name_belongs_to_the_principal_that_used_it_first() {
     let hub = hub();
     publish(&hub, started("sess_one")).await;
     let taken = try_publish(&hub, &somebody_else(), started("sess_two")).await;
@@ -119,7 +119,15 @@ async fn no_two_agents_speak_under_one_name_at_a_time() {
         let fields = json!({ "summary_normal": "Done." });
         publish(&hub, event("session.completed", Some(session), &fields)).await;
     }
-    try_publish(&hub, &somebody_else(), started("sess_two")).await.expect("free again");
+    let held = try_publish(&hub, &somebody_else(), started("sess_two")).await;
+    assert_eq!(held.expect_err("held for a week").code(), "name_taken");
+    let mut posing = progress("sess_one", "Hello.");
+    posing["session_id"] = "sess_four".into();
+    let mut own = started("sess_four");
+    own["producer"] = json!({ "agent_id": "notes" });
+    try_publish(&hub, &somebody_else(), own).await.expect("a name of its own");
+    let taken = try_publish(&hub, &somebody_else(), posing).await;
+    assert_eq!(taken.expect_err("checked on every event").code(), "name_taken");
 }
 
 #[tokio::test]

@@ -60,6 +60,7 @@ impl TestHub {
         let folder = tempfile::tempdir().expect("a folder");
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+        options.config.access.trust_local_programs = true;
         change(&mut options, &folder);
         let door = LocalDoor::bind(&folder.path().join("hub.sock"), false).expect("a socket");
         let daemon = Daemon::start_with(options, vec![Given::Local(door)]).await.expect("a hub");
@@ -200,6 +201,8 @@ pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
         name: name.to_owned(),
         scopes: scopes.iter().copied().collect(),
         hears: Hears::All,
+        owners: Default::default(),
+        speaks_as: Default::default(),
         expires: None,
     };
     let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };

@@ -32,6 +32,7 @@ impl LocalHub {
         let runtime = Runtime::new().expect("a runtime");
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+        options.config.access.trust_local_programs = true;
         let daemon = runtime.block_on(async {
             let door = LocalDoor::bind(&path, false).expect("a socket");
             Daemon::start_with(options, vec![Given::Local(door)]).await.expect("a hub")

@@ -39,6 +39,8 @@ impl TestHub {
         let runtime = Runtime::new().expect("a runtime");
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+        // Tests that are about who may answer set it otherwise.
+        options.config.access.trust_local_programs = true;
         change(&mut options);
         let daemon = runtime.block_on(Daemon::start(options)).expect("a hub");
         TestHub { runtime, folder, daemon: Some(daemon) }
@@ -140,6 +142,8 @@ pub(crate) fn token_hearing(
         name: name.to_owned(),
         scopes: scopes.iter().copied().collect(),
         hears,
+        owners: [name.to_owned()].into(),
+        speaks_as: Default::default(),
         expires: None,
     };
     let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };

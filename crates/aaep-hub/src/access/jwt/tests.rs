@@ -89,6 +89,7 @@ fn issuer(keys: Value) -> (Issuer, Arc<Document>) {
         jwks_uri: None,
         scope_prefix: String::new(),
         hears: Hears::All,
+        owners: Vec::new(),
     };
     (Issuer::new(config, Box::new(Arc::clone(&document))), document)
 }
@@ -276,7 +277,8 @@ fn claims_must_name_us_and_hold_now() {
         assert_eq!(outcome.err(), expected, "{name} {value}");
     }
     let narrow = issuer.verify(&signer.sign(&with("aaep_hears", json!(["builder"]))), at(0));
-    assert!(!narrow.expect("believed").hears.may_hear("other"));
+    let other = Principal::local().agent_tags("other");
+    assert!(!narrow.expect("believed").hearing().includes(&other));
 }
 
 #[test]

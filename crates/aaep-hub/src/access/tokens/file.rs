@@ -9,7 +9,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_TOKENS, MAX_TOKENS_BYTES, TokensError};
+use super::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, TokensError};
+use crate::access::principal::is_name;
 use crate::access::token::{Token, TokenText, hex};
 
 const HEADER: &str =
@@ -20,6 +21,23 @@ const HEADER: &str =
 struct Document {
     #[serde(default)]
     token: Vec<TokenText>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    program: Vec<ProgramText>,
+}
+
+/// A local program that may answer, as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramText {
+    name: String,
+    allowed: String,
+}
+
+/// All that the file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Contents {
+    pub(super) tokens: Vec<Token>,
+    pub(super) programs: Vec<AllowedProgram>,
 }
 
 /// By what a change of the file is noticed. All nothing, if there is no file.
@@ -37,13 +55,13 @@ impl Stamp {
     }
 }
 
-/// Reads all tokens; none, if there is no file.
-pub(super) fn read(path: &Path) -> Result<Vec<Token>, TokensError> {
+/// Reads the file; nothing, if there is none.
+pub(super) fn read(path: &Path) -> Result<Contents, TokensError> {
     let unreadable = |error: io::Error| TokensError::Unreadable(path.to_owned(), error.to_string());
     let broken = |why: String| TokensError::Broken(path.to_owned(), why);
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
         Err(error) => return Err(unreadable(error)),
     };
     if is_writable_by_others(&file.metadata().map_err(unreadable)?) {
@@ -57,7 +75,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Token>, TokensError> {
     let text = String::from_utf8(bytes).map_err(|_| broken("it is not UTF-8".to_owned()))?;
     // The message alone: the full error shows lines of the file, and they may hold what is private.
     let document: Document = toml::from_str(&text).map_err(|error| broken(place(&text, &error)))?;
-    if document.token.len() > MAX_TOKENS {
+    if document.token.len() > MAX_TOKENS || document.program.len() > MAX_TOKENS {
         return Err(TokensError::TooMany);
     }
     let mut tokens: Vec<Token> = Vec::with_capacity(document.token.len());
@@ -70,13 +88,29 @@ pub(super) fn read(path: &Path) -> Result<Vec<Token>, TokensError> {
         }
         tokens.push(token);
     }
-    Ok(tokens)
+    let mut programs = Vec::with_capacity(document.program.len());
+    for (at, program) in document.program.into_iter().enumerate() {
+        let wrong = |field| broken(format!("the {field} of program {} is wrong", at + 1));
+        let allowed = program.allowed.parse().map_err(|_| wrong("allowed"))?;
+        if !is_name(&program.name) {
+            return Err(wrong("name"));
+        }
+        programs.push(AllowedProgram { name: program.name, allowed });
+    }
+    Ok(Contents { tokens, programs })
 }
 
-/// Writes all tokens into a file beside it and puts that in its place, so that nobody ever sees half.
-pub(super) fn write(path: &Path, tokens: &[Token]) -> Result<(), TokensError> {
+/// Writes all of it into a file beside it and puts that in its place, so that nobody ever sees half.
+pub(super) fn write(path: &Path, contents: &Contents) -> Result<(), TokensError> {
     let unwritable = |error: io::Error| TokensError::Unwritable(path.to_owned(), error.to_string());
-    let document = Document { token: tokens.iter().map(TokenText::from).collect() };
+    let program = |it: &AllowedProgram| ProgramText {
+        name: it.name.clone(),
+        allowed: it.allowed.to_string(),
+    };
+    let document = Document {
+        token: contents.tokens.iter().map(TokenText::from).collect(),
+        program: contents.programs.iter().map(program).collect(),
+    };
     let body = toml::to_string(&document)
         .map_err(|error| unwritable(io::Error::other(error.to_string())))?;
     let beside = sibling(path, &format!(".{}.new", hex(&super::random::<8>()?)));

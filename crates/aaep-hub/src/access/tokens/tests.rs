@@ -20,7 +20,14 @@ fn at(seconds: u64) -> Now {
 
 fn listener(name: &str) -> NewToken {
     let scopes = Scopes::NONE.with(Scope::Listen);
-    NewToken { name: name.to_owned(), scopes, hears: Hears::All, expires: None }
+    NewToken {
+        name: name.to_owned(),
+        scopes,
+        hears: Hears::All,
+        owners: ["ada".to_owned()].into(),
+        speaks_as: ["builder".to_owned()].into(),
+        expires: None,
+    }
 }
 
 fn empty() -> (TempDir, PathBuf, Tokens) {

@@ -156,6 +156,11 @@ impl Writer {
                 self.moment(*unix_us);
                 self.bytes(answer);
             }
+            Change::SessionAbout { session_id, json } => {
+                self.0.push(11);
+                self.text(session_id.as_str());
+                self.bytes(json);
+            }
             Change::Audit(_) => {}
         }
     }
@@ -215,6 +220,7 @@ fn change(row: &mut Row<'_>) -> Result<Change, Fault> {
             unix_us: row.moment()?,
             answer: row.sized()?.into(),
         },
+        [11] => Change::SessionAbout { session_id: parsed(row)?, json: row.sized()?.into() },
         _ => return Err(Fault::row(JOURNAL)),
     })
 }
@@ -276,6 +282,7 @@ mod tests {
             Change::Unsubscribed { subscription_id },
             Change::Agent { key: 1, name: "Ägent".to_owned() },
             Change::Principal { key: 2, name: String::new() },
+            Change::SessionAbout { session_id: session("a"), json: b"{}".as_slice().into() },
             Change::Answered {
                 agent: 1,
                 idempotency_key: "key".to_owned(),

@@ -1,0 +1,108 @@
+//! The person's key: with it, the commands of the person who runs a hub show that they are theirs
+//! (ruling 37, `docs/security.md`).
+//!
+//! It is read from a file that only this user can read, and told only to a hub of this user on this
+//! machine. Commands that speak as an agent never use it.
+
+use std::path::PathBuf;
+
+use aaep_hub::access::{PERSON_KEY_FILE, PersonKey, read_person_key};
+use aaep_transport::link::Target;
+
+use crate::tokens::configuration_folder;
+
+/// Where the key is: where `AAEP_PERSON_KEY` says, beside the file of the tokens, or in the folder of
+/// the configuration.
+fn key_file() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("AAEP_PERSON_KEY")
+        .or_else(|| set("AAEP_TOKENS").map(|tokens| PersonKey::path_beside(&tokens)))
+        .or_else(|| configuration_folder().ok().map(|folder| folder.join(PERSON_KEY_FILE)))
+}
+
+/// The key, for a hub of this user on this machine. None where there is no key yet, and for every other
+/// address: whoever is there would be the person from then on.
+pub(crate) fn key_for(address: &str) -> Option<String> {
+    let is_ours = match Target::parse(address).ok()? {
+        // Of those without a path, only a socket of this user is connected to.
+        Target::Unix(None) => true,
+        Target::Unix(Some(path)) => is_own_socket(&path),
+        Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place) => {
+            place.is_loopback() && is_own_port(place.port())
+        }
+        Target::Stdio(_) => false,
+    };
+    if is_ours { read_person_key(&key_file()?).ok() } else { None }
+}
+
+/// Whether a socket was made by this user, or by the system.
+#[cfg(unix)]
+fn is_own_socket(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = aaep_transport::local::own_user_id();
+    std::fs::metadata(path).is_ok_and(|it| it.uid() == own || it.uid() == 0)
+}
+
+/// A pipe of another user cannot be told apart here.
+#[cfg(not(unix))]
+fn is_own_socket(_: &std::path::Path) -> bool {
+    false
+}
+
+/// Whether whoever listens on a port of this machine is this user, or the system. On a machine with
+/// several people another one may have taken the port first.
+#[cfg(target_os = "linux")]
+fn is_own_port(port: u16) -> bool {
+    let own = aaep_transport::local::own_user_id();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let users: Vec<u32> =
+        tables.iter().flatten().flat_map(|table| listening_users(table, port)).collect();
+    !users.is_empty() && users.iter().all(|user| *user == own || *user == 0)
+}
+
+/// Elsewhere nobody says so; the socket of the hub is used instead.
+#[cfg(not(target_os = "linux"))]
+fn is_own_port(_: u16) -> bool {
+    false
+}
+
+/// The users who listen on a port, from the kernel's table of sockets.
+#[cfg(target_os = "linux")]
+fn listening_users(table: &str, port: u16) -> impl Iterator<Item = u32> {
+    const LISTENING: &str = "0A";
+    table.lines().skip(1).filter_map(move |line| {
+        let mut columns = line.split_whitespace();
+        let (_, local_port) = columns.nth(1)?.rsplit_once(':')?;
+        let is_it = u16::from_str_radix(local_port, 16).ok()? == port;
+        let is_listening = columns.nth(1)? == LISTENING;
+        let user = columns.nth(3)?.parse().ok()?;
+        (is_it && is_listening).then_some(user)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_listens_on_a_port_is_read_from_the_kernel() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
+            0: 0100007F:1BCD 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 1\n\
+            1: 0100007F:1BCD 0100007F:9999 01 00000000:00000000 00:00000000 00000000  1001 0 1\n\
+            2: 0100007F:1BCE 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1002 0 1\n\
+            nonsense\n";
+        assert_eq!(listening_users(table, 0x1BCD).collect::<Vec<_>>(), [1000]);
+        assert_eq!(listening_users(table, 1).count(), 0);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        assert!(is_own_port(port), "this test listens there");
+    }
+
+    #[test]
+    fn nobody_elsewhere_is_told_the_key() {
+        for address in ["https://hub.example.org", "wss://a.example", "stdio:agent", "nonsense"] {
+            assert_eq!(key_for(address), None, "{address}");
+        }
+    }
+}

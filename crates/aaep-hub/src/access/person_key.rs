@@ -1,0 +1,150 @@
+//! The person's key: what the person's own programs have and agents lack (ruling 37).
+//!
+//! A file that only its user can read, made when the hub first starts. Whoever presents it is the
+//! person. Other programs of the same user could read it, and `docs/security.md` says so; programs of
+//! other users cannot.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::access::token::{TokenHash, TokenSecret, is_token};
+
+/// How the file is called, beside the file of the tokens.
+pub const PERSON_KEY_FILE: &str = "person.key";
+
+/// How much of the file is read: more than any key has.
+const MAX_BYTES: u64 = 1024;
+
+/// The key, as the hub compares it. The secret itself is not kept.
+#[derive(Clone, Copy)]
+pub struct PersonKey(TokenHash);
+
+impl std::fmt::Debug for PersonKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PersonKey([redacted])")
+    }
+}
+
+impl PersonKey {
+    /// Where the key is that belongs to this file of tokens.
+    pub fn path_beside(tokens: &Path) -> PathBuf {
+        tokens.with_file_name(PERSON_KEY_FILE)
+    }
+
+    /// Reads the key, and makes one first where there is none.
+    pub fn load_or_make(path: &Path) -> io::Result<Self> {
+        let secret = match read_person_key(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path)?,
+            read => read?,
+        };
+        Ok(PersonKey(TokenHash::of(&secret)))
+    }
+
+    /// Whether this credential is the key.
+    pub(crate) fn is(&self, credential: &str) -> bool {
+        self.0.is(&TokenHash::of(credential))
+    }
+}
+
+/// The key in a file, for the person's own programs. A file that other users can read or change is not
+/// used.
+pub fn read_person_key(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if is_open_to_others(&file.metadata()?) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "other users can read or change it; delete it, and the hub makes a new one when it starts",
+        ));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text)?;
+    let key = text.trim();
+    if !is_token(key) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is not a key; delete it, and the hub makes a new one when it starts",
+        ));
+    }
+    Ok(key.to_owned())
+}
+
+/// Makes a key. If another program makes one at the same moment, the one that was first counts.
+fn make(path: &Path) -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| io::Error::other("the system gave no randomness"))?;
+    let secret = TokenSecret::from_bytes(bytes);
+    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(mut file) => {
+            writeln!(file, "{}", secret.reveal())?;
+            file.sync_all()?;
+            Ok(secret.reveal().to_owned())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_person_key(path),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.mode() & 0o077 != 0
+}
+
+// Elsewhere the folder of the user's configuration is the user's own, and has no such modes.
+#[cfg(not(unix))]
+fn is_open_to_others(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a folder")
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_found_again() {
+        let folder = folder();
+        let path = PersonKey::path_beside(&folder.path().join("new/tokens.toml"));
+        let made = PersonKey::load_or_make(&path).expect("a key");
+        let secret = read_person_key(&path).expect("the secret");
+        assert!(made.is(&secret) && !made.is("aaep_other"));
+        assert!(PersonKey::load_or_make(&path).expect("the same").is(&secret));
+        assert!(!format!("{made:?}").contains(&secret[5..]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_that_others_could_read_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = folder();
+        let path = folder.path().join(PERSON_KEY_FILE);
+        PersonKey::load_or_make(&path).expect("a key");
+        let open = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&path, open).expect("permissions");
+        assert!(read_person_key(&path).is_err() && PersonKey::load_or_make(&path).is_err());
+    }
+
+    #[test]
+    fn what_is_not_a_key_is_not_taken_for_one() {
+        let folder = folder();
+        let path = folder.path().join(PERSON_KEY_FILE);
+        for text in ["", "aaep_", "\u{0}", &"aaep_x".repeat(400)] {
+            std::fs::write(&path, text).expect("written");
+            #[cfg(unix)]
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("permissions");
+            assert!(read_person_key(&path).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Who may speak under a name, and what happens when a name changes hands (ruling 36).
+
+use aaep::SessionId;
+use aaep_engine::Input;
+
+use super::holders::{NAME_HOLD_US, NameUse};
+use super::owner::Owner;
+use super::refused::Refused;
+use crate::access::Principal;
+use crate::audit::Entry;
+use crate::store::{Change, MAX_NAME_BYTES, MAX_PAGE_ROWS, ReadError};
+
+/// How many stored sessions are looked at after a start for who held which name.
+const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
+
+impl Owner {
+    /// A principal speaks under a name: from now on it holds it, unless somebody else does.
+    pub(super) fn speak_as(
+        &mut self,
+        who: &Principal,
+        principal: u64,
+        agent_id: &str,
+    ) -> Result<(), Refused> {
+        if agent_id.len() > MAX_NAME_BYTES {
+            return Err(Refused::NameTooLong);
+        }
+        if who.speaks_as.as_ref().is_some_and(|names| !names.contains(agent_id)) {
+            return Err(Refused::NameNotYours);
+        }
+        if self.roster.is_bound_to_others(agent_id, &who.id) {
+            return Err(Refused::NameTaken);
+        }
+        let now = self.clock.now();
+        let (engine, posts) = (&self.engine, &self.posts);
+        let is_in_use = |holder: u64| {
+            engine.speaks_as(holder, agent_id)
+                || posts.is_kept_by(agent_id, holder, now.monotonic_us)
+        };
+        match self.holders.use_name(agent_id, principal, now.unix_us, is_in_use) {
+            NameUse::Held => Ok(()),
+            NameUse::Taken => Err(Refused::NameTaken),
+            NameUse::TooMany => Err(Refused::TooManyNames),
+        }
+    }
+
+    /// If a name changed hands, everyone who hears the session is told, and the audit log says so.
+    pub(super) fn tell_if_taken_over(&mut self, session_id: &SessionId, agent_id: &str, to: u64) {
+        let Some(from) = self.holders.take_untold(agent_id) else { return };
+        let name = |number| self.principals.name(number).unwrap_or("unknown").to_owned();
+        let (from, to) = (name(from), name(to));
+        let entry = Entry {
+            unix_us: self.clock.now().unix_us,
+            kind: "name_taken_over",
+            session_id: Some(session_id.clone()),
+            reply_token: None,
+            who: Some(to.clone()),
+            outcome: format!("speaks under a name of {from}"),
+            details: None,
+        };
+        self.batch.changes.push(Change::Audit(entry));
+        let words = format!(
+            "Another program speaks as {agent_id} now: {to}. Before, it was {from}. \
+             Rules and answers for {agent_id} may not be meant for it."
+        );
+        let input = Input::Announce { session_id: session_id.clone(), words };
+        self.handle(input, None);
+    }
+
+    /// After a start: who held which name, as far as stored sessions say.
+    pub(super) fn recover_holders(&mut self) -> Result<(), ReadError> {
+        let since = self.clock.now().unix_us.saturating_sub(2 * NAME_HOLD_US);
+        let mut seen = 0;
+        while seen < MAX_SESSIONS_LOOKED_AT {
+            let page = self.reader.sessions(seen, MAX_PAGE_ROWS)?;
+            seen += page.len();
+            let is_last = page.is_empty();
+            for session in page {
+                if session.ended_unix_us.is_some_and(|ended| ended < since) {
+                    return Ok(());
+                }
+                let agent_id = self.agent_of(&session).agent_id;
+                self.holders.recover(&agent_id, session.principal, session.last_unix_us);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
