@@ -6,3 +6,4 @@ mod conversations;
 mod doors;
 mod endings;
 mod support;
+mod trust;

@@ -20,4 +20,5 @@ mod stopping;
 mod support;
 #[cfg(unix)]
 mod tls;
+mod trust;
 mod waiting;
