@@ -124,7 +124,7 @@ fn serve(folder: &Path, listeners: usize, tables: &str) -> Result<(Child, Socket
     );
     fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
     let mut child = Command::new(program()?)
-        .args(["serve", "--bind", "127.0.0.1:0", "--config"])
+        .args(["serve", "--trust-local-programs", "--bind", "127.0.0.1:0", "--config"])
         .arg(path("hub.toml"))
         .arg("--socket")
         .arg(path(SOCKET))

@@ -100,7 +100,7 @@ class Hub:
 
     def start(self):
         """Starts it, the second time on the same port and with the same store."""
-        arguments = [AAEP, "serve", "--bind", self.address, "--config", self.folder / "hub.toml"]
+        arguments = [AAEP, "serve", "--trust-local-programs", "--bind", self.address, "--config", self.folder / "hub.toml"]
         arguments += ["--store", self.folder / "store", "--tokens", self.folder / "tokens.toml"]
         arguments += ["--keys", self.folder / "keys", "--socket", self.folder / "hub.sock"]
         with open(self.folder / "log", "a", encoding="utf-8") as log:

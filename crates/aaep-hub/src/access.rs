@@ -59,6 +59,7 @@ pub use tokens::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens,
 pub use user::UserRule;
 
 use jwt::Issuer;
+use person_key::PERSON_KEY_PREFIX;
 
 /// Decides who comes in. One for the whole hub; it can be shared.
 #[derive(Debug)]
@@ -149,7 +150,10 @@ impl Access {
             if self.is_person(peer, credential) {
                 return Ok(Principal::person());
             }
-            return self.bearer(credential, now);
+            // The key of another hub's person proves nothing here, and is not a wrong token either.
+            if !peer.is_local() || !credential.starts_with(PERSON_KEY_PREFIX) {
+                return self.bearer(credential, now);
+            }
         }
         // A program that was allowed or forbidden is so at once, whatever it presents.
         self.refresh(now);

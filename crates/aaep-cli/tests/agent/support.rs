@@ -67,7 +67,7 @@ impl Hub {
 
     /// The same with more arguments.
     pub(crate) fn serve_with(folder: &Path, address: &str, arguments: &[&str]) -> Self {
-        let mut command = aaep(&["serve", "--bind", address]);
+        let mut command = aaep(&["serve", "--trust-local-programs", "--bind", address]);
         command.args(arguments).arg("--store").arg(folder.join("store"));
         for name in
             ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
@@ -79,7 +79,9 @@ impl Hub {
 
     /// A hub that has this program as its child.
     pub(crate) fn serve_child(folder: &Path, program: &[&str]) -> Self {
-        let mut command = aaep(&["serve", "--bind", "127.0.0.1:0", "--socket", "none", "--child"]);
+        let trusting = ["serve", "--trust-local-programs", "--socket", "none"];
+        let mut command = aaep(&trusting);
+        command.args(["--bind", "127.0.0.1:0", "--child"]);
         for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
             command.env(name, folder);
         }

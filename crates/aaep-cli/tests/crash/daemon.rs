@@ -48,7 +48,7 @@ impl Place {
         let log: File =
             OpenOptions::new().create(true).append(true).open(self.log()).expect("a log");
         let mut child = Command::new(env!("CARGO_BIN_EXE_aaep"))
-            .args(["serve", "--bind", "127.0.0.1:0", "--socket", "none"])
+            .args(["serve", "--trust-local-programs", "--bind", "127.0.0.1:0", "--socket", "none"])
             .arg("--store")
             .arg(self.store())
             .arg("--config")

@@ -65,6 +65,7 @@ impl World {
     pub(crate) fn command(&self) -> Vec<String> {
         let inside = |name: &str| self.folder.path().join(name).display().to_string();
         let mut words = vec![env!("CARGO_BIN_EXE_aaep").to_owned(), "serve".to_owned()];
+        words.push("--trust-local-programs".to_owned());
         for (flag, value) in [
             ("--bind", self.address.to_string()),
             ("--socket", inside("hub.sock")),

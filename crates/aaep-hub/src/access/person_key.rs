@@ -8,10 +8,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::access::token::{TokenHash, TokenSecret, is_token};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::access::token::TokenHash;
 
 /// How the file is called, beside the file of the tokens.
 pub const PERSON_KEY_FILE: &str = "person.key";
+
+/// What every such key begins with, so that people and hubs tell it from a token. A hub that does not
+/// know the key of somebody takes them for a local program without a credential.
+pub(crate) const PERSON_KEY_PREFIX: &str = "aaep-person_";
+
+/// How many characters follow.
+const KEY_CHARS: usize = 43;
 
 /// How much of the file is read: more than any key has.
 const MAX_BYTES: u64 = 1024;
@@ -60,7 +70,7 @@ pub fn read_person_key(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     file.take(MAX_BYTES).read_to_string(&mut text)?;
     let key = text.trim();
-    if !is_token(key) {
+    if !is_key(key) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "it is not a key; delete it, and the hub makes a new one when it starts",
@@ -73,7 +83,7 @@ pub fn read_person_key(path: &Path) -> io::Result<String> {
 fn make(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| io::Error::other("the system gave no randomness"))?;
-    let secret = TokenSecret::from_bytes(bytes);
+    let secret = format!("{PERSON_KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
     if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)?;
     }
@@ -83,13 +93,21 @@ fn make(path: &Path) -> io::Result<String> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Ok(mut file) => {
-            writeln!(file, "{}", secret.reveal())?;
+            writeln!(file, "{secret}")?;
             file.sync_all()?;
-            Ok(secret.reveal().to_owned())
+            Ok(secret)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_person_key(path),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a text has the form of a key.
+fn is_key(text: &str) -> bool {
+    text.strip_prefix(PERSON_KEY_PREFIX).is_some_and(|rest| {
+        rest.len() == KEY_CHARS
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    })
 }
 
 #[cfg(unix)]
@@ -118,7 +136,7 @@ mod tests {
         let path = PersonKey::path_beside(&folder.path().join("new/tokens.toml"));
         let made = PersonKey::load_or_make(&path).expect("a key");
         let secret = read_person_key(&path).expect("the secret");
-        assert!(made.is(&secret) && !made.is("aaep_other"));
+        assert!(made.is(&secret) && !made.is("aaep-person_other"));
         assert!(PersonKey::load_or_make(&path).expect("the same").is(&secret));
         assert!(!format!("{made:?}").contains(&secret[5..]));
     }
@@ -139,7 +157,8 @@ mod tests {
     fn what_is_not_a_key_is_not_taken_for_one() {
         let folder = folder();
         let path = folder.path().join(PERSON_KEY_FILE);
-        for text in ["", "aaep_", "\u{0}", &"aaep_x".repeat(400)] {
+        let token = format!("aaep_{}", "A".repeat(43));
+        for text in ["", "aaep-person_", "\u{0}", &token, &"aaep-person_x".repeat(400)] {
             std::fs::write(&path, text).expect("written");
             #[cfg(unix)]
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))

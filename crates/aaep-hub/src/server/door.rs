@@ -116,7 +116,12 @@ impl Doors {
         })?;
         let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
         let known = self.authenticate(&connection.peer, headers, uri, now).await;
-        let allowed = known.and_then(|it| it.allow(scope).map(|()| it));
+        // Counts have no words in them, and whatever collects them on this machine may have them.
+        let is_for_local = matches!(route, Route::Metrics);
+        let allowed = known.and_then(|it| match it.allow(scope) {
+            Err(_) if is_for_local && it.is_local_program() => Ok(it),
+            allowed => allowed.map(|()| it),
+        });
         match allowed {
             Ok(principal) => match connection.belongs_to(&principal, now) {
                 Ok(()) => Ok(Passed::By(route, Box::new(principal))),
