@@ -8,13 +8,14 @@ mod time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
+use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::reply::{ConfirmationReply, Response};
 use aaep::{Event, Payload, ReplyToken};
 
 use crate::audience::{ListenerKey, SessionKey};
 use crate::io::{AgentTags, Principal, ReplyRefusal, Resolution};
+use crate::stakes::ActionStakes;
 
 pub(crate) use time::AskTime;
 
@@ -105,24 +106,25 @@ impl Ask {
         }
     }
 
-    /// What a reply to a confirmation means (§6.3.4 step 6, ruling 15).
+    /// What a reply to a confirmation means (§6.3.4 step 6, rulings 15 and 35). A no always counts,
+    /// whatever the agent allows; an accept by a rule only where a rule may accept.
     pub(crate) fn decide(&self, reply: &ConfirmationReply) -> Result<Resolution, ReplyRefusal> {
-        let Payload::AwaitingConfirmation(AwaitingConfirmation { allowed_replies, .. }) =
-            &self.event.payload
-        else {
+        let Payload::AwaitingConfirmation(asked) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
         };
-        let decision = reply.decision.as_str();
-        let is_allowed =
-            allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(|it| it == decision));
-        if !is_allowed {
+        // No agent has declared yet that it can change its action, so a changed one is a no.
+        if reply.decision != Decision::Accept || reply.modified_action.is_some() {
+            return Ok(Resolution::Reject);
+        }
+        let is_accept = |it: &String| it == Decision::Accept.as_str();
+        if !asked.allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(is_accept)) {
             return Err(ReplyRefusal::NotAllowed);
         }
-        // No agent has declared yet that it can change its action, so a changed one is a no.
-        match reply.decision {
-            Decision::Accept if reply.modified_action.is_none() => Ok(Resolution::Accept),
-            _ => Ok(Resolution::Reject),
+        let is_by_rule = reply.decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
+        if is_by_rule && !ActionStakes::presented(asked).allows_rule() {
+            return Err(ReplyRefusal::NotByRule);
         }
+        Ok(Resolution::Accept)
     }
 
     /// What a reply to a clarification means (§6.5.5).

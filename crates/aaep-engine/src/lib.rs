@@ -15,6 +15,7 @@ mod io;
 pub mod listener;
 mod member;
 pub mod order;
+mod stakes;
 pub mod terms;
 
 pub use audience::{ListenerKey, MAX_UNITS};
@@ -29,3 +30,4 @@ pub use io::{
     Refusal, ReplyRefusal, Resolution, Resume, Subscription,
 };
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};
+pub use stakes::{ActionStakes, StatedRisk, StatedUndo};

@@ -339,6 +339,49 @@ fn a_default_that_accepts_allows_the_tool_once() {
 }
 
 #[test]
+fn a_reject_counts_whatever_the_agent_allows() {
+    for allowed in [json!(["accept"]), json!(["later"]), json!(["accept", "later"])] {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        let fields = json!({ "allowed_replies": allowed, "default_decision": "accept",
+            "risk_level": "low", "irreversible": false });
+        world.say("awaiting.confirmation", confirmation("rpl_1", fields));
+        let outputs = world.confirm(&one, "rpl_1", "reject");
+        assert!(replied(&outputs), "{allowed}");
+        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Reply)]);
+    }
+}
+
+#[test]
+fn a_rule_accepts_only_what_a_rule_may_and_the_person_can_still_answer() {
+    let rule = |who: &str| json!({ "decided_by": who });
+    for (fields, may) in [
+        (json!({}), false),
+        (json!({ "risk_level": "medium" }), false),
+        (json!({ "risk_level": "low" }), true),
+        (json!({ "irreversible": false }), true),
+    ] {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        world.say("awaiting.confirmation", confirmation("rpl_1", fields.clone()));
+        for who in ["automatic: all", "auto:configured_policy"] {
+            if !may {
+                let outputs = world.confirm_with(&one, "rpl_1", "accept", rule(who));
+                assert_ignored(&mut world, &outputs, ReplyRefusal::NotByRule);
+            }
+        }
+        let who = if may { "automatic: all" } else { "user:folake" };
+        let outputs = world.confirm_with(&one, "rpl_1", "accept", rule(who));
+        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+    }
+    let mut world = World::started();
+    let one = world.listen(1, everything());
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let outputs = world.confirm_with(&one, "rpl_1", "reject", rule("automatic: all"));
+    assert!(replied(&outputs), "a rule may reject anything");
+}
+
+#[test]
 fn a_clarification_never_allows_an_irreversible_tool() {
     let mut world = World::started();
     let one = world.listen(1, everything());

@@ -124,6 +124,7 @@ fn cannot_reply(why: &CannotReply) -> &'static str {
         CannotReply::NotAllowed(NotAllowed::Decision) => {
             "The question does not offer this decision."
         }
+        CannotReply::NotAllowed(NotAllowed::Rule) => "A rule may not accept this. Ask the person.",
         CannotReply::NotAllowed(NotAllowed::Response) => "The question takes another answer.",
         CannotReply::NotAllowed(NotAllowed::Kind) => {
             "Accept and reject are for confirmations, words for clarifications."

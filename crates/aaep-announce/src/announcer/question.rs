@@ -203,7 +203,6 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>)
     };
     let answers = decisions(it.allowed_replies.as_deref());
     let how = match answers.as_slice() {
-        [] => "Only answers that are not known here are taken.".to_owned(),
         [(choice, _)] => format!("The only answer is {}.", choice.words.to_lowercase()),
         _ => "Yes or no?".to_owned(),
     };
@@ -218,11 +217,13 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>)
     }
 }
 
-/// No first: what is chosen by a slip does nothing.
+/// No first: what is chosen by a slip does nothing. No is offered whatever the agent allows.
 fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
     let all = [("No", Decision::Reject), ("Yes", Decision::Accept)];
-    let is_allowed =
-        |decision: Decision| allowed.is_none_or(|it| it.iter().any(|it| it == decision.as_str()));
+    let is_allowed = |decision: Decision| {
+        decision == Decision::Reject
+            || allowed.is_none_or(|it| it.iter().any(|it| it == decision.as_str()))
+    };
     let choice = |words: &str, decision| {
         let is_consent = decision == Decision::Accept;
         (Choice { words: words.to_owned(), is_consent }, Answer::Decision(decision))

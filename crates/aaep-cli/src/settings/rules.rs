@@ -94,13 +94,16 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
         rule.principal.as_deref().is_none_or(|principal| Some(principal) == publisher)
     };
     let rule = rules.iter().filter(is_theirs).find(|rule| rule.fits(agent, tool, danger))?;
+    let is_accept = |it: &String| it == Decision::Accept.as_str();
+    let offers_accept =
+        asked.allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(is_accept));
     let decision = match rule.answer {
+        // A no counts whatever the agent allows.
         Answer::Reject => Decision::Reject,
-        Answer::Accept if may_accept(danger) => Decision::Accept,
+        Answer::Accept if offers_accept && may_accept(danger) => Decision::Accept,
         Answer::Accept => return None,
     };
-    let is_offered = |allowed: &Vec<String>| allowed.iter().any(|it| it == decision.as_str());
-    asked.allowed_replies.as_ref().is_none_or(is_offered).then_some(Automatic { decision, rule })
+    Some(Automatic { decision, rule })
 }
 
 /// Whether a rule may ever accept this.
@@ -327,6 +330,9 @@ mod tests {
         assert_eq!(automatic(&rules, &clarification), None);
         let only_no = with(harmless(), "allowed_replies", json!(["reject"]));
         assert_eq!(answer(ACCEPT, &only_no), None);
+        let only_yes = with(harmless(), "allowed_replies", json!(["accept"]));
+        let reject = "answer = \"reject\"";
+        assert_eq!(answer(reject, &only_yes), Some(Decision::Reject), "a no always counts");
         assert_eq!(automatic(&[], &question(&harmless())), None);
     }
 

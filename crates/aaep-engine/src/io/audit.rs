@@ -110,6 +110,8 @@ pub enum ReplyRefusal {
     WrongKind,
     /// The decision or answer is not one that the question allows.
     NotAllowed,
+    /// A rule accepted what only a person may accept (ruling 35).
+    NotByRule,
     /// This subscription was not granted what it takes to change the time.
     NotGranted,
     /// The agent stated no maximum, so that its timeout stands.

@@ -1,6 +1,6 @@
 //! The person's answer as a message: made once per question, never invented (§6.3, §6.5).
 
-use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::{ClarificationReply, ConfirmationReply, Response};
 use aaep::{Message, Object, Payload, ReplyToken, Severity, SubscriptionId, Timestamp, Violation};
@@ -9,6 +9,7 @@ use serde_json::Number;
 use super::asks::WhyWithdrawn;
 use super::{Listener, OpenAsk, Standing};
 use crate::clock::Now;
+use crate::stakes::ActionStakes;
 
 /// Why no reply was made. Nothing was used up, and nothing may be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +46,10 @@ pub enum CannotReply {
 /// Why a question cannot be answered so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAllowed {
-    /// The question does not offer this decision (`allowed_replies`).
+    /// The question does not offer accept (`allowed_replies`); a reject is always allowed.
     Decision,
+    /// A rule may not accept this; ask the person (ruling 35).
+    Rule,
     /// The question takes another kind of answer, or this is none of its choices.
     Response,
     /// The question is a confirmation where a clarification was meant, or the other way round.
@@ -93,10 +96,7 @@ impl Listener {
         let Payload::AwaitingConfirmation(asked) = &ask.event.payload else {
             return Err(CannotReply::NotAllowed(NotAllowed::Kind));
         };
-        let is_offered = |allowed: &Vec<String>| allowed.iter().any(|it| it == decision.as_str());
-        if !asked.allowed_replies.as_ref().is_none_or(is_offered) {
-            return Err(CannotReply::NotAllowed(NotAllowed::Decision));
-        }
+        check_decision(asked, decision, &details)?;
         let reply = ConfirmationReply {
             reply_token: ask.reply_token.clone(),
             decision,
@@ -164,6 +164,27 @@ impl Listener {
 fn refuse_malformed(mut violations: Vec<Violation>) -> Result<(), CannotReply> {
     violations.retain(|violation| violation.severity == Severity::Error);
     if violations.is_empty() { Ok(()) } else { Err(CannotReply::Malformed(violations)) }
+}
+
+/// Whether a confirmation takes this decision. A no is never held back, whatever the producer allows; a
+/// rule accepts only what a rule may (ruling 35).
+fn check_decision(
+    asked: &AwaitingConfirmation,
+    decision: Decision,
+    details: &ConfirmationDetails,
+) -> Result<(), CannotReply> {
+    if decision == Decision::Reject {
+        return Ok(());
+    }
+    let is_offered = |allowed: &Vec<String>| allowed.iter().any(|it| it == decision.as_str());
+    if !asked.allowed_replies.as_ref().is_none_or(is_offered) {
+        return Err(CannotReply::NotAllowed(NotAllowed::Decision));
+    }
+    let is_by_rule = details.decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
+    if is_by_rule && !ActionStakes::presented(asked).allows_rule() {
+        return Err(CannotReply::NotAllowed(NotAllowed::Rule));
+    }
+    Ok(())
 }
 
 /// Whether a question takes such an answer (§6.5.2). Free words are the only kind that a question

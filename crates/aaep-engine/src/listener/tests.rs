@@ -151,6 +151,8 @@ fn confirmation(name: &str, timeout_seconds: u64) -> Json {
         "reply_token": format!("rpl_{name}"),
         "timeout_seconds": timeout_seconds,
         "default_decision": "reject",
+        "risk_level": "high",
+        "irreversible": true,
     });
     event("awaiting.confirmation", fields)
 }

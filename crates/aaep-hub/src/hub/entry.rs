@@ -129,6 +129,7 @@ fn word(refusal: ReplyRefusal) -> &'static str {
         ReplyRefusal::NotAsked => "not_asked",
         ReplyRefusal::WrongKind => "wrong_kind",
         ReplyRefusal::NotAllowed => "not_allowed",
+        ReplyRefusal::NotByRule => "not_by_rule",
         ReplyRefusal::NotGranted => "not_granted",
         ReplyRefusal::NoMaximum => "no_maximum",
         ReplyRefusal::AtMaximum => "at_maximum",

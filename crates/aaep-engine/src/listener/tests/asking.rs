@@ -236,6 +236,34 @@ fn only_what_the_question_offers_can_be_answered() {
 }
 
 #[test]
+fn a_reject_is_never_held_back_whatever_the_question_offers() {
+    for allowed in [json!(["accept"]), json!(["maybe"])] {
+        let mut listener = listening();
+        listener.get(1, &with(confirmation("q", 60), "allowed_replies", allowed.clone()));
+        let details = ConfirmationDetails::default();
+        let no = listener.confirm(at(2), &token("q"), Decision::Reject, details);
+        assert_eq!(no.map(|it| it.decision), Ok(Decision::Reject), "{allowed}");
+    }
+}
+
+#[test]
+fn a_rule_accepts_only_what_a_rule_may() {
+    let by_rule = || ConfirmationDetails {
+        decided_by: Some(aaep::reply::automatic("all")),
+        ..Default::default()
+    };
+    let mut listener = listening();
+    listener.get(1, &confirmation("q", 60));
+    let yes = listener.confirm(at(2), &token("q"), Decision::Accept, by_rule());
+    assert_eq!(yes, Err(CannotReply::NotAllowed(NotAllowed::Rule)));
+    listener.accept(3, "q").expect("nothing was used up: the person can answer");
+    let mut listener = listening();
+    let low = with(confirmation("q", 60), "risk_level", json!("low"));
+    listener.get(1, &low);
+    listener.confirm(at(2), &token("q"), Decision::Accept, by_rule()).expect("a rule may");
+}
+
+#[test]
 fn a_clarification_takes_the_kinds_that_it_names() {
     let mut listener = listening();
     let choices =
