@@ -6,7 +6,7 @@
 //!
 //! It never looks at a clock, never asks or answers anyone, never repairs an event, and never keeps
 //! words. A tool that is irreversible or of high risk passes only on a [`Grant`] that someone else put
-//! here. Not here: the form of events (`aaep`), tokens, deadlines and who may answer (the asks).
+//! here and that covers it. Not here: the form of events (`aaep`), tokens, deadlines and who may answer (the asks).
 //!
 //! Memory is bounded: about 3 MiB for a session at all its limits at once ([`MAX_SESSION_BYTES`]), a
 //! few hundred bytes for a common one. An ended session keeps only that it has ended.
@@ -21,14 +21,16 @@ mod tests;
 mod tools;
 mod violation;
 
+use aaep::event::reasoning::state::IDLE;
 use aaep::{Envelope, Event, Payload};
 
-use grants::{Grants, needs_accept};
+use crate::stakes::ActionStakes;
+use grants::Grants;
 use outputs::Outputs;
 use producers::{Producers, implied_by};
 use tools::Tools;
 
-pub use grants::{Grant, MAX_GRANTS};
+pub use grants::{Grant, GrantedBy, MAX_GRANTS};
 pub use outputs::{MAX_OPEN_OUTPUTS, MAX_OUTPUTS, OpenOutput};
 pub use producers::{MAX_PRODUCER_NAME_BYTES, MAX_PRODUCERS};
 pub use stream::StreamOrder;
@@ -117,11 +119,18 @@ impl SessionOrder {
         Ok(self.take(event))
     }
 
-    /// An action was accepted: one invocation of the tool that it names, or of any, may now be
-    /// irreversible or of high risk. Gives back the grant that does not count: this one if the
-    /// session does not run, or the oldest past [`MAX_GRANTS`], whose action has to be asked for again.
-    pub fn accept(&mut self, grant: Grant) -> Option<Grant> {
-        if self.phase == Phase::Open { self.grants.add(grant) } else { Some(grant) }
+    /// An action was accepted: one invocation that the grant covers may now be irreversible or of
+    /// high risk, until the agent that asked is idle. Gives back the grant that does not count: this
+    /// one if the session does not run, or the oldest past [`MAX_GRANTS`], whose action has to be
+    /// asked for again.
+    pub fn accept(&mut self, mut grant: Grant) -> Option<Grant> {
+        if self.phase != Phase::Open {
+            return Some(grant);
+        }
+        if let Some(shared) = self.producers.name(&grant.agent_id) {
+            grant.agent_id = shared;
+        }
+        self.grants.add(grant)
     }
 
     /// The hub itself told listeners in which state a producer is, such as when a question was
@@ -219,7 +228,7 @@ impl SessionOrder {
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
                 // Who joined late may have missed the question (§2.3.5, §4.3.1).
-                if needs_accept(invoked) && !self.is_joined_late {
+                if ActionStakes::invoked(invoked).needs_accept() && !self.is_joined_late {
                     self.grants.check(event, invoked)?;
                 }
                 Ok(())
@@ -286,6 +295,10 @@ impl SessionOrder {
         match (&event.payload, agent) {
             (Payload::StateChanged(changed), _) => {
                 self.producers.enter(agent_id, &changed.to_state);
+                // A listener may hear of an earlier idle after an accept that overtook it (ruling 7).
+                if changed.to_state == IDLE && !self.is_capture {
+                    self.grants.end_turn(agent_id);
+                }
             }
             (Payload::ToolInvoked(invoked), Some(agent)) => {
                 self.tools.invoke(invoked, agent);

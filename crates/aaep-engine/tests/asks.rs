@@ -328,14 +328,18 @@ fn an_accept_in_one_session_allows_nothing_in_another() {
 }
 
 #[test]
-fn a_default_that_accepts_allows_the_tool_once() {
+fn a_default_that_accepts_allows_what_is_harmless_and_nothing_else() {
     let mut world = World::started();
     world.listen(1, everything());
-    let harmless = json!({ "default_decision": "accept", "risk_level": "low" });
-    world.say("awaiting.confirmation", confirmation("rpl_1", harmless));
+    let low = json!({ "default_decision": "accept", "risk_level": "low" });
+    world.say("awaiting.confirmation", confirmation("rpl_1", low));
     let outputs = world.pass_s(30);
     assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);
-    world.say("tool.invoked", irreversible_tool());
+    let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
+    let Some(Refusal::Order(why)) = refusal(&tool) else { panic!("{tool:?}") };
+    assert_eq!(why.code(), "accepted_by_default");
+    let harmless = json!({ "tool": "list", "summary_normal": "Lists.", "risk_level": "low" });
+    world.say("tool.invoked", harmless);
 }
 
 #[test]

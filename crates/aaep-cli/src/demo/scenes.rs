@@ -209,7 +209,7 @@ fn send_email() -> Vec<Step> {
         started("Preparing an email."),
         Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
             if answer.is_accepted {
-                irreversibly(EMAIL, &json!({}), "The email is sent.")
+                irreversibly(EMAIL, "medium", &json!({}), "The email is sent.")
             } else {
                 vec![completed("The email was not sent.")]
             }
@@ -239,7 +239,7 @@ fn delete_record() -> Vec<Step> {
         started("Deleting a record, if you agree."),
         Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
             if answer.is_accepted {
-                irreversibly(DELETE, &json!({ "record": 12345 }), "The record is deleted.")
+                irreversibly(DELETE, "high", &json!({ "record": 12345 }), "The record is deleted.")
             } else {
                 vec![completed("The record was not deleted.")]
             }
@@ -248,8 +248,9 @@ fn delete_record() -> Vec<Step> {
 }
 
 /// Does what was accepted, and nothing else.
-fn irreversibly(tool: Tool, arguments: &serde_json::Value, end: &str) -> Vec<Step> {
-    let fields = merged(json!({ "irreversible": true }), tool.bound(arguments, false));
+fn irreversibly(tool: Tool, risk: &str, arguments: &serde_json::Value, end: &str) -> Vec<Step> {
+    let stakes = json!({ "risk_level": risk, "irreversible": true });
+    let fields = merged(stakes, tool.bound(arguments, false));
     vec![tool.invoked(fields), pause(300), tool.completed(), completed(end)]
 }
 

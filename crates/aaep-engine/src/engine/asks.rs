@@ -21,7 +21,7 @@ use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
-use crate::order::Grant;
+use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
 
 pub(super) use time::TimeWish;
@@ -272,7 +272,7 @@ impl Engine {
         if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
-            session.order.accept(Grant::asked_by(&ask.event));
+            session.order.accept(Grant::asked_by(&ask.event, GrantedBy::from(&decided_by)));
         }
         out.push(Output::Audit(Audit::Settled {
             reply_token: token.clone(),

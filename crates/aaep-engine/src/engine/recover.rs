@@ -21,7 +21,7 @@ use crate::ids::Ids;
 use crate::io::{
     AgentTags, AskTimeRecord, Author, Output, Principal, Record, Resolution, Subscription,
 };
-use crate::order::{Grant, SessionOrder};
+use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms::{self, Door};
 
 /// What was stored.
@@ -106,7 +106,8 @@ impl Engine {
                 && resolution.outcome == Outcome::Accept
                 && let Some(session) = self.sessions.get_mut(&ask.session)
             {
-                session.order.accept(Grant::asked_by(&ask.entry.event));
+                let granted_by = GrantedBy::from(&resolution.decided_by);
+                session.order.accept(Grant::asked_by(&ask.entry.event, granted_by));
             }
         }
     }

@@ -83,7 +83,12 @@ impl Doubts {
             | OrderViolation::HighRiskWithoutAccept { .. }
             | OrderViolation::OtherToolAccepted { .. }
             | OrderViolation::ActionDiffers { .. }
-            | OrderViolation::ActionDigestMissing { .. } => is_sure(Matter::Accepts),
+            | OrderViolation::ActionDigestMissing { .. }
+            | OrderViolation::AcceptedByDefault { .. }
+            | OrderViolation::AcceptedAsReversible { .. }
+            | OrderViolation::AcceptedAtLowerRisk { .. }
+            | OrderViolation::RiskNotStated { .. }
+            | OrderViolation::AcceptedForAnotherAgent { .. } => is_sure(Matter::Accepts),
             _ => true,
         }
     }

@@ -1,51 +1,118 @@
-//! What people accepted and has not been done yet (§2.3.5, §4.3.1, §4.5.3, ruling 17).
+//! Accepted asks whose action has not been done yet (§2.3.5, §4.3.1, §4.5.3, rulings 17, 35).
 //!
-//! One accept covers one invocation. Nothing here ever makes a grant of its own; where in doubt
-//! there is one grant less, and the agent asks again.
+//! A grant covers one invocation by the agent that asked, in the turn in which it asked, and nothing
+//! worse than what was presented. Nothing here ever makes a grant of its own; in doubt there is one
+//! grant less, and the agent asks again.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use aaep::event::action::{RiskLevel, ToolInvoked};
-use aaep::extension::{Delivery, stated_digest};
-use aaep::{Event, ToolName};
+use aaep::event::action::ToolInvoked;
+use aaep::extension::{DecidedBy, Delivery, stated_digest};
+use aaep::{Event, Payload, ToolName};
 
 use super::violation::OrderViolation;
+use crate::stakes::{ActionStakes, StatedRisk, StatedUndo};
 
 /// The most accepted actions of a session that wait to be done.
 pub const MAX_GRANTS: usize = 64;
 
-/// About how much memory one grant takes, the longest name counted.
+/// About how much memory one grant takes, the longest name of a tool counted.
 const BYTES_EACH: usize = 320;
 
-/// That an action was accepted: by a person, or by a timeout whose default is accept.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Who accepted an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantedBy {
+    /// A person replied, or a rule of the person where a rule may.
+    Reply,
+    /// Nobody: the time was over or nobody could be asked, and the default is accept.
+    Default,
+}
+
+impl From<&DecidedBy> for GrantedBy {
+    /// Whatever is not known to be a reply counts as a default.
+    fn from(decided_by: &DecidedBy) -> Self {
+        match decided_by {
+            DecidedBy::Reply => GrantedBy::Reply,
+            _ => GrantedBy::Default,
+        }
+    }
+}
+
+/// That an action was accepted: which one, for whom, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The tool that may be invoked; any where the question named none.
+    /// The agent that asked; no other one may use it.
+    pub agent_id: Arc<str>,
+    /// The tool that may be invoked; any where the ask named none.
     pub tool: Option<ToolName>,
-    /// What exactly was accepted, where the question said so: then the invocation has to state the
+    /// What exactly was accepted, where the ask said so: then the invocation has to state the
     /// same digest.
     pub digest: Option<[u8; 32]>,
+    /// What the ask presented.
+    pub presented: ActionStakes,
+    /// Who accepted it.
+    pub granted_by: GrantedBy,
 }
 
 impl Grant {
-    /// One invocation of this tool.
-    pub fn for_tool(tool: ToolName) -> Self {
-        Grant { tool: Some(tool), digest: None }
-    }
-
-    /// One invocation of any tool, where the question named none.
-    pub fn for_any_tool() -> Self {
-        Grant::default()
-    }
-
-    /// What a question asks for: exactly one action, one tool, or what the specification has.
-    pub fn asked_by(event: &Event) -> Self {
-        let said = event.extensions.as_ref().and_then(|_| Delivery::of(event));
-        let Some(Delivery { tool: Some(tool), action_digest, .. }) = said else {
-            return Grant::for_any_tool();
+    /// What the accept of an ask allows: exactly one action, one tool, or one tool of any name.
+    pub fn asked_by(event: &Event, granted_by: GrantedBy) -> Self {
+        let presented = match &event.payload {
+            Payload::AwaitingConfirmation(asked) => ActionStakes::presented(asked),
+            _ => ActionStakes::UNKNOWN,
         };
-        Grant { tool: Some(tool), digest: action_digest.map(|digest| digest.bytes()) }
+        let said = event.extensions.as_ref().and_then(|_| Delivery::of(event));
+        let (tool, digest) = match said {
+            Some(Delivery { tool: Some(tool), action_digest, .. }) => {
+                (Some(tool), action_digest.map(|digest| digest.bytes()))
+            }
+            _ => (None, None),
+        };
+        let agent_id = event.envelope.producer.agent_id.as_str().into();
+        Grant { agent_id, tool, digest, presented, granted_by }
     }
+
+    /// What the accept of an ask allows that was not seen: nobody is accused on a guess.
+    pub(super) fn unseen(agent_id: &str, granted_by: GrantedBy) -> Self {
+        let presented = ActionStakes::WORST;
+        Grant { agent_id: agent_id.into(), tool: None, digest: None, presented, granted_by }
+    }
+
+    fn is_for(&self, tool: &ToolName) -> bool {
+        self.tool.as_ref() == Some(tool)
+    }
+
+    /// Whether the action is no worse than what was accepted.
+    fn covers(&self, done: ActionStakes) -> bool {
+        let is_presented = self.presented.covers_undo(done) && self.presented.covers_risk(done);
+        is_presented
+            && match self.granted_by {
+                GrantedBy::Reply => true,
+                GrantedBy::Default => self.presented.allows_default() && done.allows_default(),
+            }
+    }
+
+    /// In which way the action is worse than what was accepted.
+    fn weakness(&self, tool: ToolName, done: ActionStakes) -> OrderViolation {
+        if self.granted_by == GrantedBy::Default {
+            OrderViolation::AcceptedByDefault { tool }
+        } else if !self.presented.covers_undo(done) {
+            OrderViolation::AcceptedAsReversible { tool }
+        } else if done.risk == StatedRisk::Unknown {
+            OrderViolation::RiskNotStated { tool }
+        } else {
+            OrderViolation::AcceptedAtLowerRisk { tool }
+        }
+    }
+}
+
+/// An invocation, as far as grants look at it.
+struct Invocation<'a> {
+    agent_id: &'a str,
+    tool: &'a ToolName,
+    digest: Option<[u8; 32]>,
+    stakes: ActionStakes,
 }
 
 /// The grants of a session, the oldest first.
@@ -61,42 +128,39 @@ impl Grants {
         displaced
     }
 
+    /// The turn of an agent is over: what it did not use, it has to ask for again.
+    pub(super) fn end_turn(&mut self, agent_id: &str) {
+        self.0.retain(|grant| *grant.agent_id != *agent_id);
+    }
+
     /// Whether an invocation that needs an accept is covered, and if not, what was accepted instead.
     pub(super) fn check(&self, event: &Event, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
-        let digest = self.stated(event);
-        if self.find(invoked, digest).is_some() {
-            return Ok(());
-        }
-        let tool = invoked.tool.clone();
-        if self.is_bound(&tool) {
-            return Err(match digest {
-                Some(_) => OrderViolation::ActionDiffers { tool },
-                None => OrderViolation::ActionDigestMissing { tool },
-            });
-        }
-        let other = self.0.iter().find(|grant| grant.digest.is_some());
-        Err(match other.and_then(|grant| grant.tool.clone()) {
-            Some(accepted) => OrderViolation::OtherToolAccepted { tool, accepted },
-            None if is_irreversible(invoked) => OrderViolation::IrreversibleWithoutAccept { tool },
-            None => OrderViolation::HighRiskWithoutAccept { tool },
-        })
+        let invocation = self.invocation(event, invoked);
+        if self.find(&invocation).is_some() { Ok(()) } else { Err(self.refuse(&invocation)) }
     }
 
     /// Uses the grant that covers the invocation, if there is one.
     pub(super) fn spend(&mut self, event: &Event, invoked: &ToolInvoked) -> Option<Grant> {
-        let digest = self.stated(event);
-        self.0.remove(self.find(invoked, digest)?)
+        let at = self.find(&self.invocation(event, invoked))?;
+        self.0.remove(at)
     }
 
-    /// The digest that an invocation states. Nobody looks for it where no grant has one.
-    fn stated(&self, event: &Event) -> Option<[u8; 32]> {
+    /// Nobody looks for the digest of an invocation where no grant has one.
+    fn invocation<'a>(&self, event: &'a Event, invoked: &'a ToolInvoked) -> Invocation<'a> {
         let matters = self.0.iter().any(|grant| grant.digest.is_some());
-        if matters { stated_digest(event).map(|digest| digest.bytes()) } else { None }
+        let digest = if matters { stated_digest(event).map(|digest| digest.bytes()) } else { None };
+        let agent_id = &event.envelope.producer.agent_id;
+        Invocation { agent_id, tool: &invoked.tool, digest, stakes: ActionStakes::invoked(invoked) }
+    }
+
+    /// The grants of one agent, with their places.
+    fn of<'a>(&'a self, agent_id: &'a str) -> impl Iterator<Item = (usize, &'a Grant)> {
+        self.0.iter().enumerate().filter(move |(_, grant)| *grant.agent_id == *agent_id)
     }
 
     /// Whether a grant for exactly one action of this tool is unused.
-    fn is_bound(&self, tool: &ToolName) -> bool {
-        self.0.iter().any(|grant| grant.digest.is_some() && grant.tool.as_ref() == Some(tool))
+    fn is_bound(&self, agent_id: &str, tool: &ToolName) -> bool {
+        self.of(agent_id).any(|(_, grant)| grant.digest.is_some() && grant.is_for(tool))
     }
 
     /// The grant that an invocation uses: the one for exactly this action, else the oldest for its
@@ -107,32 +171,58 @@ impl Grants {
     /// that was the accepted action (§4.5.3): left over, it would cover a second one that nobody
     /// accepted. A grant for any tool waits for the one that needs it, because which of the harmless
     /// ones between was meant cannot be known.
-    fn find(&self, invoked: &ToolInvoked, digest: Option<[u8; 32]>) -> Option<usize> {
-        let tool = Some(&invoked.tool);
-        let is_exact =
-            |it: &Grant| it.digest.is_some() && it.digest == digest && it.tool.as_ref() == tool;
-        let exact = self.0.iter().position(is_exact);
-        let needs_accept = needs_accept(invoked);
-        if exact.is_some() || (needs_accept && self.is_bound(&invoked.tool)) {
+    fn find(&self, done: &Invocation<'_>) -> Option<usize> {
+        let needs_accept = done.stakes.needs_accept();
+        let first = |fits: &dyn Fn(&Grant) -> bool| {
+            let is_enough = |it: &Grant| !needs_accept || it.covers(done.stakes);
+            self.of(done.agent_id).find(|(_, it)| fits(it) && is_enough(it)).map(|(at, _)| at)
+        };
+        let exact =
+            first(&|it| it.digest.is_some() && it.digest == done.digest && it.is_for(done.tool));
+        if exact.is_some() || (needs_accept && self.is_bound(done.agent_id, done.tool)) {
             return exact;
         }
-        let is_loose = |it: &Grant| it.digest.is_none() && it.tool.as_ref() == tool;
-        let named = self.0.iter().position(is_loose);
-        let any = || self.0.iter().position(|it| it.digest.is_none() && it.tool.is_none());
+        let named = first(&|it| it.digest.is_none() && it.is_for(done.tool));
+        let any = || first(&|it| it.digest.is_none() && it.tool.is_none());
         named.or_else(|| if needs_accept { any() } else { None })
+    }
+
+    /// Why no grant covers an invocation that needs one. What a person accepted says more than
+    /// what was accepted by default.
+    fn refuse(&self, done: &Invocation<'_>) -> OrderViolation {
+        let tool = done.tool.clone();
+        let best = |fits: &dyn Fn(&Grant) -> bool| {
+            let mine = || self.of(done.agent_id).map(|(_, it)| it).filter(|it| fits(it));
+            mine().find(|it| it.granted_by == GrantedBy::Reply).or_else(|| mine().next())
+        };
+        if self.is_bound(done.agent_id, done.tool) {
+            let exact =
+                best(&|it| it.digest.is_some() && it.digest == done.digest && it.is_for(done.tool));
+            return match (exact, done.digest) {
+                (Some(exact), _) => exact.weakness(tool, done.stakes),
+                (None, Some(_)) => OrderViolation::ActionDiffers { tool },
+                (None, None) => OrderViolation::ActionDigestMissing { tool },
+            };
+        }
+        let is_loose = |it: &Grant| it.digest.is_none();
+        let named = best(&|it| is_loose(it) && it.is_for(done.tool));
+        if let Some(weak) = named.or_else(|| best(&|it| is_loose(it) && it.tool.is_none())) {
+            return weak.weakness(tool, done.stakes);
+        }
+        if let Some(accepted) = best(&|it| it.digest.is_some()).and_then(|it| it.tool.clone()) {
+            return OrderViolation::OtherToolAccepted { tool, accepted };
+        }
+        let is_right = |it: &Grant| it.tool.is_none() || it.is_for(done.tool);
+        if self.0.iter().any(|it| is_right(it) && it.covers(done.stakes)) {
+            return OrderViolation::AcceptedForAnotherAgent { tool };
+        }
+        match done.stakes.undo {
+            StatedUndo::Impossible => OrderViolation::IrreversibleWithoutAccept { tool },
+            _ => OrderViolation::HighRiskWithoutAccept { tool },
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.len() * BYTES_EACH
     }
-}
-
-/// Whether people have to agree first: the action cannot be undone, or the producer calls its risk high.
-pub(super) fn needs_accept(invoked: &ToolInvoked) -> bool {
-    is_irreversible(invoked) || invoked.risk_level == Some(RiskLevel::High)
-}
-
-/// Whether the producer says that the action cannot be undone.
-fn is_irreversible(invoked: &ToolInvoked) -> bool {
-    invoked.irreversible == Some(true)
 }

@@ -70,6 +70,11 @@ impl Producers {
         self.known.get(agent_id).map_or(IDLE, Producer::state)
     }
 
+    /// The name of a known producer, shared.
+    pub(super) fn name(&self, agent_id: &str) -> Option<Arc<str>> {
+        self.known.get_key_value(agent_id).map(|(name, _)| Arc::clone(name))
+    }
+
     /// Whether someone else told the state of this producer since it last spoke of it itself.
     pub(super) fn is_told(&self, agent_id: &str) -> bool {
         self.known.get(agent_id).is_some_and(|producer| producer.told.is_some())
@@ -152,7 +157,7 @@ impl Producers {
             self.name_bytes += agent_id.len();
             self.known.insert(agent_id.into(), Producer::default());
         }
-        let name = self.known.get_key_value(agent_id).map(|(name, _)| Arc::clone(name))?;
+        let name = self.name(agent_id)?;
         self.known.get_mut(agent_id).map(|producer| (name, producer))
     }
 }

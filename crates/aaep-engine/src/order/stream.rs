@@ -158,7 +158,9 @@ impl Followed {
             self.order.tell(&event.envelope.producer.agent_id, &changed.to_state);
         }
         let Some(delivery) = delivery else { return };
-        if let Some(grant) = delivery.resolution.as_ref().and_then(|it| self.asks.resolve(it)) {
+        if let Some(grant) =
+            delivery.resolution.as_ref().and_then(|it| self.asks.resolve(event, it))
+        {
             self.order.accept(grant);
         }
         // One event that stands for several may stand for tools that began or ended (ruling 10).

@@ -1,6 +1,7 @@
 //! What every test of the order shares: events in a line each, and how to expect a refusal.
 
 mod bounds;
+mod consent;
 mod leaving;
 mod rules;
 mod stream;
@@ -9,7 +10,8 @@ mod walk;
 use aaep::{Event, Message, Mode, Payload, Timestamp, ToolName};
 use serde_json::{Value as Json, json};
 
-use super::{Admitted, Grant, OrderViolation, SessionOrder};
+use super::{Admitted, Grant, GrantedBy, OrderViolation, SessionOrder};
+use crate::stakes::ActionStakes;
 
 /// The moment of every event that does not say another, in milliseconds since 1970 began.
 const START_MS: i64 = 1_780_000_000_000;
@@ -71,8 +73,11 @@ fn invoked(tool: &str, call: Option<&str>) -> Event {
 }
 
 fn irreversible(tool: &str) -> Event {
-    let words = "Buys the ticket.";
-    event("tool.invoked", json!({ "tool": tool, "irreversible": true, "summary_normal": words }))
+    let fields = json!({
+        "tool": tool, "irreversible": true, "risk_level": "low",
+        "summary_normal": "Buys the ticket.",
+    });
+    event("tool.invoked", fields)
 }
 
 /// It can be undone, and this is its risk.
@@ -101,6 +106,7 @@ fn confirmation(token: &str, default_decision: &str) -> Event {
         "timeout_seconds": 60,
         "default_decision": default_decision,
         "risk_level": "low",
+        "irreversible": true,
     });
     event("awaiting.confirmation", fields)
 }
@@ -143,6 +149,17 @@ impl Edit for Event {
         self.envelope.sequence_number = Some(number);
         self
     }
+}
+
+/// A person accepted anything that the agent "a" might do.
+fn for_any_tool() -> Grant {
+    let (agent_id, presented) = ("a".into(), ActionStakes::WORST);
+    Grant { agent_id, tool: None, digest: None, presented, granted_by: GrantedBy::Reply }
+}
+
+/// The same with this tool only.
+fn for_tool(name: &str) -> Grant {
+    Grant { tool: Some(tool(name)), ..for_any_tool() }
 }
 
 fn tool(name: &str) -> ToolName {

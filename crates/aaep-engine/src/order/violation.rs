@@ -131,6 +131,36 @@ pub enum OrderViolation {
         /// The tool.
         tool: ToolName,
     },
+    /// A tool that needs an accept was invoked, and what was accepted was accepted by nobody: the time
+    /// was over, or nobody could be asked. That covers only what is of low risk and can be undone.
+    AcceptedByDefault {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that cannot be undone was invoked, and the accepted question did not say so. Ask again
+    /// with `irreversible` true.
+    AcceptedAsReversible {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool was invoked whose risk is higher than the accepted question said. Ask again with the
+    /// risk that the tool has.
+    AcceptedAtLowerRisk {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that needs an accept was invoked without its risk, which therefore counts as higher than
+    /// the accepted question said. State the risk on the invocation.
+    RiskNotStated {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A tool that needs an accept was invoked, and what was accepted was asked by another agent of
+    /// the session. Each agent asks for itself.
+    AcceptedForAnotherAgent {
+        /// The tool.
+        tool: ToolName,
+    },
     /// More tools run at a time than [`MAX_OPEN_TOOLS`]. Complete some of them first.
     TooManyOpenTools,
     /// More calls with an id than [`MAX_TOOLS`] in one session. Start a new session, or leave
@@ -187,6 +217,11 @@ impl OrderViolation {
             Self::OtherToolAccepted { .. } => ("other_tool_accepted", "4.3.1", "Ask for this tool, or invoke the one that was accepted."),
             Self::ActionDiffers { .. } => ("action_differs", "4.3.1", "Ask again for what is to be done now, with its own action_digest."),
             Self::ActionDigestMissing { .. } => ("action_digest_missing", "4.3.1", "State the action_digest of the question in extensions.agentvoice."),
+            Self::AcceptedByDefault { .. } => ("accepted_by_default", "6.4.1", "Ask again and wait for the accept of a person, then invoke the tool once."),
+            Self::AcceptedAsReversible { .. } => ("accepted_as_reversible", "4.3.1", "Ask again with irreversible set to true, wait for accept, then invoke the tool once."),
+            Self::AcceptedAtLowerRisk { .. } => ("accepted_at_lower_risk", "2.3.5", "Ask again with the risk_level of the tool, wait for accept, then invoke the tool once."),
+            Self::RiskNotStated { .. } => ("risk_not_stated", "2.3.5", "State on agent.tool.invoked the risk_level that the question had."),
+            Self::AcceptedForAnotherAgent { .. } => ("accepted_for_another_agent", "4.3.1", "Ask as the agent that invokes the tool, wait for accept, then invoke it once."),
             Self::TooManyOpenTools => ("too_many_open_tools", "3.7", "Complete some of the running tools first."),
             Self::TooManyTools => ("too_many_tools", "3.7", "Start a new session, or leave tool_call_id out."),
             Self::TooManyOpenOutputs => ("too_many_open_outputs", "3.7", "Finish some of the outputs first."),
@@ -266,6 +301,28 @@ impl fmt::Display for OrderViolation {
                     "The tool {tool} was accepted for exact arguments, and these are not stated."
                 )
             }
+            Self::AcceptedByDefault { tool } => write!(
+                f,
+                "Nobody answered the question for the tool {tool}, and silence accepts only what \
+                 is of low risk and can be undone."
+            ),
+            Self::AcceptedAsReversible { tool } => write!(
+                f,
+                "The tool {tool} cannot be undone, and the question that was accepted did not say so."
+            ),
+            Self::AcceptedAtLowerRisk { tool } => write!(
+                f,
+                "The risk of the tool {tool} is higher than the question that was accepted said."
+            ),
+            Self::RiskNotStated { tool } => write!(
+                f,
+                "The risk of the tool {tool} is not stated, and the question that was accepted \
+                 stated one."
+            ),
+            Self::AcceptedForAnotherAgent { tool } => write!(
+                f,
+                "The tool {tool} is invoked by another agent than the one whose question was accepted."
+            ),
             bound => write!(f, "{}", bound.limit()),
         }
     }

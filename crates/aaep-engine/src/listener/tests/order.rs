@@ -178,6 +178,20 @@ fn an_accepted_irreversible_tool_is_no_fault_whoever_accepted() {
 }
 
 #[test]
+fn a_tool_that_is_worse_than_what_was_accepted_is_a_fault() {
+    let mut mild = confirmation("q", 60);
+    mild["irreversible"] = false.into();
+    let mut listener = listening();
+    listener.get(1, &mild);
+    listener.accept(2, "q").expect("a reply");
+    assert_eq!(codes(&listener.get(3, &irreversible())), ["accepted_as_reversible"]);
+    let mut listener = listening();
+    listener.get(1, &confirmation("q", 60));
+    listener.get(2, &notice("q", "accept", "no_listener"));
+    assert_eq!(codes(&listener.get(3, &irreversible())), ["accepted_by_default"]);
+}
+
+#[test]
 fn after_a_broken_connection_nobody_is_accused_of_the_hole() {
     let mut listener = listening();
     listener.get(1, &chunk(0, "One.", false));

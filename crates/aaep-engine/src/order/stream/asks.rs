@@ -10,7 +10,7 @@ use aaep::extension::{Outcome, Resolution};
 use aaep::reply::ConfirmationReply;
 use aaep::{Event, ReplyToken};
 
-use crate::order::Grant;
+use crate::order::{Grant, GrantedBy};
 
 /// About how much memory one question takes, its token kept three times and the name of a tool.
 const BYTES_EACH: usize = 832;
@@ -23,7 +23,7 @@ struct Ask {
     default_is_accept: bool,
     accept_is_allowed: bool,
     is_decided: bool,
-    /// What an accept allows.
+    /// What an accept by reply allows.
     grant: Grant,
 }
 
@@ -54,7 +54,7 @@ impl Asks {
             default_is_accept: asked.default_decision == Decision::Accept,
             accept_is_allowed: asked.allowed_replies.as_ref().is_none_or(allows),
             is_decided: false,
-            grant: Grant::asked_by(event),
+            grant: Grant::asked_by(event, GrantedBy::Reply),
         };
         self.pending.insert((expires_us, token.clone()));
         self.asks.insert(token.clone(), ask);
@@ -70,7 +70,7 @@ impl Asks {
             if let Some(ask) = self.asks.get_mut(&token) {
                 ask.is_decided = true;
                 if ask.default_is_accept {
-                    accepted.push(ask.grant.clone());
+                    accepted.push(Grant { granted_by: GrantedBy::Default, ..ask.grant.clone() });
                 }
             }
         }
@@ -91,16 +91,18 @@ impl Asks {
 
     /// A hub says how a question was settled; what that accepts. Its listener may not have been
     /// asked itself (ruling 1), so the question need not be known.
-    pub(super) fn resolve(&mut self, resolution: &Resolution) -> Option<Grant> {
+    pub(super) fn resolve(&mut self, notice: &Event, resolution: &Resolution) -> Option<Grant> {
+        let granted_by = GrantedBy::from(&resolution.decided_by);
         let unknown = Ask {
             expires_us: i64::MAX,
             default_is_accept: false,
             accept_is_allowed: true,
             is_decided: false,
-            grant: Grant::for_any_tool(),
+            grant: Grant::unseen(&notice.envelope.producer.agent_id, granted_by),
         };
         self.asks.entry(resolution.reply_token.clone()).or_insert(unknown);
-        self.decide(&resolution.reply_token).filter(|_| resolution.outcome == Outcome::Accept)
+        let grant = self.decide(&resolution.reply_token)?;
+        (resolution.outcome == Outcome::Accept).then_some(Grant { granted_by, ..grant })
     }
 
     pub(super) fn tokens(&self) -> impl Iterator<Item = &ReplyToken> {

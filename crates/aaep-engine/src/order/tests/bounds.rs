@@ -74,7 +74,7 @@ fn a_session_has_so_many_tool_calls_and_outputs_and_stays_small() {
         order.admit(&changed("idle", "thinking").by(&name)).expect("room");
     }
     for _ in 0..MAX_GRANTS {
-        order.accept(Grant::for_any_tool());
+        order.accept(for_any_tool());
     }
     let bytes = order.memory_bytes();
     assert!(bytes < MAX_SESSION_BYTES, "{bytes}");
@@ -108,10 +108,10 @@ fn the_names_of_producers_are_bounded_in_all() {
 fn past_the_bound_the_oldest_accept_is_given_back() {
     let mut order = after(&[started()]);
     for number in 0..MAX_GRANTS {
-        assert_eq!(order.accept(Grant::for_tool(tool(&format!("tool_{number}")))), None);
+        assert_eq!(order.accept(for_tool(&format!("tool_{number}"))), None);
     }
-    let displaced = order.accept(Grant::for_tool(tool("newest")));
-    assert_eq!(displaced, Some(Grant::for_tool(tool("tool_0"))));
+    let displaced = order.accept(for_tool("newest"));
+    assert_eq!(displaced, Some(for_tool("tool_0")));
     refusal(&mut order, &irreversible("tool_0"));
     order.admit(&irreversible("newest")).expect("granted");
 }

@@ -297,7 +297,7 @@ fn an_irreversible_tool_needs_an_accept_each_time() {
     let mut order = after(&[started(), confirmation("rpl_1", "reject")]);
     let unasked = IrreversibleWithoutAccept { tool: tool("pay") };
     assert_eq!(refusal(&mut order, &irreversible("pay")), unasked);
-    let grant = Grant::for_tool(tool("pay"));
+    let grant = for_tool("pay");
     assert_eq!(order.accept(grant.clone()), None);
     assert_eq!(order.admit(&irreversible("pay")).expect("granted").grant, Some(grant));
     assert_eq!(refusal(&mut order, &irreversible("pay")), unasked);
@@ -311,7 +311,7 @@ fn a_tool_of_high_risk_needs_an_accept_each_time() {
     }
     let unasked = HighRiskWithoutAccept { tool: tool("pay") };
     assert_eq!(refusal(&mut order, &risky("pay", "high")), unasked);
-    order.accept(Grant::for_any_tool());
+    order.accept(for_any_tool());
     order.admit(&risky("look", "medium")).expect("it uses no accept");
     order.admit(&risky("pay", "high")).expect("granted");
     assert_eq!(refusal(&mut order, &risky("pay", "high")), unasked);
@@ -320,9 +320,9 @@ fn a_tool_of_high_risk_needs_an_accept_each_time() {
 #[test]
 fn an_accept_for_one_tool_is_none_for_another() {
     let mut order = after(&[started()]);
-    order.accept(Grant::for_tool(tool("send")));
+    order.accept(for_tool("send"));
     refusal(&mut order, &irreversible("pay"));
-    order.accept(Grant::for_any_tool());
+    order.accept(for_any_tool());
     order.admit(&irreversible("pay")).expect("granted for any tool");
     refusal(&mut order, &irreversible("pay"));
     order.admit(&irreversible("send")).expect("granted for this tool");
@@ -331,18 +331,18 @@ fn an_accept_for_one_tool_is_none_for_another() {
 #[test]
 fn the_accepted_tool_uses_its_accept_even_if_it_calls_itself_reversible() {
     let mut order = after(&[started()]);
-    order.accept(Grant::for_tool(tool("pay")));
+    order.accept(for_tool("pay"));
     order.admit(&invoked("pay", None)).expect("a harmless tool");
     refusal(&mut order, &irreversible("pay"));
     // An accept that names no tool waits for the one that needs it.
-    order.accept(Grant::for_any_tool());
+    order.accept(for_any_tool());
     assert_eq!(order.admit(&invoked("search", None)).expect("a harmless tool").grant, None);
     order.admit(&irreversible("pay")).expect("granted");
 }
 
 #[test]
 fn an_accept_counts_only_while_the_session_runs() {
-    let grant = Grant::for_any_tool();
+    let grant = for_any_tool();
     let mut order = SessionOrder::new();
     assert_eq!(order.accept(grant.clone()), Some(grant.clone()));
     order.admit(&started()).expect("a start");
@@ -383,7 +383,7 @@ fn a_whole_session_with_a_question_passes() {
         changed("deciding", "thinking"),
         confirmation("rpl_1", "reject"),
     ]);
-    order.accept(Grant::for_any_tool());
+    order.accept(for_any_tool());
     for event in [
         irreversible("pay"),
         done("pay", None),
@@ -422,6 +422,11 @@ fn every_refusal_is_a_sentence_with_its_section_and_advice() {
         OtherToolAccepted { tool: tool("x"), accepted: tool("y") },
         ActionDiffers { tool: tool("x") },
         ActionDigestMissing { tool: tool("x") },
+        AcceptedByDefault { tool: tool("x") },
+        AcceptedAsReversible { tool: tool("x") },
+        AcceptedAtLowerRisk { tool: tool("x") },
+        RiskNotStated { tool: tool("x") },
+        AcceptedForAnotherAgent { tool: tool("x") },
         TooManyOpenTools,
         TooManyTools,
         TooManyOpenOutputs,

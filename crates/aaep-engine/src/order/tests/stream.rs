@@ -94,7 +94,8 @@ fn a_reply_that_was_not_allowed_covers_nothing() {
 #[test]
 fn a_timeout_accepts_only_if_its_default_does_and_its_time_is_over() {
     for (default, ms, expected) in [
-        ("accept", 60_000, vec![]),
+        // Silence never covers what cannot be undone (ruling 35), and only that is told of it.
+        ("accept", 60_000, vec![(2, "accepted_by_default")]),
         ("accept", 59_999, vec![(2, UNASKED)]),
         ("reject", 60_000, vec![(2, UNASKED)]),
     ] {
@@ -119,6 +120,47 @@ fn a_notice_of_acceptance_counts_even_to_those_who_were_not_asked() {
     assert_eq!(faults(stream), []);
     let stream = events([started(), notice("rpl_1", "reject"), irreversible("pay")]);
     assert_eq!(faults(stream), [(2, UNASKED)]);
+}
+
+#[test]
+fn a_notice_says_who_accepted() {
+    for (decided_by, expected) in [
+        ("reply", vec![]),
+        ("timeout", vec![(3, "accepted_by_default")]),
+        ("no_listener", vec![(3, "accepted_by_default")]),
+        ("an_oracle", vec![(3, "accepted_by_default")]),
+    ] {
+        let mut notice = notice("rpl_1", "accept");
+        let data = notice.extensions.iter_mut().flat_map(|it| it.0.values_mut());
+        data.for_each(|it| it["resolution"]["decided_by"] = decided_by.into());
+        let asked = confirmation("rpl_1", "reject");
+        let stream = events([started(), asked, notice, irreversible("pay")]);
+        assert_eq!(faults(stream), expected, "{decided_by}");
+    }
+}
+
+#[test]
+fn a_stream_is_held_to_what_was_presented() {
+    let mild = |mut asked: Event| {
+        if let Payload::AwaitingConfirmation(it) = &mut asked.payload {
+            it.irreversible = Some(false);
+        }
+        asked
+    };
+    let mut stream = events([started(), mild(confirmation("rpl_1", "reject"))]);
+    stream.push(reply("rpl_1", "accept"));
+    stream.extend(events([irreversible("pay"), irreversible("pay").by("b")]));
+    let expected = [(3, "accepted_as_reversible"), (4, UNASKED)];
+    assert_eq!(faults(stream), expected);
+}
+
+#[test]
+fn an_idle_that_was_held_back_takes_no_accept_away_in_a_stream() {
+    // The accept is critical and may overtake a change of state that came before it.
+    let mut stream = events([started(), confirmation("rpl_1", "reject")]);
+    stream.push(reply("rpl_1", "accept"));
+    stream.extend(events([changed("idle", "idle"), irreversible("pay")]));
+    assert_eq!(faults(stream), []);
 }
 
 #[test]

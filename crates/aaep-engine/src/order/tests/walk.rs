@@ -190,7 +190,7 @@ proptest! {
         for (drawn, granted) in shuffle.iter().zip(grants) {
             let event = drawn.get(&deck);
             if granted {
-                order.accept(Grant::for_any_tool());
+                order.accept(for_any_tool());
             }
             let before = order.clone();
             if order.admit(event).is_ok() {
