@@ -1,5 +1,6 @@
 //! Agents: what they publish, when, and how they take answers. Well-behaved, chatty or wrong.
 
+mod consent;
 mod plan;
 mod said;
 
@@ -11,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::rng::Rng;
 use crate::truth::Truth;
+use consent::Deed;
 use plan::{Act, End};
-use said::{digest_of, say_in_ours, state_action, state_maximum};
+use said::state_maximum;
 
 /// How an agent behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +53,10 @@ struct Session {
     acts: VecDeque<Act>,
     /// The question that it waits for, and since how many turns.
     waits_for: Option<(ReplyToken, u64)>,
-    /// The digest that it will state when it does what it asked for, right or wrong.
-    intends: Option<String>,
+    /// What it will do when it is accepted, right or wrong.
+    intends: Option<Deed>,
+    /// What it did last, or tried to do.
+    did: Option<Deed>,
 }
 
 impl Agent {
@@ -107,10 +111,10 @@ impl Agent {
             return;
         }
         session.waits_for = None;
-        if *resolution == Resolution::Accept {
-            session.acts.push_front(Act::Finish { call: self.counter });
-            let digest = session.intends.take();
-            session.acts.push_front(Act::Irreversible { call: self.counter, digest });
+        if *resolution == Resolution::Accept
+            && let Some(deed) = session.intends.take()
+        {
+            self.carry_out(deed);
         }
     }
 
@@ -166,8 +170,14 @@ impl Agent {
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);
         let acts = plan::plan(rng, self.manner == Manner::Chatty);
-        self.session =
-            Some(Session { id, state: "idle".to_owned(), acts, waits_for: None, intends: None });
+        self.session = Some(Session {
+            id,
+            state: "idle".to_owned(),
+            acts,
+            waits_for: None,
+            intends: None,
+            did: None,
+        });
         let words = json!({"summary_normal": "Looking for trains.",
             "summary_normal_es": "Busco trenes.", "summary_terse": "Trains."});
         self.publish(unix_us, "session.started", words).expect("a start is valid")
@@ -196,9 +206,12 @@ impl Agent {
             }
             Act::Tool => {
                 session.acts.push_front(Act::Finish { call: number });
-                self.invoke(unix_us, number, false, None)
+                let words = json!({"tool": "search", "irreversible": false,
+                    "summary_normal": "Searching the time table.",
+                    "tool_call_id": format!("call_{number}")});
+                self.publish(unix_us, "tool.invoked", words)
             }
-            Act::Irreversible { call, digest } => self.invoke(unix_us, call, true, digest),
+            Act::Do { call, deed } => self.publish(unix_us, "tool.invoked", deed.words(call)),
             Act::Finish { call } => {
                 let status = if rng.chance(80) { "success" } else { "error" };
                 let words = json!({"tool": "search", "status": status,
@@ -245,38 +258,13 @@ impl Agent {
         self.publish(unix_us, "state.changed", json!({"from_state": from, "to_state": to}))
     }
 
-    fn invoke(
-        &mut self,
-        unix_us: i64,
-        call: u64,
-        irreversible: bool,
-        digest: Option<String>,
-    ) -> Option<Input> {
-        let mut words = json!({"tool": "search", "summary_normal": "Searching the time table.",
-            "irreversible": irreversible, "tool_call_id": format!("call_{call}")});
-        if let Some(digest) = digest {
-            say_in_ours(&mut words, "action_digest", digest.into());
-        }
-        self.publish(unix_us, "tool.invoked", words)
-    }
-
     fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut Rng) -> Option<Input> {
         let token = format!("rpl_{:04}{number:012}", self.key);
-        let is_mild = rng.chance(30);
-        let decision = if is_mild && rng.chance(60) { "accept" } else { "reject" };
-        let mut words = json!({
-            "action": format!("Book seat {number} of {}", self.name), "consequence": "It costs money.",
-            "reply_token": token, "timeout_seconds": *rng.pick(&[1, 3, 8, 20, 70]),
-            "default_decision": decision, "irreversible": !is_mild, "urgency": "critical",
-            "risk_level": if is_mild { "low" } else { "high" },
-        });
-        if rng.chance(15) {
-            words["allowed_replies"] = json!(["reject"]);
-        }
+        let (mut words, deed) = consent::ask(self, &token, number, rng);
         state_maximum(&mut words, rng);
         self.ask(&token);
         if let Some(session) = &mut self.session {
-            session.intends = rng.chance(40).then(|| state_action(&mut words, number, rng));
+            session.intends = Some(deed);
         }
         self.publish(unix_us, "awaiting.confirmation", words)
     }
@@ -333,8 +321,8 @@ impl Agent {
         }
         match rng.below(5) {
             0 => {
-                let digest = rng.chance(50).then(|| digest_of(number));
-                self.invoke(unix_us, number, true, digest)
+                let words = Deed::unasked(&self.name, number, rng).words(number);
+                self.publish(unix_us, "tool.invoked", words)
             }
             1 => {
                 let words = json!({"chunk": "Nonsense.", "position": 7, "complete": false,

@@ -130,7 +130,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 29;
+pub const COUNT: usize = 31;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
 pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
@@ -151,8 +151,10 @@ pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
         Box::new(asks::Addressed::default()),
         Box::new(asks::Maximum::default()),
         Box::new(asks::MoreTime::default()),
+        Box::new(consent::Silence::default()),
         Box::new(consent::ExactAction::default()),
         Box::new(session::ToolAfterAnswer::default()),
+        Box::new(consent::Covered::default()),
         Box::new(session::Ending::default()),
         Box::new(session::Refusals::default()),
         Box::new(session::Deleted::default()),

@@ -252,12 +252,13 @@ impl Listener {
         let principal = self.principal;
         if is_confirmation == is_right_kind {
             let decision = if rng.chance(65) { Decision::Accept } else { Decision::Reject };
+            let decided_by = rng.chance(10).then(|| aaep::reply::automatic("a rule"));
             let reply = ConfirmationReply {
                 reply_token: token.clone(),
                 decision,
                 subscription_id: id.clone(),
                 timestamp,
-                decided_by: None,
+                decided_by,
                 decision_rationale: None,
                 modified_action: rng.chance(8).then(Object::new),
                 correlation_id: None,

@@ -3,6 +3,7 @@
 //! Each is the real engine with a hand in between that changes what goes in or comes out.
 
 mod consent;
+mod covering;
 mod hands;
 mod kill;
 
@@ -86,6 +87,27 @@ pub const ALL: &[Sabotage] = &[
     }),
     sabotage("lets a tool run with other arguments", "only the accepted action", || {
         Box::new(consent::OtherArguments)
+    }),
+    sabotage("takes silence for the consent of a person", "silence is no consent", || {
+        Box::new(covering::TakeSilence::default())
+    }),
+    sabotage("forgets in a kill that nobody answered", "silence is no consent", || {
+        Box::new(covering::TakeSilence::after_kill())
+    }),
+    sabotage("takes one yes for a yes to anything", "only what was presented", || {
+        Box::new(covering::TakeAnyYes::default())
+    }),
+    sabotage("lets another agent use an accept", "only what was presented", || {
+        Box::new(covering::ShareAccepts::default())
+    }),
+    sabotage("lets an accept outlive its turn", "only what was presented", || {
+        Box::new(covering::EndlessTurn::default())
+    }),
+    sabotage("refuses a no that the agent does not allow", "no accept that nobody gave", || {
+        Box::new(covering::RefuseNo::default())
+    }),
+    sabotage("takes a rule for a person", "no accept that nobody gave", || {
+        Box::new(covering::RuleIsPerson)
     }),
     sabotage("lets an irreversible tool pass", "no tool before its answer", || {
         Box::new(hands::ForgetAccept)

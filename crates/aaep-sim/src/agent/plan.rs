@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::consent::Deed;
 use crate::rng::Rng;
 
 /// How a session ends.
@@ -18,7 +19,7 @@ pub(super) enum Act {
     State(&'static str),
     Progress,
     Tool,
-    Irreversible { call: u64, digest: Option<String> },
+    Do { call: u64, deed: Deed },
     Finish { call: u64 },
     Output,
     Chunk { output: Option<String>, position: usize, chunk: String, complete: bool },
@@ -35,7 +36,7 @@ pub(super) fn plan(rng: &mut Rng, is_chatty: bool) -> VecDeque<Act> {
     for _ in 0..count {
         acts.push_back(match rng.below(if is_chatty { 14 } else { 20 }) {
             0..=2 => {
-                let state = *rng.pick(&["thinking", "planning", "deciding"]);
+                let state = *rng.pick(&["thinking", "planning", "deciding", "idle"]);
                 Act::State(state)
             }
             3..=5 => Act::Progress,

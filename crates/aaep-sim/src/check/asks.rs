@@ -127,7 +127,8 @@ impl Invariant for Consent {
 
     fn meaning(&self) -> &'static str {
         "A question is accepted only by the first valid reply that says so, or by a default that \
-         may say so; a valid reply counts, and no other does."
+         may say so; a valid reply counts, and no other does. A no is valid whatever the agent \
+         allows, and a rule accepts only what a rule may."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {

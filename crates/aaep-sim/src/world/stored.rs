@@ -100,6 +100,7 @@ impl World {
         self.show(&Moment::Restarted);
         self.find_again(&outputs);
         self.tell("The hub is there again.");
+        self.agents.iter_mut().for_each(crate::agent::Agent::try_again);
         self.take(None, &Input::Tick, &outputs);
     }
 

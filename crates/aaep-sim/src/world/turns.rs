@@ -242,8 +242,8 @@ impl World {
                 self.tell(&name);
                 self.break_connection(listener);
             }
-            5 if self.stored.is_killed => self.kill(),
-            5 | 6 if !self.stored.is_killed => {
+            5 | 6 if self.stored.is_killed => self.kill(),
+            5 | 6 => {
                 let seconds = i64::try_from(self.rng.below(7_200)).unwrap_or(0) - 3_600;
                 self.unix_us += seconds * 1_000_000 / 10;
                 self.tell(&format!(

@@ -11,6 +11,7 @@ use aaep::{Event, Payload, ReplyToken};
 use aaep_engine::{Input, Principal, Resolution};
 
 use super::{can_answer, is_default};
+use crate::check::consent::Presented;
 use crate::truth::{Presence, Truth};
 
 /// A question that is open.
@@ -89,8 +90,15 @@ impl Question {
     pub(super) fn takes(&self, input: &Input) -> bool {
         match (&self.event.payload, input) {
             (Payload::AwaitingConfirmation(it), Input::Confirm { reply, .. }) => {
-                let decision = if reply.decision == Decision::Accept { "accept" } else { "reject" };
-                it.allowed_replies.as_ref().is_none_or(|all| all.iter().any(|it| it == decision))
+                let is_no = reply.decision == Decision::Reject || reply.modified_action.is_some();
+                let offers =
+                    |all: &Vec<String>| all.iter().any(|allowed| allowed.as_str() == "accept");
+                let is_by_rule =
+                    reply.decided_by.as_ref().is_some_and(|by| by.starts_with("automatic"));
+                // A no always counts, whatever the agent allows.
+                is_no
+                    || it.allowed_replies.as_ref().is_none_or(offers)
+                        && (!is_by_rule || Presented::of(it).is_for_rules())
             }
             (Payload::AwaitingClarification(it), Input::Clarify { reply, .. }) => {
                 let kinds = it.accepted_response_kinds.as_deref();
