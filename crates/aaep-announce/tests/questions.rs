@@ -29,6 +29,26 @@ fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
 }
 
 #[test]
+fn no_is_offered_whatever_the_agent_allows() {
+    for (allowed, expected) in [
+        (json!(["accept"]), vec!["No", "Yes"]),
+        (json!(["reject"]), vec!["No"]),
+        (json!(["later"]), vec!["No"]),
+    ] {
+        let mut room = Room::quiet();
+        let asked = json!({
+            "action": "Sort the pictures.", "consequence": "The order changes.",
+            "reply_token": "rpl_1", "timeout_seconds": 60, "default_decision": "accept",
+            "allowed_replies": allowed,
+        });
+        room.ask(1, &event("awaiting.confirmation", &asked));
+        let utterance = room.speaking.clone().expect("the question");
+        let words: Vec<_> = utterance.choices.iter().map(|it| it.words.as_str()).collect();
+        assert_eq!(words, expected, "{allowed}");
+    }
+}
+
+#[test]
 fn code_in_a_confirmation_is_read_and_not_counted() {
     let mut room = Room::quiet();
     let asked = event(

@@ -39,6 +39,20 @@ async fn a_stream_without_a_handshake_hears_and_answers() {
 }
 
 #[tokio::test]
+async fn a_reject_counts_whatever_the_agent_allows() {
+    let hub = hub();
+    let mut stream = Stream::legacy(&hub).await;
+    publish(&hub, started("sess_one")).await;
+    let mut asked = confirmation("sess_one", TOKEN);
+    asked["allowed_replies"] = json!(["accept"]);
+    publish(&hub, asked).await;
+    stream.next_of("awaiting.confirmation");
+    hub.legacy_message(&me(), foreign_reply("reject")).await.expect("answered");
+    let state = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert_eq!(state.settlement.map(|it| it.outcome), Some(Outcome::Reject), "at once");
+}
+
+#[tokio::test]
 async fn a_reply_of_somebody_without_a_stream_counts_for_nothing() {
     let hub = hub();
     let mut stream = Stream::legacy(&hub).await;

@@ -57,6 +57,44 @@ async fn sessions_questions_and_subscriptions_go_on() {
 }
 
 #[tokio::test]
+async fn after_a_restart_silence_is_no_consent_and_a_yes_still_is() {
+    let tool = |session: &str| {
+        let fields = json!({ "tool": "wipe", "tool_call_id": "call_1", "irreversible": true,
+            "risk_level": "low", "summary_normal": "Wiping." });
+        crate::support::event("tool.invoked", Some(session), &fields)
+    };
+    let asked = |session: &str, token: &str| {
+        let mut asked = confirmation(session, token);
+        asked["risk_level"] = "low".into();
+        asked["default_decision"] = "accept".into();
+        asked
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, asked("sess_one", TOKEN)).await;
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_two")).await;
+    let other = "rpl_ffffffffffffffffffffffffffffffff";
+    publish(&hub, asked("sess_two", other)).await;
+    stream.next_of("awaiting.confirmation");
+    assert_eq!(
+        reply(&hub, &me(), &subscription, other, "accept").await,
+        aaep_hub::hub::Told::Counted
+    );
+    hub.stop().await;
+    drop((hub, stream));
+
+    let hub = hub_in(folder.path());
+    let silence = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
+    assert_eq!(silence.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    let refused = try_publish(&hub, &me(), tool("sess_one")).await;
+    assert_eq!(refused.expect_err("nobody answered").code(), "accepted_by_default");
+    publish(&hub, tool("sess_two")).await;
+}
+
+#[tokio::test]
 async fn a_request_with_an_idempotency_key_is_known_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = || Some("the-same".to_owned());

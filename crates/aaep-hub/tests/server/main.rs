@@ -5,6 +5,7 @@ mod bodies;
 #[cfg(unix)]
 mod children;
 mod connections;
+mod consent;
 mod doors;
 mod everyone;
 #[cfg(feature = "grpc")]
