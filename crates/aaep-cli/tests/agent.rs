@@ -40,3 +40,6 @@ mod support;
 #[cfg(unix)]
 #[path = "agent/terminal.rs"]
 mod terminal;
+#[cfg(unix)]
+#[path = "agent/trust.rs"]
+mod trust;

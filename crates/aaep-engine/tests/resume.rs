@@ -5,7 +5,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use aaep_engine::{AgentTags, Hears, MAX_UNITS, Output, Resume};
 use proptest::prelude::*;

@@ -30,6 +30,7 @@ mod connections;
 mod ears;
 mod entry;
 mod error;
+mod heard_outcome;
 mod holders;
 mod keeper;
 mod legacy;
@@ -184,7 +185,10 @@ impl Hub {
             .await?;
         let (number, open) = looked.ok_or(HubError::TooManyNames)?;
         let Some(((asked, ends_unix_us), waiting)) = open else {
-            return self.settled(number, reply_token).await;
+            return match self.settled(number, reply_token).await {
+                Err(HubError::NoSuchAsk) => self.heard_outcome(principal, reply_token).await,
+                settled => settled,
+            };
         };
         let settlement = match waiting {
             Some(waiting) => tokio::time::timeout(wait, waiting).await.ok().and_then(Result::ok),

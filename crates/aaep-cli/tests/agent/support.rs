@@ -67,7 +67,17 @@ impl Hub {
 
     /// The same with more arguments.
     pub(crate) fn serve_with(folder: &Path, address: &str, arguments: &[&str]) -> Self {
-        let mut command = aaep(&["serve", "--trust-local-programs", "--bind", address]);
+        let arguments = [&["--trust-local-programs", "--bind", address], arguments].concat();
+        Hub::serve_as(folder, &arguments)
+    }
+
+    /// A hub as a person starts it: local programs are not trusted.
+    pub(crate) fn serve_without_trust(folder: &Path) -> Self {
+        Hub::serve_as(folder, &["--bind", "127.0.0.1:0"])
+    }
+
+    fn serve_as(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = aaep(&["serve"]);
         command.args(arguments).arg("--store").arg(folder.join("store"));
         for name in
             ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]

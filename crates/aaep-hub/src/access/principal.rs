@@ -106,6 +106,14 @@ impl Principal {
         id.strip_prefix(PROGRAM_PREFIX)
     }
 
+    /// Whether the person who runs the hub stands behind both: by their own programs, or by programs that
+    /// they allowed.
+    pub(crate) fn is_same_person(&self, other_id: &str) -> bool {
+        let is_persons =
+            |id: &str| id == PERSON_ID || id == LOCAL_ID || id.starts_with(PROGRAM_PREFIX);
+        self.id == other_id || (is_persons(&self.id) && is_persons(other_id))
+    }
+
     /// What decides who hears an agent of this name that the principal speaks for.
     pub(crate) fn agent_tags(&self, agent_id: &str) -> AgentTags {
         let owners = self.owners.iter().map(|owner| owner_tag(owner));

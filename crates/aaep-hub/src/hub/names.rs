@@ -45,9 +45,12 @@ impl Names {
         Ok(key)
     }
 
-    /// The number of a name that is known.
-    pub(super) fn known(&self, name: &str) -> Option<u64> {
-        self.by_name.get(name).copied()
+    /// The numbers of the names that are meant.
+    pub(super) fn numbers_where(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = u64> {
+        self.by_name.iter().filter(move |(name, _)| is_meant(name)).map(|(_, key)| *key)
     }
 
     /// The name of a number.

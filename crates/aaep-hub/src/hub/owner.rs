@@ -496,6 +496,11 @@ impl Owner {
         self.program(number).is_some_and(|program| self.roster.may_answer(program))
     }
 
+    /// The numbers of all principals behind which the same person stands.
+    pub(super) fn numbers_of(&self, principal: &Principal) -> HashSet<u64> {
+        self.principals.numbers_where(|id| principal.is_same_person(id)).collect()
+    }
+
     /// Lets someone wait for the outcome of a question.
     pub(super) fn wait_for(
         &mut self,

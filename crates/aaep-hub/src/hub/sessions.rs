@@ -104,8 +104,8 @@ impl Hub {
         if reply_tokens.is_empty() {
             return Ok(HashMap::new());
         }
-        let id = principal.id.clone();
-        let you = self.call(move |owner| owner.principals.known(&id)).await?;
+        let who = principal.clone();
+        let you = self.call(move |owner| owner.numbers_of(&who)).await?;
         let reader = self.reader().clone();
         blocking(move || {
             let mut found = HashMap::new();
@@ -113,7 +113,7 @@ impl Hub {
                 let stored = reader.settled(&reply_token)?.and_then(|it| it.resolution);
                 let Some(stored) = stored else { continue };
                 let Some(answered) = Answered::from_stored(&stored) else { continue };
-                let by_you = you == Some(answered.principal);
+                let by_you = you.contains(&answered.principal);
                 let settlement = Settlement::from_stored(&reply_token, &stored);
                 let response = settlement.and_then(|(_, it)| it.response).filter(|_| by_you);
                 let automatic = answered.is_automatic;
