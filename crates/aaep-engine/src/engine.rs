@@ -409,6 +409,13 @@ impl Engine {
         self.session(session_id).is_some_and(|session| session.order.is_ended())
     }
 
+    /// Whom the subscriber of this subscription hears, if it is remembered.
+    pub fn hears_of(&self, id: &SubscriptionId) -> Option<&Hears> {
+        let key = *self.subscriptions.get(id)?;
+        let member = self.members.get(key as usize)?.as_ref()?;
+        Some(&member.wish.hears)
+    }
+
     /// The names under which its principal speaks in a session.
     pub fn speakers(&self, session_id: &SessionId) -> impl Iterator<Item = &str> {
         let session = self.session(session_id).into_iter();

@@ -256,6 +256,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_names_a_principal_answers_nobody_else_under_the_same_name() {
+        let text = "agent = \"photos\"\nprincipal = \"token:tok_1\"\nanswer = \"accept\"";
+        let by = |publisher: &str| {
+            let said = json!({ "agentvoice": { "tool": "fs.move", "publisher": publisher } });
+            with(harmless(), "extensions", said)
+        };
+        assert_eq!(answer(text, &by("token:tok_1")), Some(Decision::Accept));
+        assert_eq!(answer(text, &by("token:tok_2")), None, "an impostor");
+        assert_eq!(answer(text, &by("local")), None);
+        assert_eq!(answer(text, &harmless()), None, "nobody said who asks");
+    }
+
+    #[test]
     fn nothing_is_accepted_that_cannot_be_undone_and_is_more_than_low_risk() {
         for risk in ["medium", "high"] {
             for fields in [

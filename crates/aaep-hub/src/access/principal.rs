@@ -109,9 +109,10 @@ impl Principal {
     /// Whether the person who runs the hub stands behind both: by their own programs, or by programs that
     /// they allowed.
     pub(crate) fn is_same_person(&self, other_id: &str) -> bool {
-        let is_persons =
-            |id: &str| id == PERSON_ID || id == LOCAL_ID || id.starts_with(PROGRAM_PREFIX);
-        self.id == other_id || (is_persons(&self.id) && is_persons(other_id))
+        let is_persons = |id: &str| id == PERSON_ID || id.starts_with(PROGRAM_PREFIX);
+        // In stores of earlier versions, the person's answers are those of `local`.
+        let was_persons = other_id == LOCAL_ID;
+        self.id == other_id || (is_persons(&self.id) && (is_persons(other_id) || was_persons))
     }
 
     /// What decides who hears an agent of this name that the principal speaks for.

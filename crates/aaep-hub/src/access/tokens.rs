@@ -22,6 +22,8 @@ use file::{Contents, Stamp};
 pub const MAX_TOKENS: usize = 1024;
 /// How large the file may be.
 pub const MAX_TOKENS_BYTES: u64 = 4 * 1024 * 1024;
+/// How long the name of an allowed program may be: with what goes before it, it is the id of a principal.
+const MAX_PROGRAM_CHARS: usize = 128;
 /// How often the file is looked at.
 const CHECK_EVERY_US: u64 = 1_000_000;
 
@@ -116,7 +118,7 @@ impl Tokens {
 
     /// Allows a local program to answer, by what it calls itself. Says whether it was not allowed before.
     pub fn allow_program(&mut self, name: &str, now: Now) -> Result<bool, TokensError> {
-        if !is_name(name) {
+        if !is_name(name) || name.chars().count() > MAX_PROGRAM_CHARS {
             return Err(TokensError::BadName);
         }
         let allowed = whole_second(now)?;

@@ -193,7 +193,11 @@ impl Owner {
         let Some(known) = self.connections.get(&connection) else { return };
         let principal = Arc::clone(&known.principal);
         let Ok(number) = self.acting(&principal, Some(&subscription_id)) else { return };
-        let mine = self.engine.subscription(&subscription_id).filter(|(_, whose)| *whose == number);
+        // What they may hear can have changed while the hub was stopped; then they subscribe again.
+        let hears = self.engine.hears_of(&subscription_id);
+        let is_as_before = hears.is_some_and(|hears| *hears == principal.hearing());
+        let mine = self.engine.subscription(&subscription_id);
+        let mine = mine.filter(|(_, whose)| *whose == number && is_as_before);
         let Some((listener, principal)) = mine else {
             self.close(connection, 4001, "There is no such subscription.");
             return;

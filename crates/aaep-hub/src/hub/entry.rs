@@ -14,15 +14,19 @@ pub(super) struct About {
     pub(super) who: Option<String>,
     /// The words that belong to it: what was asked.
     pub(super) words: Option<String>,
+    /// The principal that asked.
+    pub(super) asked_by: Option<String>,
 }
 
 /// The entry for what the engine said.
 pub(super) fn entry(audit: Audit, about: About) -> Entry {
-    let About { unix_us, session_id, who, words } = about;
+    let About { unix_us, session_id, who, words, asked_by } = about;
     let (kind, reply_token, outcome, details) = match audit {
         Audit::Asked { reply_token, told, .. } => {
             let people = if told == 1 { "listener" } else { "listeners" };
-            ("asked", reply_token, format!("told {told} {people} who can answer"), words)
+            let by = shortened(asked_by.as_deref().unwrap_or("unknown"));
+            let outcome = format!("told {told} {people} who can answer, asked by {by}");
+            ("asked", reply_token, outcome, words)
         }
         Audit::Reply { reply_token, decided_by, refused, .. } => {
             let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
@@ -105,6 +109,11 @@ pub(super) fn words_of(event: &Event) -> Option<String> {
     let mut words = words.ok()?;
     words.as_object_mut()?.remove("reply_token");
     Some(words.to_string())
+}
+
+/// As much of a principal's id as an outcome has room for. Ids are short but for those of an issuer.
+fn shortened(id: &str) -> &str {
+    &id[..id.floor_char_boundary(256)]
 }
 
 fn counted(refused: Option<ReplyRefusal>) -> String {

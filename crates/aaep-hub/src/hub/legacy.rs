@@ -5,14 +5,14 @@
 //! `{"kind": "user_input"}`. Who may answer is decided as everywhere: by who it is, and by what was sent to
 //! them. The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
 
-use aaep::handshake::{SubscriptionClose, SubscriptionRequest};
+use aaep::handshake::SubscriptionRequest;
 use aaep::{Capabilities, EventId, Message, Mode, Reading, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
 use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::{Value, json};
 
-use super::listeners::Told;
+use super::listeners::{Told, close_of};
 use super::owner::Owner;
 use super::posts::{NotInstructed, Wish};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
@@ -102,14 +102,7 @@ impl Owner {
     /// A stream that broke off is not needed any more.
     fn legacy_end(&mut self, principal: &Principal, subscription_id: SubscriptionId) {
         let Ok(principal) = self.acting(principal, Some(&subscription_id)) else { return };
-        let message = Box::new(SubscriptionClose {
-            subscription_id,
-            reason_code: None,
-            reason_message: None,
-            correlation_id: None,
-            extensions: None,
-            other: aaep::Object::new(),
-        });
+        let message = Box::new(close_of(subscription_id));
         self.handle(Input::Close { principal, message }, None);
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aaep::extension::Resume as Wish;
 use aaep::handshake::{
-    ReasonCode, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest,
+    ReasonCode, SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRequest,
 };
 use aaep::{Message, Reading, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
@@ -333,6 +333,23 @@ impl Owner {
         }
     }
 
+    /// Whether a local program now calls itself something else, and that decides whether it may answer.
+    fn is_another_program(&self, listener: ListenerKey, request: &SubscriptionRequest) -> bool {
+        let before = self.listeners.get(&listener).and_then(|known| known.program.as_deref());
+        before.is_some_and(|before| {
+            self.roster.may_answer(before) != self.roster.may_answer(&request.subscriber_id)
+        })
+    }
+
+    /// Ends a subscription whose connection stays, for another one.
+    fn leave_for_another(&mut self, listener: ListenerKey, connection: ConnectionKey) {
+        let known = self.listeners.get(&listener).map(|known| known.subscription_id.clone());
+        let Some(subscription_id) = known else { return };
+        let Some((_, principal)) = self.engine.subscription(&subscription_id) else { return };
+        let message = Box::new(close_of(subscription_id));
+        self.handle(Input::Close { principal, message }, Some(connection));
+    }
+
     /// Terms are asked for on a connection. If it had some, the new ones take their place.
     pub(super) fn subscribe_on(
         &mut self,
@@ -344,6 +361,10 @@ impl Owner {
         let Some(listener) = before.filter(|listener| self.listeners.contains_key(listener)) else {
             return self.subscribe(principal, Door::Open, request, Some(connection));
         };
+        if self.is_another_program(listener, &request) {
+            self.leave_for_another(listener, connection);
+            return self.subscribe(principal, Door::Open, request, Some(connection));
+        }
         let input = Input::Replace { listener, door: Door::Open, request: Box::new(request) };
         for answer in self.handle(input, Some(connection)) {
             match answer {
@@ -357,6 +378,18 @@ impl Owner {
             }
         }
         Err(rejected(LimitError::Principals).into())
+    }
+}
+
+/// A message that ends a subscription.
+pub(super) fn close_of(subscription_id: SubscriptionId) -> SubscriptionClose {
+    SubscriptionClose {
+        subscription_id,
+        reason_code: None,
+        reason_message: None,
+        correlation_id: None,
+        extensions: None,
+        other: aaep::Object::new(),
     }
 }
 

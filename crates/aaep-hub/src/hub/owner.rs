@@ -454,7 +454,10 @@ impl Owner {
             None => asking.map(|event| event.envelope.producer.agent_id.clone()),
         };
         let words = asking.and_then(entry::words_of);
-        let entry = entry::entry(audit, About { unix_us: now.unix_us, session_id, who, words });
+        let asked_by = asked.and_then(|asked| self.principals.name(asked.principal));
+        let asked_by = asked_by.map(str::to_owned);
+        let about = About { unix_us: now.unix_us, session_id, who, words, asked_by };
+        let entry = entry::entry(audit, about);
         self.batch.changes.push(Change::Audit(entry));
     }
 

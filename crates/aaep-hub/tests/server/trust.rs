@@ -253,3 +253,50 @@ fn a_local_program_that_was_not_allowed_tells_no_agent_what_to_do_and_administer
     hub.post("/messages", &legacy);
     assert_eq!(stream.event_of("agentvoice:error")["error"], "not_accepted");
 }
+
+#[test]
+fn a_program_that_names_itself_after_its_stream_began_is_what_it_says() {
+    let hub = hub();
+    let mut tokens = Tokens::load(&hub.folder.path().join("tokens.toml")).expect("tokens");
+    tokens.allow_program("test", NOW).expect("allowed");
+    let mut stream = hub.open_stream("", "/events");
+    let asked = ask(&hub, "", "sess_1");
+    assert_eq!(asked.json()["decided_by"], "no_listener", "it has not said who it is");
+    assert!(hub.post("/messages", &subscription_request()).status < 300);
+    stream.event_of("subscription.accepted");
+    let asked = ask(&hub, "", "sess_2");
+    assert_eq!(asked.status, 202, "{}", asked.body);
+    stream.event_of("aaep:agent.awaiting.confirmation");
+    let token = token_of(&asked);
+    let answered = hub.post("/messages", &reply(&token, "whatever", "accept"));
+    assert!(answered.status < 300, "{}", answered.body);
+    let settled = hub.get(&format!("/aaep/v1/asks/{token}?wait_seconds=10")).json();
+    assert_eq!(settled["outcome"], "accept");
+}
+
+#[test]
+fn what_was_shared_before_a_restart_and_no_longer_is_is_not_heard_after_it() {
+    let hub = TestHub::with(|options| options.store = None);
+    let folder = hub.stop();
+    let with_store = |options: &mut aaep_hub::server::DaemonOptions| {
+        options.config.access.trust_local_programs = false;
+        options.store = options.tokens.parent().map(|folder| folder.join("store"));
+    };
+    let hub = TestHub::in_folder(folder, with_store);
+    let eve = token_hearing(&hub.folder, "eve", LISTENER, Hears::All);
+    let id = hub.subscribe(&eve);
+    drop(hub.stream(&eve, &id));
+    let folder = hub.stop();
+    let file = folder.path().join("tokens.toml");
+    let text = std::fs::read_to_string(&file).expect("tokens");
+    let narrow = text.replace("hears = \"all\"", "hears = \"own\"");
+    assert_ne!(text, narrow);
+    std::fs::write(&file, narrow).expect("written");
+    let hub = TestHub::in_folder(folder, with_store);
+    let path = format!("/aaep/v1/events?subscription_id={id}");
+    let mut client = hub.connect();
+    client.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{eve}\r\n"));
+    assert_eq!(publish(&hub, "", &started("sess_1")).status, 200);
+    let heard = client.rest();
+    assert!(!heard.contains("sess_1"), "{heard}");
+}
