@@ -24,6 +24,7 @@
 //! ```
 
 mod agents;
+mod answers;
 mod builder;
 mod clock;
 mod connections;
@@ -83,6 +84,7 @@ use crate::access::{Guard, Principal};
 use crate::metrics::Metrics;
 use crate::redact::Redactor;
 use crate::store::Reader;
+use answers::KeyedRequest;
 use connections::Kind;
 use owner::{Owner, Request};
 use status::Status;
@@ -145,7 +147,8 @@ impl Hub {
     }
 
     /// Publishes events of an agent, each by itself, and answers when they are stored. What an event leaves
-    /// out is filled in. With an idempotency key, the same request again gives the same answer.
+    /// out is filled in. With an idempotency key, the same request again gives the same answer, and another
+    /// request under that key is refused.
     pub async fn publish(
         &self,
         principal: &Principal,
@@ -158,13 +161,14 @@ impl Hub {
             self.metrics().refused("rate_limit");
             return Ok(events.iter().map(|_| Err(Refused::Limit(limit))).collect());
         }
-        let read = |mut event: Object| {
-            self.shared.redactor.redact_event(&mut event);
-            Draft::new(event)
-        };
-        let events: Vec<Draft> = events.into_iter().map(read).collect();
+        let mut events = events;
+        for event in &mut events {
+            self.shared.redactor.redact_event(event);
+        }
+        let keyed = idempotency_key.map(|key| KeyedRequest::new(key, &events));
+        let events: Vec<Draft> = events.into_iter().map(Draft::new).collect();
         let principal = principal.clone();
-        self.call(move |owner| owner.publish_all(&principal, events, idempotency_key)).await
+        self.call(move |owner| owner.publish_all(&principal, events, keyed)).await
     }
 
     /// A question of an agent: settled, or still open after waiting this long for it.

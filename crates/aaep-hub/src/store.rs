@@ -34,9 +34,9 @@ use redb::{Durability, WriteTransaction};
 
 pub use asks::{OpenAsk, SettledAsk};
 pub use change::{
-    Change, MAX_CHANGES, MAX_IDEMPOTENCY_KEYS, MAX_JSON_BYTES, MAX_NAME_BYTES, MAX_NAMES,
-    MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS, MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS,
-    MAX_TERMS_BYTES, StoredTime,
+    Change, MAX_CHANGES, MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH, MAX_JSON_BYTES,
+    MAX_NAME_BYTES, MAX_NAMES, MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
+    MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS, MAX_TERMS_BYTES, StoredTime,
 };
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;

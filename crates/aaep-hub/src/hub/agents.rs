@@ -144,7 +144,9 @@ fn refusal_frame(refused: &Refused) -> Value {
     let mut frame = refused_frame(refused.code(), &refused.to_string());
     match refused {
         Refused::NotValid { violations } => frame["violations"] = violations::to_json(violations),
-        Refused::Rules { event_id, .. } => frame["event_id"] = event_id.as_str().into(),
+        Refused::Rules { event_id, .. } | Refused::EventIdUsed { event_id } => {
+            frame["event_id"] = event_id.as_str().into();
+        }
         _ => {}
     }
     frame

@@ -14,6 +14,7 @@ use aaep_engine::{Config, Engine};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
+use super::answers::Answers;
 use super::clock::Clock;
 use super::ears::{self, Ears};
 use super::holders::NameHolders;
@@ -21,7 +22,6 @@ use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
 use super::posts::Posts;
-use super::publish::Answers;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};

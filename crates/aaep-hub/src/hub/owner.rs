@@ -19,6 +19,7 @@ use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+use super::answers::Answers;
 use super::clock::Clock;
 use super::connections::Connection;
 use super::ears::Heard;
@@ -27,7 +28,6 @@ use super::holders::NameHolders;
 use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
-use super::publish::Answers;
 use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;

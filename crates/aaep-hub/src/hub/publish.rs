@@ -1,20 +1,19 @@
 //! Agents publish, and wait for the answers to their questions.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-
-use aaep::extension::Delivery;
+use aaep::extension::{Delivery, PREFIX};
 use aaep::{Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
 use aaep_engine::{Input, Output, Refusal, is_filled};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
+use super::answers::{KeyedRequest, Known};
 use super::entry;
 use super::owner::{OpenAsk, Owner};
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
 use super::settlement::{Asked, Settlement};
 use crate::access::Principal;
-use crate::store::{Change, MAX_IDEMPOTENCY_KEYS, ReadError, Reader, StoredAnswer};
+use crate::store::{Change, ReadError, Reader};
 
 /// An event that stands, and is stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,103 +69,36 @@ fn read(object: &Object) -> Result<Box<Event>, Refused> {
     }
 }
 
-/// What was answered under idempotency keys, the newest of them.
-#[derive(Debug, Default)]
-pub(super) struct Answers {
-    known: HashMap<(u64, String), Arc<[u8]>>,
-    order: VecDeque<(u64, String)>,
-}
-
-impl Answers {
-    pub(super) fn new(stored: &[StoredAnswer]) -> Self {
-        let mut answers = Answers::default();
-        for it in stored {
-            answers.keep(it.agent, it.idempotency_key.clone(), Arc::clone(&it.answer));
-        }
-        answers
-    }
-
-    fn keep(&mut self, principal: u64, key: String, answer: Arc<[u8]>) {
-        let key = (principal, key);
-        if self.known.insert(key.clone(), answer).is_none() {
-            self.order.push_back(key);
-        }
-        while self.order.len() as u64 > MAX_IDEMPOTENCY_KEYS {
-            if let Some(oldest) = self.order.pop_front() {
-                self.known.remove(&oldest);
-            }
-        }
-    }
-
-    fn find(&self, principal: u64, key: &str) -> Option<Vec<Result<Published, Refused>>> {
-        let answer = self.known.get(&(principal, key.to_owned()))?;
-        let lines: Vec<Option<Line>> = serde_json::from_slice(answer).ok()?;
-        lines.into_iter().map(|line| line.map_or(Some(Err(Refused::Before)), Line::read)).collect()
-    }
-}
-
-/// An event that was published, as it is stored under an idempotency key.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    event_id: String,
-    session_id: String,
-    reply_token: Option<String>,
-}
-
-impl Line {
-    fn read(self) -> Option<Result<Published, Refused>> {
-        let reply_token = match self.reply_token {
-            Some(token) => Some(ReplyToken::parse(&token).ok()?),
-            None => None,
-        };
-        Some(Ok(Published {
-            event_id: EventId::parse(&self.event_id).ok()?,
-            session_id: SessionId::parse(&self.session_id).ok()?,
-            reply_token,
-            is_repeated: true,
-        }))
-    }
-
-    fn of(published: &Published) -> Self {
-        Line {
-            event_id: published.event_id.to_string(),
-            session_id: published.session_id.to_string(),
-            reply_token: published.reply_token.as_ref().map(ToString::to_string),
-        }
-    }
-}
-
 impl Owner {
     /// Takes events of an agent, each by itself. Under an idempotency key, once.
     pub(super) fn publish_all(
         &mut self,
         principal: &Principal,
         events: Vec<Draft>,
-        idempotency_key: Option<String>,
+        keyed: Option<KeyedRequest>,
     ) -> Vec<Result<Published, Refused>> {
-        let Ok(key) = self.principal(principal) else {
+        let Ok(number) = self.principal(principal) else {
             return events.iter().map(|_| Err(Refused::TooManyNames)).collect();
         };
-        if let Some(known) = idempotency_key.as_ref().and_then(|it| self.answers.find(key, it)) {
-            self.status.metrics.repeated();
-            return known;
+        match keyed.as_ref().map_or(Known::No, |it| self.answers.find(number, it)) {
+            Known::No => {}
+            Known::Same(outcomes) => {
+                self.status.metrics.repeated();
+                return outcomes;
+            }
+            Known::Another => {
+                self.status.metrics.refused(Refused::KeyUsed.code());
+                return events.iter().map(|_| Err(Refused::KeyUsed)).collect();
+            }
         }
         let outcomes: Vec<_> =
-            events.into_iter().map(|event| self.publish(principal, key, event)).collect();
-        if let Some(idempotency_key) = idempotency_key
+            events.into_iter().map(|event| self.publish(principal, number, event)).collect();
+        if let Some(keyed) = keyed
             && outcomes.iter().any(Result::is_ok)
         {
-            let lines: Vec<Option<Line>> =
-                outcomes.iter().map(|it| it.as_ref().ok().map(Line::of)).collect();
-            let answer: Arc<[u8]> = serde_json::to_vec(&lines).unwrap_or_default().into();
-            self.answers.keep(key, idempotency_key.clone(), Arc::clone(&answer));
             let unix_us = self.clock.now().unix_us;
-            self.batch.changes.push(Change::Answered {
-                agent: key,
-                idempotency_key,
-                unix_us,
-                answer,
-            });
+            let changes = self.answers.add(number, keyed, &outcomes, unix_us);
+            self.batch.changes.extend(changes);
         }
         outcomes
     }
@@ -193,11 +125,12 @@ impl Owner {
         principal: u64,
         draft: Draft,
     ) -> Result<Published, Refused> {
-        let event = match draft {
-            Draft::Read(read) => read?,
+        let (event, left_out) = match draft {
+            Draft::Read(read) => (read?, Vec::new()),
             Draft::ToFill(mut object) => {
+                let left_out = left_out(&object);
                 self.engine.fill(self.clock.now(), &mut object);
-                read(&object)?
+                (read(&object)?, left_out)
             }
         };
         let event_id = event.envelope.event_id.clone();
@@ -206,10 +139,9 @@ impl Owner {
         let foreign =
             || Refused::Rules { event_id: event_id.clone(), refusal: Refusal::NotYourSession };
         if let Some(before) = self.engine.published(&event_id) {
-            // Not as it is now: what was left out has been filled in otherwise the first time.
             let whose = self.engine.principal_of(&before.envelope.session_id);
             let is_own = whose == Some(principal);
-            return if is_own { Ok(Published::of(before, true)) } else { Err(foreign()) };
+            return if is_own { repeat(before, &event, &left_out) } else { Err(foreign()) };
         }
         let whose = self.engine.principal_of(&session_id);
         if whose.is_some_and(|whose| whose != principal) {
@@ -218,7 +150,8 @@ impl Owner {
         if whose.is_none()
             && let Some(before) = self.stored_before(principal, &published)
         {
-            return before.map_err(|()| foreign());
+            let before = before.map_err(|()| foreign())?;
+            return repeat(&before, &event, &left_out);
         }
         let agent_id = event.envelope.producer.agent_id.clone();
         self.speak_as(who, principal, &agent_id)?;
@@ -250,14 +183,14 @@ impl Owner {
     }
 
     /// Whether an event of a session that the engine no longer remembers was stored long ago.
-    fn stored_before(&self, principal: u64, event: &Published) -> Option<Result<Published, ()>> {
+    fn stored_before(&self, principal: u64, event: &Published) -> Option<Result<Box<Event>, ()>> {
         let session = self.reader.session(&event.session_id).ok()??;
         if session.principal != principal {
             return Some(Err(()));
         }
         let stored = self.reader.event(&event.session_id, &event.event_id).ok()??;
         match aaep::read(&stored.json, Mode::Tolerant).message {
-            Some(Message::Event(event)) => Some(Ok(Published::of(&event, true))),
+            Some(Message::Event(event)) => Some(Ok(event)),
             _ => None,
         }
     }
@@ -276,6 +209,56 @@ impl Owner {
         let input = Input::Withdraw { principal, reply_token: reply_token.clone() };
         let answers = self.handle(input, None);
         !answers.iter().any(|answer| matches!(answer, Output::NoSuchAsk { .. }))
+    }
+}
+
+/// What the hub fills in where an agent leaves it out.
+const FILLED_IN: [&str; 7] =
+    ["@context", "event_id", "session_id", "timestamp", "reply_token", "from_state", "urgency"];
+
+/// What an agent left out of its event, for the hub to fill in.
+fn left_out(object: &Object) -> Vec<&'static str> {
+    FILLED_IN.into_iter().filter(|name| !object.contains_key(*name)).collect()
+}
+
+/// The answer to an event whose id came before: the first event stands, if this is the same one. Nobody
+/// learns the outcome of one question by asking another one under its id.
+fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published, Refused> {
+    if is_same(before, again, left_out) {
+        return Ok(Published::of(before, true));
+    }
+    Err(Refused::EventIdUsed { event_id: again.envelope.event_id.clone() })
+}
+
+/// Whether two events say the same. What was left out has been filled in otherwise the first time; a program
+/// may take a new timestamp when it tries again; the state that is left is told as listeners know it; and the
+/// hub has put on a question who published it.
+fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
+    let object = |event: &Event| match serde_json::to_value(event) {
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
+    };
+    let (Some(mut before), Some(mut again)) = (object(before), object(again)) else { return false };
+    for event in [&mut before, &mut again] {
+        for name in left_out.iter().copied().chain(["@context", "timestamp", "from_state"]) {
+            event.remove(name);
+        }
+        remove_publisher(event);
+    }
+    before == again
+}
+
+/// Takes away what the hub puts on a question, with what is empty without it.
+fn remove_publisher(event: &mut Object) {
+    let Some(Value::Object(extensions)) = event.get_mut("extensions") else { return };
+    if let Some(Value::Object(ours)) = extensions.get_mut(PREFIX) {
+        ours.remove("publisher");
+        if ours.is_empty() {
+            extensions.remove(PREFIX);
+        }
+    }
+    if extensions.is_empty() {
+        event.remove("extensions");
     }
 }
 

@@ -34,6 +34,13 @@ pub enum Refused {
     TooManyNames,
     /// A request with this idempotency key came before, and this event of it was refused then.
     Before,
+    /// Another request came before under this idempotency key.
+    KeyUsed,
+    /// Another event came before under this id.
+    EventIdUsed {
+        /// The id.
+        event_id: EventId,
+    },
     /// It came too fast.
     Limit(LimitError),
 }
@@ -50,6 +57,8 @@ impl Refused {
             Refused::NameTooLong => "name_too_long",
             Refused::TooManyNames => "too_many",
             Refused::Before => "refused_before",
+            Refused::KeyUsed => "idempotency_key_used",
+            Refused::EventIdUsed { .. } => "event_id_used",
             Refused::Limit(_) => "rate_limit",
         }
     }
@@ -61,7 +70,11 @@ impl Refused {
             Refused::NameNotYours => 403,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
-            Refused::Rules { .. } | Refused::Before | Refused::NameTaken => 409,
+            Refused::Rules { .. }
+            | Refused::Before
+            | Refused::KeyUsed
+            | Refused::EventIdUsed { .. }
+            | Refused::NameTaken => 409,
         }
     }
 }
@@ -105,6 +118,12 @@ impl fmt::Display for Refused {
             }
             Refused::Before => f.write_str(
                 "This event was refused when the request first came. Send it with another idempotency key to try again.",
+            ),
+            Refused::KeyUsed => f.write_str(
+                "This Idempotency-Key was used before for another request. Nothing was published. Send a new request with a new key.",
+            ),
+            Refused::EventIdUsed { .. } => f.write_str(
+                "Another event with this event_id came before, and that one stands. Leave event_id out, or give the new event an id of its own.",
             ),
             Refused::Limit(limit) => limit.fmt(f),
         }

@@ -269,7 +269,7 @@ fn refusal(refused: &Refused) -> Answer {
 fn refusal_object(refused: &Refused) -> Value {
     match refused {
         Refused::NotValid { violations } => answer::violations_object(violations),
-        Refused::Rules { event_id, .. } => json!({
+        Refused::Rules { event_id, .. } | Refused::EventIdUsed { event_id } => json!({
             "error": refused.code(),
             "message": refused.to_string(),
             "event_id": event_id,

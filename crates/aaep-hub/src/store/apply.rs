@@ -89,6 +89,9 @@ fn apply_one(
         }
         Change::Answered { agent, idempotency_key, unix_us, answer } => {
             let key = answer_key(*agent, idempotency_key);
+            if answer.is_empty() {
+                return forget_answer(transaction, &key);
+            }
             keep_answer(transaction, counters, &key, *unix_us, answer, MAX_IDEMPOTENCY_KEYS)
         }
     }
@@ -257,6 +260,16 @@ pub(super) fn keep_answer(
         let oldest = by_age.pop_first()?.map(|(_, key)| key.value().to_vec());
         let Some(oldest) = oldest else { break };
         answers.remove(oldest.as_slice())?;
+    }
+    Ok(())
+}
+
+fn forget_answer(transaction: &WriteTransaction, key: &[u8]) -> Result<(), Fault> {
+    let mut answers = transaction.open_table(ANSWERS)?;
+    let gone = answers.remove(key)?.map(|row| row.value().to_vec());
+    if let Some(gone) = gone {
+        let age = Row::new(&gone, "answers").number()?;
+        transaction.open_table(ANSWERS_BY_AGE)?.remove(age)?;
     }
     Ok(())
 }

@@ -40,6 +40,9 @@ pub const MAX_NAMES: u64 = 65_536;
 /// How many answers are kept under idempotency keys. The oldest are forgotten first.
 pub const MAX_IDEMPOTENCY_KEYS: u64 = 16_384;
 
+/// How many of them each principal has.
+pub const MAX_IDEMPOTENCY_KEYS_EACH: usize = 1024;
+
 /// How many changes one commit may have.
 pub const MAX_CHANGES: usize = 65_536;
 
@@ -158,7 +161,7 @@ pub enum Change {
         idempotency_key: String,
         /// When.
         unix_us: i64,
-        /// The answer.
+        /// The answer. An empty one forgets the key.
         answer: Arc<[u8]>,
     },
     /// An entry of the audit log.

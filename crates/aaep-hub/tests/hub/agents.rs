@@ -35,9 +35,17 @@ async fn an_agent_publishes_and_asks_over_its_socket() {
     let mut later = Peer::agent(&hub).await;
     let mut again = confirmation("sess_one", TOKEN);
     again.insert("event_id".to_owned(), published["event_id"].clone());
-    later.send(&Value::Object(again));
+    later.send(&Value::Object(again.clone()));
     assert_eq!(later.next()["repeated"], true);
     assert_eq!(later.next()["outcome"], "reject", "the same question finds the same answer");
+    again.insert("action".to_owned(), "Delete the home folder".into());
+    later.send(&Value::Object(again));
+    let refused = later.next();
+    assert_eq!(
+        (&refused["type"], &refused["error"]),
+        (&json!("agentvoice:refused"), &json!("event_id_used"))
+    );
+    assert_eq!(refused["event_id"], published["event_id"]);
 }
 
 #[tokio::test]

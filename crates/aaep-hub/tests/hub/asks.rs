@@ -201,7 +201,61 @@ async fn an_event_that_comes_again_is_answered_as_the_first_time_also_where_the_
     );
     let settled = publish(&hub, ask("evt_ask")).await;
     assert!(settled.is_repeated && settled.reply_token == Some(asked), "{settled:?}");
-    assert_eq!(publish(&hub, ask("evt_begin")).await.reply_token, None, "that was no question");
+    let used = try_publish(&hub, &me(), ask("evt_begin")).await.expect_err("that was no question");
+    assert_eq!((used.code(), used.status()), ("event_id_used", 409));
     let theirs = try_publish(&hub, &somebody_else(), ask("evt_ask")).await;
     assert_eq!(theirs.expect_err("not theirs").code(), "not_your_session");
+}
+
+/// Variants of a question that are another question: another action, session, agent, or anything else.
+fn other_questions(first: &aaep::Object) -> Vec<aaep::Object> {
+    [
+        ("action", json!("Delete the home folder")),
+        ("consequence", json!("Nothing is lost.")),
+        ("session_id", json!("sess_two")),
+        ("producer", json!({ "agent_id": "stranger" })),
+        ("risk_level", json!("low")),
+        ("timeout_seconds", json!(61)),
+        ("summary_normal", json!("May I?")),
+        ("reply_token", json!("rpl_fedcba9876543210fedcba9876543210")),
+    ]
+    .into_iter()
+    .map(|(name, value)| {
+        let mut other = first.clone();
+        other.insert(name.to_owned(), value);
+        other
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn another_question_under_a_used_id_or_key_never_gets_the_first_ones_outcome() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let _stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, started("sess_two")).await;
+    let mut first = confirmation("sess_one", TOKEN);
+    first.insert("event_id".to_owned(), "evt_ask".into());
+    let key = || Some("the-same".to_owned());
+    let taken = hub.publish(&me(), vec![first.clone()], key()).await.expect("answered");
+    taken[0].as_ref().expect("taken");
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, Told::Counted);
+
+    for other in other_questions(&first) {
+        let by_id = try_publish(&hub, &me(), other.clone()).await.expect_err("another question");
+        assert_eq!((by_id.code(), by_id.status()), ("event_id_used", 409), "{other:?}");
+        let by_key = hub.publish(&me(), vec![other.clone()], key()).await.expect("answered");
+        let by_key = by_key[0].as_ref().expect_err("another question");
+        assert_eq!((by_key.code(), by_key.status()), ("idempotency_key_used", 409), "{other:?}");
+        let mut nameless = other;
+        nameless.remove("event_id");
+        let by_key = hub.publish(&me(), vec![nameless], key()).await.expect("answered");
+        assert_eq!(by_key[0].as_ref().expect_err("refused").code(), "idempotency_key_used");
+    }
+    let same = hub.publish(&me(), vec![first.clone()], key()).await.expect("answered");
+    assert!(same[0].as_ref().expect("the same").is_repeated);
+    let mut later = first.clone();
+    later.insert("timestamp".to_owned(), "2026-05-24T14:22:24.812Z".into());
+    assert!(publish(&hub, later).await.is_repeated, "a new moment is not a new question");
 }

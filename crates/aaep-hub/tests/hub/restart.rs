@@ -108,7 +108,21 @@ async fn a_request_with_an_idempotency_key_is_known_after_a_restart() {
     assert!(again.is_repeated && first.event_id == again.event_id);
     let later =
         hub.publish(&me(), vec![progress("sess_one", "On.")], key()).await.expect("answered");
-    assert!(later[0].as_ref().expect("taken").is_repeated, "a key is for one request");
+    let refused = later[0].as_ref().expect_err("a key is for one request");
+    assert_eq!((refused.code(), refused.status()), ("idempotency_key_used", 409));
+    // Whatever was filled in the first time.
+    let named = |text: &str| {
+        let mut event = progress("sess_one", text);
+        event.insert("event_id".to_owned(), "evt_named".into());
+        event
+    };
+    publish(&hub, named("On.")).await;
+    hub.stop().await;
+    drop(hub);
+    let hub = hub_in(folder.path());
+    assert!(publish(&hub, named("On.")).await.is_repeated);
+    let other = try_publish(&hub, &me(), named("Off.")).await.expect_err("another event");
+    assert_eq!(other.code(), "event_id_used");
 }
 
 #[tokio::test]

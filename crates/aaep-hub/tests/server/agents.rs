@@ -45,6 +45,35 @@ fn what_is_sent_again_is_published_once() {
 }
 
 #[test]
+fn another_question_under_a_used_key_or_id_is_a_conflict_and_has_no_outcome() {
+    let hub = TestHub::new();
+    let id = hub.subscribe("");
+    let mut stream = hub.stream("", &id);
+    hub.begin("sess_1");
+    let key = "idempotency-key: once-only\r\n";
+    let ask = |headers: &str, event: &Value| {
+        hub.as_someone(headers, "POST", "/aaep/v1/asks?wait_seconds=0", &event.to_string())
+    };
+    let mut first = question("sess_1");
+    first["event_id"] = "evt_ask".into();
+    assert_eq!(ask(key, &first).status, 202);
+    let token = stream.event_of("aaep:agent.awaiting.confirmation")["reply_token"].clone();
+    let token = token.as_str().expect("a token");
+    assert_eq!(hub.post("/aaep/v1/replies", &reply(token, &id, "accept")).status, 204);
+    for (headers, code) in [(key, "idempotency_key_used"), ("", "event_id_used")] {
+        assert_eq!(ask(headers, &first).json()["outcome"], "accept", "sent again, answered again");
+        let mut other = first.clone();
+        other["action"] = "Delete the home folder".into();
+        let refused = ask(headers, &other);
+        refused.refuses(409, code);
+        assert_eq!(refused.json().get("outcome"), None);
+        let lines = format!("{headers}{LINES}");
+        let refused = hub.as_someone(&lines, "POST", "/aaep/v1/publish", &other.to_string());
+        assert_eq!((refused.status, &refused.json()["error"]), (409, &json!(code)));
+    }
+}
+
+#[test]
 fn idempotency_keys_have_a_form() {
     let hub = TestHub::new();
     let long = format!("idempotency-key: {}\r\n", "k".repeat(256));

@@ -1,0 +1,347 @@
+//! Answers kept under idempotency keys, so that a request that is sent again gets the answer of the first one.
+//!
+//! A key belongs to one request of one principal. An answer is never given to a request that cannot be
+//! shown to be the same as the first one. Every principal has a share, and its own oldest keys leave first.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use aaep::{EventId, Object, ReplyToken, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::publish::Published;
+use super::refused::Refused;
+use crate::store::{Change, MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH, StoredAnswer};
+
+/// A request under an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyedRequest {
+    pub(super) key: String,
+    digest: String,
+}
+
+impl KeyedRequest {
+    /// The key, and the digest of the events as they came, after secrets were replaced. The order of the
+    /// members of an object does not count, and neither does anything that the hub fills in later.
+    pub(super) fn new(key: String, events: &[Object]) -> Self {
+        let mut hasher = Sha256::new();
+        for event in events {
+            hash_object(event, &mut hasher);
+        }
+        let digest = hasher.finalize().iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        KeyedRequest { key, digest }
+    }
+}
+
+fn hash_object(object: &Object, hasher: &mut Sha256) {
+    let mut members: Vec<(&String, &Value)> = object.iter().collect();
+    members.sort_unstable_by_key(|(name, _)| *name);
+    hasher.update(b"{");
+    for (name, value) in members {
+        hash_text(name, hasher);
+        hash_value(value, hasher);
+    }
+    hasher.update(b"}");
+}
+
+fn hash_value(value: &Value, hasher: &mut Sha256) {
+    match value {
+        Value::Null => hasher.update(b"n"),
+        Value::Bool(is_true) => hasher.update(if *is_true { b"t" } else { b"f" }),
+        Value::Number(number) => {
+            hasher.update(b"#");
+            hash_text(&number.to_string(), hasher);
+        }
+        Value::String(text) => hash_text(text, hasher),
+        Value::Array(items) => {
+            hasher.update(b"[");
+            items.iter().for_each(|item| hash_value(item, hasher));
+            hasher.update(b"]");
+        }
+        Value::Object(object) => hash_object(object, hasher),
+    }
+}
+
+/// The length stands before the text, so that no two requests are written alike.
+fn hash_text(text: &str, hasher: &mut Sha256) {
+    hasher.update(b"\"");
+    hasher.update((text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+/// What is known of a request under a key.
+#[derive(Debug, PartialEq)]
+pub(super) enum Known {
+    /// The key is new.
+    No,
+    /// The same request came before, and was answered like this.
+    Same(Vec<Result<Published, Refused>>),
+    /// The key was used for another request, or for one that cannot be compared any more.
+    Another,
+}
+
+/// The answers of all principals, the newest of each.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    known: HashMap<(u64, String), Arc<[u8]>>,
+    /// The keys of each principal, the oldest first.
+    order: HashMap<u64, VecDeque<String>>,
+    /// How many keys each principal has.
+    counts: BTreeSet<(usize, u64)>,
+}
+
+impl Answers {
+    /// Takes on what was stored, the oldest first.
+    pub(super) fn new(stored: &[StoredAnswer]) -> Self {
+        let mut answers = Answers::default();
+        for it in stored {
+            answers.keep(it.agent, it.idempotency_key.clone(), Arc::clone(&it.answer));
+        }
+        answers
+    }
+
+    /// Looks whether a request came before.
+    pub(super) fn find(&self, principal: u64, request: &KeyedRequest) -> Known {
+        let Some(stored) = self.known.get(&(principal, request.key.clone())) else {
+            return Known::No;
+        };
+        // An answer of a version that kept no digest cannot be compared, so it is not given to anybody.
+        let Ok(stored) = serde_json::from_slice::<Stored>(stored) else { return Known::Another };
+        if stored.digest != request.digest {
+            return Known::Another;
+        }
+        let lines = stored.lines.into_iter();
+        let lines = lines.map(|line| line.map_or(Some(Err(Refused::Before)), Line::read));
+        lines.collect::<Option<_>>().map_or(Known::Another, Known::Same)
+    }
+
+    /// Keeps what a request was answered. Gives the changes that store it.
+    pub(super) fn add(
+        &mut self,
+        principal: u64,
+        request: KeyedRequest,
+        outcomes: &[Result<Published, Refused>],
+        unix_us: i64,
+    ) -> Vec<Change> {
+        let KeyedRequest { key, digest } = request;
+        let lines = outcomes.iter().map(|it| it.as_ref().ok().map(Line::of)).collect();
+        let answer = serde_json::to_vec(&Stored { digest, lines }).unwrap_or_default();
+        let answer: Arc<[u8]> = answer.into();
+        let change = |(agent, idempotency_key): (u64, String), answer| Change::Answered {
+            agent,
+            idempotency_key,
+            unix_us,
+            answer,
+        };
+        let gone = self.keep(principal, key.clone(), Arc::clone(&answer));
+        // An empty answer forgets its key.
+        let gone = gone.into_iter().map(|key| change(key, Arc::default()));
+        std::iter::once(change((principal, key), answer)).chain(gone).collect()
+    }
+
+    /// Keeps an answer. Gives the keys that had to make room for it.
+    fn keep(&mut self, principal: u64, key: String, answer: Arc<[u8]>) -> Vec<(u64, String)> {
+        if self.known.insert((principal, key.clone()), answer).is_none() {
+            self.change_keys(principal, |keys| keys.push_back(key));
+        }
+        let mut gone = Vec::new();
+        while self.keys_of(principal) > MAX_IDEMPOTENCY_KEYS_EACH {
+            gone.extend(self.let_go(principal));
+        }
+        while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS {
+            // Whoever has the most makes room.
+            let Some((_, most)) = self.counts.last().copied() else { break };
+            gone.extend(self.let_go(most));
+        }
+        gone
+    }
+
+    fn keys_of(&self, principal: u64) -> usize {
+        self.order.get(&principal).map_or(0, VecDeque::len)
+    }
+
+    fn let_go(&mut self, principal: u64) -> Option<(u64, String)> {
+        let key = self.change_keys(principal, VecDeque::pop_front)?;
+        let gone = (principal, key);
+        self.known.remove(&gone);
+        Some(gone)
+    }
+
+    fn change_keys<T>(
+        &mut self,
+        principal: u64,
+        change: impl FnOnce(&mut VecDeque<String>) -> T,
+    ) -> T {
+        let keys = self.order.entry(principal).or_default();
+        self.counts.remove(&(keys.len(), principal));
+        let changed = change(keys);
+        if keys.is_empty() {
+            self.order.remove(&principal);
+        } else {
+            self.counts.insert((keys.len(), principal));
+        }
+        changed
+    }
+}
+
+/// An answer as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    digest: String,
+    lines: Vec<Option<Line>>,
+}
+
+/// An event that was published, as it is stored under an idempotency key.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    event_id: String,
+    session_id: String,
+    reply_token: Option<String>,
+}
+
+impl Line {
+    fn read(self) -> Option<Result<Published, Refused>> {
+        let reply_token = match self.reply_token {
+            Some(token) => Some(ReplyToken::parse(&token).ok()?),
+            None => None,
+        };
+        Some(Ok(Published {
+            event_id: EventId::parse(&self.event_id).ok()?,
+            session_id: SessionId::parse(&self.session_id).ok()?,
+            reply_token,
+            is_repeated: true,
+        }))
+    }
+
+    fn of(published: &Published) -> Self {
+        Line {
+            event_id: published.event_id.to_string(),
+            session_id: published.session_id.to_string(),
+            reply_token: published.reply_token.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(key: &str, event: &Value) -> KeyedRequest {
+        let event = event.as_object().cloned().expect("an object");
+        KeyedRequest::new(key.to_owned(), &[event])
+    }
+
+    fn published(event_id: &str) -> Vec<Result<Published, Refused>> {
+        vec![Ok(Published {
+            event_id: EventId::parse(event_id).expect("an id"),
+            session_id: SessionId::parse("sess_1").expect("an id"),
+            reply_token: None,
+            is_repeated: false,
+        })]
+    }
+
+    /// What a change of these stores, by key; nothing where it forgets.
+    fn apply(changes: Vec<Change>, rows: &mut Vec<StoredAnswer>) {
+        for change in changes {
+            let Change::Answered { agent, idempotency_key, unix_us, answer } = change else {
+                panic!("not an answer: {change:?}")
+            };
+            rows.retain(|row| (row.agent, &row.idempotency_key) != (agent, &idempotency_key));
+            if !answer.is_empty() {
+                rows.push(StoredAnswer { agent, idempotency_key, unix_us, answer });
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_request_is_known_whatever_the_order_of_its_members() {
+        let mut answers = Answers::default();
+        let first = request("k", &json!({ "a": [1, { "x": 1, "y": null }], "b": "two" }));
+        answers.add(1, first.clone(), &published("evt_1"), 0);
+        assert!(matches!(answers.find(1, &first), Known::Same(_)));
+        let event: Value =
+            serde_json::from_str(r#"{"b":"two","a":[1,{"y":null,"x":1}]}"#).expect("JSON");
+        assert!(matches!(answers.find(1, &request("k", &event)), Known::Same(_)));
+        assert_eq!(answers.find(2, &first), Known::No, "another principal has keys of its own");
+        assert_eq!(answers.find(1, &request("other", &event)), Known::No);
+    }
+
+    #[test]
+    fn a_request_that_differs_in_anything_is_another_one() {
+        let mut answers = Answers::default();
+        let first = json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": null });
+        answers.add(1, request("k", &first), &published("evt_1"), 0);
+        for other in [
+            json!({}),
+            json!({ "a": ["x", "y"], "b": { "c": 1 } }),
+            json!({ "a": ["xy"], "b": { "c": 1 }, "d": null }),
+            json!({ "a": ["x"], "y": {}, "b": { "c": 1 }, "d": null }),
+            json!({ "a": ["x", "y"], "b": { "c": "1" }, "d": null }),
+            json!({ "a": ["x", "y"], "b": { "c": 1.5 }, "d": null }),
+            json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": false }),
+            json!({ "a": ["x", "y"], "b": [], "c": 1, "d": null }),
+        ] {
+            assert_eq!(answers.find(1, &request("k", &other)), Known::Another, "{other}");
+        }
+        let twice = first.as_object().cloned().expect("an object");
+        let twice = KeyedRequest::new("k".to_owned(), &[twice.clone(), twice]);
+        assert_eq!(answers.find(1, &twice), Known::Another);
+    }
+
+    #[test]
+    fn what_was_stored_without_a_digest_answers_nobody() {
+        let before = br#"[{"event_id":"evt_1","session_id":"sess_1","reply_token":null}]"#;
+        let row = |answer: &[u8]| StoredAnswer {
+            agent: 1,
+            idempotency_key: "k".to_owned(),
+            unix_us: 0,
+            answer: answer.into(),
+        };
+        for stored in [before.as_slice(), b"{}", b"no JSON"] {
+            let answers = Answers::new(&[row(stored)]);
+            assert_eq!(answers.find(1, &request("k", &json!({}))), Known::Another);
+        }
+    }
+
+    #[test]
+    fn one_principal_with_many_keys_takes_no_place_of_another() {
+        let mut answers = Answers::default();
+        let mut rows = Vec::new();
+        let of = |key: &str| request(key, &json!({ "of": key }));
+        apply(answers.add(1, of("quiet"), &published("evt_1"), 0), &mut rows);
+        let most = MAX_IDEMPOTENCY_KEYS_EACH;
+        for at in 0..=most {
+            let key = format!("k{at}");
+            apply(answers.add(2, of(&key), &published("evt_2"), 0), &mut rows);
+        }
+        for answers in [&answers, &Answers::new(&rows)] {
+            assert!(matches!(answers.find(1, &of("quiet")), Known::Same(_)));
+            assert_eq!(answers.find(2, &of("k0")), Known::No, "its own oldest key left");
+            assert!(matches!(answers.find(2, &of("k1")), Known::Same(_)));
+        }
+        assert_eq!(rows.len(), most + 1, "what left is not stored either");
+    }
+
+    #[test]
+    fn when_all_places_are_taken_whoever_has_most_makes_room() {
+        let mut answers = Answers::default();
+        let shares = MAX_IDEMPOTENCY_KEYS / MAX_IDEMPOTENCY_KEYS_EACH as u64;
+        for principal in 0..shares {
+            for at in 0..MAX_IDEMPOTENCY_KEYS_EACH {
+                answers.keep(principal, format!("k{at}"), Arc::default());
+            }
+        }
+        let gone = answers.keep(shares, "new".to_owned(), Arc::default());
+        assert_eq!(gone, [(shares - 1, "k0".to_owned())]);
+        assert_eq!(answers.known.len() as u64, MAX_IDEMPOTENCY_KEYS);
+    }
+}
