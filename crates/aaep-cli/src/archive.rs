@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep::{SessionId, printable};
 use aaep_hub::access::Principal;
-use aaep_hub::store::{DeleteError, MAX_PAGE_ROWS, ReadError, Reader, Store};
+use aaep_hub::store::{DeleteError, MAX_PAGE_ROWS, ReadError, Reader, SessionCursor, Store};
 use clap::Args;
 use serde_json::Value;
 
@@ -114,14 +114,15 @@ impl Archive {
         &self,
         mut tell: impl FnMut(&Session) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut skip = 0;
+        let mut after = None;
         loop {
-            let page = self.sessions(skip)?;
-            if page.is_empty() {
+            let (page, next) = self.sessions(after.as_deref())?;
+            page.iter().try_for_each(&mut tell)?;
+            // A page that leads nowhere new is the end.
+            if next.is_none() || next == after {
                 return Ok(());
             }
-            skip += page.len();
-            page.iter().try_for_each(&mut tell)?;
+            after = next;
         }
     }
 
@@ -137,10 +138,13 @@ impl Archive {
         found.ok_or_else(|| no_such_session(id))
     }
 
-    fn sessions(&self, skip: usize) -> Result<Vec<Session>, Failure> {
+    /// A page of sessions after a place, and the place of the next one.
+    fn sessions(&self, after: Option<&str>) -> Result<(Vec<Session>, Option<String>), Failure> {
         match self {
             Archive::Folder { store, agents, .. } => {
-                let page = store.reader().sessions(skip, MAX_PAGE_ROWS).map_err(unread)?;
+                let place = after.and_then(|it| it.parse().ok());
+                let page = store.reader().sessions_after(place, MAX_PAGE_ROWS).map_err(unread)?;
+                let next = page.last().map(|row| SessionCursor::after(row).to_string());
                 let name = |key: u64| agents.iter().find(|it| it.0 == key).map(|it| it.1.clone());
                 let rows = page.into_iter().map(|row| Session {
                     id: row.session_id.to_string(),
@@ -151,15 +155,13 @@ impl Archive {
                     events: row.events,
                     bytes: row.bytes,
                 });
-                Ok(rows.collect())
+                Ok((rows.collect(), next))
             }
             Archive::Hub(client) => {
-                let path = format!("/aaep/v1/sessions?skip={skip}&limit={MAX_PAGE_ROWS}");
-                let rows = self.rows(client, &path, "sessions")?;
-                rows.iter()
-                    .map(session_of)
-                    .collect::<Option<_>>()
-                    .ok_or_else(|| agent::strange(client))
+                let place = after.map(|it| format!("&after={it}")).unwrap_or_default();
+                let path = format!("/aaep/v1/sessions?limit={MAX_PAGE_ROWS}{place}");
+                let body = body_of(client, self.page(&path))?;
+                sessions_of(&body).ok_or_else(|| agent::strange(client))
             }
         }
     }
@@ -227,10 +229,6 @@ impl Archive {
             }
         }
     }
-
-    fn rows(&self, client: &Client, path: &str, name: &str) -> Result<Vec<Value>, Failure> {
-        rows_of(client, self.page(path), name)
-    }
 }
 
 /// The name of the agent in what is stored about a session.
@@ -244,12 +242,33 @@ fn rows_of(
     answer: Result<Answer, NoAnswer>,
     name: &str,
 ) -> Result<Vec<Value>, Failure> {
+    let body = body_of(client, answer)?;
+    let rows = body.get(name).and_then(|it| it.as_array().cloned());
+    rows.ok_or_else(|| agent::strange(client))
+}
+
+fn body_of(client: &Client, answer: Result<Answer, NoAnswer>) -> Result<Value, Failure> {
     let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
     if !answer.is_success() {
         return Err(agent::refused(client, &answer));
     }
-    let rows = answer.json().and_then(|body| body.get(name)?.as_array().cloned());
-    rows.ok_or_else(|| agent::strange(client))
+    answer.json().ok_or_else(|| agent::strange(client))
+}
+
+/// The sessions of a page, and the place of the next one.
+fn sessions_of(body: &Value) -> Option<(Vec<Session>, Option<String>)> {
+    let rows = body.get("sessions")?.as_array()?;
+    let sessions = rows.iter().map(session_of).collect::<Option<_>>()?;
+    let next = match body.get("next") {
+        Some(next) => {
+            let next = next.as_str()?;
+            // It goes into an address as it is.
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            Some(next.to_owned()).filter(|it| it.bytes().all(is_plain))
+        }
+        None => None,
+    };
+    Some((sessions, next))
 }
 
 fn stored_events(reader: &Reader, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {

@@ -28,7 +28,7 @@ mod user;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aaep_engine::Now;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 
 pub use authority::{Authority, Origin};
 pub use bind::{BindError, INSECURE_FLAG, may_bind};
@@ -50,6 +50,7 @@ pub(crate) use principal::tags_before_owners;
 pub use principal::{
     HUB_OWNER, Hears, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
 };
+pub(crate) use request::is_cross_site;
 pub use request::{
     MAX_CONFIGURED, Page, RequestError, check_host, check_origin, cors_headers, preflight,
 };
@@ -128,9 +129,15 @@ impl Access {
     }
 
     /// Turns away what is not for this hub, and what a page of someone else sends. The first door.
-    pub fn check(&self, peer: &Peer, headers: &HeaderMap, uri: &Uri) -> Result<Page, RequestError> {
+    pub fn check(
+        &self,
+        peer: &Peer,
+        method: &Method,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Page, RequestError> {
         let host = check_host(headers, uri, &self.host_names)?;
-        check_origin(headers, &host, peer.is_tls, &self.allowed_origins)
+        check_origin(method, headers, &host, peer.is_tls, &self.allowed_origins)
     }
 
     /// Finds out who sent a request. A credential that came is decisive: a wrong one is refused even

@@ -11,6 +11,7 @@
 mod apply;
 mod asks;
 mod change;
+mod cursor;
 mod database;
 mod error;
 mod fault;
@@ -38,6 +39,7 @@ pub use change::{
     MAX_NAME_BYTES, MAX_NAMES, MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
     MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS, MAX_TERMS_BYTES, StoredTime,
 };
+pub use cursor::SessionCursor;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;
 pub use open::OpenOptions;

@@ -182,7 +182,9 @@ fn a_foreign_page_does_not_get_to_the_second_door() {
     let config =
         "host_names = [\"hub.example.org\"]\nallowed_origins = [\"https://reader.example\"]";
     let access = access(folder.path(), config, false);
-    let check = |pairs: &[(&'static str, &str)]| access.check(&here(), &headers(pairs), &path());
+    let check = |pairs: &[(&'static str, &str)]| {
+        access.check(&here(), &http::Method::GET, &headers(pairs), &path())
+    };
     assert_eq!(check(&[("host", "localhost:7000")]), Ok(Page::None));
     let own = [("host", "localhost:7000"), ("origin", "http://localhost:7000")];
     assert_eq!(check(&own), Ok(Page::Ours));

@@ -65,6 +65,7 @@ pub fn check_host(
 
 /// Which page made the request, if it may: none, one of ours, or a configured one.
 pub fn check_origin(
+    method: &Method,
     headers: &HeaderMap,
     host: &Authority,
     is_tls: bool,
@@ -72,7 +73,8 @@ pub fn check_origin(
 ) -> Result<Page, RequestError> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let Some(header) = origins.next() else {
-        return if is_cross_site(headers) { Err(RequestError::CrossSite) } else { Ok(Page::None) };
+        let is_refused = is_cross_site(headers) && !is_link(method, headers);
+        return if is_refused { Err(RequestError::CrossSite) } else { Ok(Page::None) };
     };
     if origins.next().is_some() {
         return Err(RequestError::SeveralOrigins);
@@ -129,12 +131,20 @@ pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<He
     Some(answer)
 }
 
-/// Whether the browser says that a foreign page asked without an origin, as for an image. Going
-/// to the hub by a link is fine.
-fn is_cross_site(headers: &HeaderMap) -> bool {
+/// Whether the browser says that a page of another site made the request.
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
+    let site = headers.get_all("sec-fetch-site").iter();
+    site.map(HeaderValue::as_bytes)
+        .any(|it| it.eq_ignore_ascii_case(b"cross-site") || it.eq_ignore_ascii_case(b"same-site"))
+}
+
+/// Whether a person follows a link to the hub: a page that opens in a window of its own, by a method that
+/// changes nothing. A form that another site posts is not a link, and neither is a frame.
+fn is_link(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
-    (is("sec-fetch-site", "cross-site") || is("sec-fetch-site", "same-site"))
-        && !is("sec-fetch-mode", "navigate")
+    let is_whole_page = !headers.contains_key("sec-fetch-dest") || is("sec-fetch-dest", "document");
+    let changes_nothing = method == Method::GET || method == Method::HEAD;
+    changes_nothing && is("sec-fetch-mode", "navigate") && is_whole_page
 }
 
 /// Why a request is refused before anyone asks who sent it.

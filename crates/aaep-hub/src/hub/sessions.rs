@@ -14,10 +14,22 @@ use super::session_agent::SessionAgent;
 use super::settlement::{Answered, Settlement};
 use super::{Hub, HubError};
 use crate::access::Principal;
-use crate::store::{DeleteError, Deleted, MAX_PAGE_ROWS, ReadError, StoredEvent, StoredSession};
+use crate::store::{
+    DeleteError, Deleted, MAX_PAGE_ROWS, ReadError, SessionCursor, StoredEvent, StoredSession,
+};
 
-/// How many stored sessions are looked at for one page: those that may not be heard are passed over.
+/// How many stored sessions are looked at for one page: those that may not be heard are passed over. The
+/// next page goes on from there.
 const MAX_LOOKED_AT: usize = 4096;
+
+/// A page of the sessions that a principal may hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// The sessions. A page may have few or none, and still not be the last one.
+    pub sessions: Vec<SessionInfo>,
+    /// Where the next page begins; none after the last one.
+    pub next: Option<SessionCursor>,
+}
 
 /// A session that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -52,25 +64,35 @@ pub(crate) struct GivenAnswer {
 }
 
 impl Hub {
-    /// The sessions that a principal may hear, running ones first, then the newest.
+    /// The sessions that a principal may hear, running ones first, then the newest: a page of them, from
+    /// the beginning or after the page before.
     pub async fn sessions(
         &self,
         principal: &Principal,
-        skip: usize,
+        after: Option<SessionCursor>,
         limit: usize,
-    ) -> Result<Vec<SessionInfo>, HubError> {
-        let reader = self.reader().clone();
-        let stored = blocking(move || all(|skip, limit| reader.sessions(skip, limit))).await?;
-        let who = principal.clone();
-        let infos = self
-            .call(move |owner| {
-                let hearing = who.hearing();
-                let infos = stored.into_iter().map(|session| owner.info(session));
-                let heard = infos.filter(|(_, tags)| hearing.includes(tags)).map(|(info, _)| info);
-                heard.skip(skip).take(limit.min(MAX_PAGE_ROWS)).collect()
-            })
-            .await?;
-        Ok(infos)
+    ) -> Result<SessionPage, HubError> {
+        let limit = limit.clamp(1, MAX_PAGE_ROWS);
+        let mut page = SessionPage { sessions: Vec::new(), next: after };
+        for _ in 0..MAX_LOOKED_AT / MAX_PAGE_ROWS {
+            let (reader, place) = (self.reader().clone(), page.next);
+            let stored = blocking(move || reader.sessions_after(place, MAX_PAGE_ROWS)).await?;
+            let is_end = stored.len() < MAX_PAGE_ROWS;
+            let who = principal.clone();
+            let looked_at = self.call(move |owner| owner.heard(&who, stored)).await?;
+            for (place, info) in looked_at {
+                if page.sessions.len() == limit {
+                    return Ok(page);
+                }
+                page.next = Some(place);
+                page.sessions.extend(info);
+            }
+            if is_end {
+                page.next = None;
+                break;
+            }
+        }
+        Ok(page)
     }
 
     /// Events of a session that a principal may hear, from an order on. None if there is no such session.
@@ -81,12 +103,7 @@ impl Hub {
         from_order: u64,
         limit: usize,
     ) -> Result<Option<Vec<StoredEvent>>, HubError> {
-        let (reader, id) = (self.reader().clone(), session_id.clone());
-        let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
-        let who = principal.clone();
-        let may =
-            self.call(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await?;
-        if !may {
+        if !self.may_hear_session(principal, session_id).await? {
             return Ok(None);
         }
         let (reader, id) = (self.reader().clone(), session_id.clone());
@@ -124,13 +141,28 @@ impl Hub {
         .await
     }
 
+    /// Whether there is such a session, and the principal may hear it.
+    async fn may_hear_session(
+        &self,
+        principal: &Principal,
+        session_id: &SessionId,
+    ) -> Result<bool, HubError> {
+        let (reader, id) = (self.reader().clone(), session_id.clone());
+        let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(false) };
+        let who = principal.clone();
+        self.call(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await
+    }
+
     /// Deletes a session that is over: its events, what was answered in it, and the words in the audit log,
-    /// which says that it was deleted and by whom.
+    /// which says that it was deleted and by whom. Nobody deletes what they may not hear.
     pub async fn delete_session(
         &self,
         principal: &Principal,
         session_id: &SessionId,
     ) -> Result<Result<Deleted, DeleteError>, HubError> {
+        if !self.may_hear_session(principal, session_id).await? {
+            return Ok(Err(DeleteError::NoSuchSession));
+        }
         let (who, id) = (principal.id.clone(), session_id.clone());
         let deleting = self.call(move |owner| owner.delete(who, id)).await?;
         deleting.await.map_err(|_| HubError::Stopped)
@@ -171,6 +203,21 @@ impl Hub {
 }
 
 impl Owner {
+    /// Stored sessions with their places; without what a principal may not hear.
+    fn heard(
+        &self,
+        principal: &Principal,
+        stored: Vec<StoredSession>,
+    ) -> Vec<(SessionCursor, Option<SessionInfo>)> {
+        let hearing = principal.hearing();
+        let looked_at = stored.into_iter().map(|session| {
+            let place = SessionCursor::after(&session);
+            let (info, tags) = self.info(session);
+            (place, Some(info).filter(|_| hearing.includes(&tags)))
+        });
+        looked_at.collect()
+    }
+
     /// A stored session as people see it, and what decides who may.
     fn info(&self, session: StoredSession) -> (SessionInfo, AgentTags) {
         let SessionAgent { agent_id, tags } = self.agent_of(&session);
@@ -206,21 +253,6 @@ impl Owner {
         })));
         receiver
     }
-}
-
-/// All pages of something, up to a bound.
-fn all<T>(
-    mut page: impl FnMut(usize, usize) -> Result<Vec<T>, ReadError>,
-) -> Result<Vec<T>, ReadError> {
-    let mut all = Vec::new();
-    while all.len() < MAX_LOOKED_AT {
-        let next = page(all.len(), MAX_PAGE_ROWS)?;
-        if next.is_empty() {
-            break;
-        }
-        all.extend(next);
-    }
-    Ok(all)
 }
 
 /// Reads from the disk on a thread that may wait.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::printable;
 use aaep_engine::Now;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, Method, Request, Uri};
 use hyper::body::Incoming;
 
@@ -16,7 +16,7 @@ use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
 use crate::access::{
     Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Principal,
-    RequestError, cors_headers, preflight,
+    RequestError, cors_headers, is_cross_site, preflight,
 };
 
 /// How many refusals are logged in a second.
@@ -83,7 +83,7 @@ impl Doors {
         now: Now,
     ) -> (Page, Result<Passed, Box<Answer>>) {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        let page = match self.access.check(&connection.peer, headers, uri) {
+        let page = match self.access.check(&connection.peer, method, headers, uri) {
             Ok(page) => page,
             Err(error) => {
                 self.log(connection, now, &error.to_string());
@@ -114,6 +114,11 @@ impl Doors {
                 NoRoute::Method(methods) => answer::not_allowed(methods),
             })
         })?;
+        // A link of another site may show something, but nobody starts to listen by following one.
+        if route.is_long_lived() && !headers.contains_key(ORIGIN) && is_cross_site(headers) {
+            self.log(connection, now, &RequestError::CrossSite.to_string());
+            return Err(foreign(&RequestError::CrossSite));
+        }
         let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
         let known = self.authenticate(&connection.peer, headers, uri, now).await;
         // Counts have no words in them, and whatever collects them on this machine may have them.

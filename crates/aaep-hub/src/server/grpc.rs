@@ -92,8 +92,8 @@ impl Calls {
     /// Lets a call in, with who it is from where that matters.
     async fn pass(&self, mut request: Request<Incoming>) -> Result<Request<Incoming>, Status> {
         let (doors, now) = (&self.app.doors, self.app.hub.clock().now());
-        let (uri, headers) = (request.uri(), request.headers());
-        if let Err(error) = doors.access().check(&self.connection.peer, headers, uri) {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        if let Err(error) = doors.access().check(&self.connection.peer, method, headers, uri) {
             doors.log(&self.connection, now, &error.to_string());
             return Err(Status::permission_denied(error.to_string()));
         }

@@ -93,7 +93,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A refusal of a parameter. The name is ours.
-fn wrong(name: &str, what: &str) -> Box<Answer> {
+pub(crate) fn wrong(name: &str, what: &str) -> Box<Answer> {
     let message = format!("The parameter {name} {what}");
     Box::new(refusal(StatusCode::BAD_REQUEST, "wrong_parameter", &message))
 }

@@ -125,6 +125,14 @@ impl Route {
         }
     }
 
+    /// Whether it becomes a stream or a socket, which counts as someone who listens or speaks.
+    pub(crate) fn is_long_lived(&self) -> bool {
+        matches!(
+            self,
+            Route::Events | Route::LegacyEvents | Route::ListenerSocket | Route::AgentSocket
+        )
+    }
+
     /// What the log calls it. Never what stands in the address.
     pub(crate) fn name(&self) -> &'static str {
         match self {

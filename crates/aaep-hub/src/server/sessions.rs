@@ -13,10 +13,13 @@ use super::listeners::failed;
 use super::query;
 use crate::access::Principal;
 use crate::hub::GivenAnswer;
-use crate::store::{DeleteError, MAX_PAGE_ROWS, StoredEvent};
+use crate::store::{DeleteError, MAX_PAGE_ROWS, SessionCursor, StoredEvent};
 
 /// How many rows an answer has unless it is asked for another number.
 const DEFAULT_ROWS: u64 = 100;
+
+/// How many sessions can be passed over by their number. Beyond it, only the place of a page before leads.
+const MAX_SKIPPED: u64 = 4096;
 
 impl App {
     /// The sessions that the principal may hear, running ones first, then the newest.
@@ -25,11 +28,26 @@ impl App {
         principal: &Principal,
         uri: &Uri,
     ) -> Result<Answer, Box<Answer>> {
-        let skip = query::whole_number(uri, "skip")?.unwrap_or(0);
-        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        let found = self.hub.sessions(principal, skip, limit(uri)?).await;
-        let sessions = found.map_err(|error| failed(&error))?;
-        Ok(answer::json(StatusCode::OK, &json!({ "sessions": sessions })))
+        let limit = limit(uri)?;
+        let mut next = cursor(uri)?;
+        let skip = query::number_within(uri, "skip", 0..=MAX_SKIPPED)?.unwrap_or(0);
+        let mut to_skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        while to_skip > 0 {
+            let page = self.hub.sessions(principal, next, to_skip).await;
+            let page = page.map_err(|error| failed(&error))?;
+            to_skip = to_skip.saturating_sub(page.sessions.len());
+            if page.next.is_none() {
+                return Ok(answer::json(StatusCode::OK, &json!({ "sessions": [] })));
+            }
+            next = page.next;
+        }
+        let page = self.hub.sessions(principal, next, limit).await;
+        let page = page.map_err(|error| failed(&error))?;
+        let mut body = json!({ "sessions": page.sessions });
+        if let Some(next) = page.next {
+            body["next"] = next.to_string().into();
+        }
+        Ok(answer::json(StatusCode::OK, &body))
     }
 
     /// Events of a session as they were taken in, from an order on.
@@ -78,6 +96,13 @@ impl App {
             }
         })
     }
+}
+
+/// The place that the page before named.
+fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<Answer>> {
+    let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
+    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
+    text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
 fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {

@@ -10,6 +10,7 @@ use aaep::{EventId, ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::asks::SettledAsk;
+use crate::store::cursor::{Place, SessionCursor};
 use crate::store::database::Shared;
 use crate::store::error::ReadError;
 use crate::store::fault::Fault;
@@ -52,6 +53,34 @@ impl Reader {
             for session_id in running.chain(ended).skip(skip).take(limit) {
                 let session_id = session_id?;
                 found.extend(session_of(&sessions, session_id.value())?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// The sessions after a place in the same order, or from the beginning. Whatever begins, ends or is
+    /// deleted between two pages, no session that stays is left out.
+    pub fn sessions_after(
+        &self,
+        place: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<StoredSession>, ReadError> {
+        let limit = limit.min(MAX_PAGE_ROWS);
+        // Nothing runs under a number of zero.
+        let (below, before) = match place.map(|it| it.0) {
+            None => (u64::MAX, [255; 16]),
+            Some(Place::Running(number)) => (number, [255; 16]),
+            Some(Place::Ended(key)) => (0, key),
+        };
+        self.read(|transaction| {
+            let sessions = transaction.open_table(SESSIONS)?;
+            let running = transaction.open_table(RUNNING)?;
+            let ended = transaction.open_table(ENDED)?;
+            let running = running.range(..below)?.rev().map(|row| row.map(|(_, id)| id));
+            let ended = ended.range(..before)?.rev().map(|row| row.map(|(_, id)| id));
+            let mut found = Vec::new();
+            for session_id in running.chain(ended).take(limit) {
+                found.extend(session_of(&sessions, session_id?.value())?);
             }
             Ok(found)
         })

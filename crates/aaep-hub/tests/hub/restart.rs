@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aaep::extension::Outcome;
 use aaep_hub::audit;
-use aaep_hub::store::{DeleteError, Retention, Store};
+use aaep_hub::store::{Change, DeleteError, Retention, Store};
 use serde_json::json;
 
 use crate::support::{
@@ -138,17 +138,83 @@ async fn a_deleted_session_is_gone_from_memory_and_disk() {
         &json!({ "summary_normal": "Done." }),
     );
     publish(&hub, done).await;
-    assert_eq!(hub.sessions(&me(), 0, 10).await.expect("answered").len(), 1);
+    assert_eq!(hub.sessions(&me(), None, 10).await.expect("answered").sessions.len(), 1);
     let events = hub.session_events(&me(), &session_id, 0, 10).await.expect("answered");
     assert_eq!(events.expect("there").len(), 2);
     let mut deaf = me();
     deaf.hears = aaep_hub::access::Hears::only(["other".to_owned()]).expect("a name");
     assert_eq!(hub.session_events(&deaf, &session_id, 0, 10).await, Ok(None));
-    assert!(hub.sessions(&deaf, 0, 10).await.expect("answered").is_empty());
+    assert!(hub.sessions(&deaf, None, 10).await.expect("answered").sessions.is_empty());
+    let kept = hub.delete_session(&deaf, &session_id).await.expect("answered");
+    assert_eq!(kept, Err(DeleteError::NoSuchSession), "nobody deletes what they may not hear");
 
     let deleted = hub.delete_session(&me(), &session_id).await.expect("answered");
     assert_eq!(deleted.expect("deleted").events, 2);
     assert_eq!(hub.session_events(&me(), &session_id, 0, 10).await, Ok(None));
     let again = hub.delete_session(&me(), &session_id).await.expect("answered");
     assert_eq!(again, Err(DeleteError::NoSuchSession));
+}
+
+/// A store with so many sessions that ended, alternately of two agents, each with one event.
+fn store_sessions(folder: &std::path::Path, count: u64) {
+    let (mut store, _) = Store::open(folder, Retention::default()).expect("a store");
+    let mut changes = vec![
+        Change::Agent { key: 1, name: "builder".to_owned() },
+        Change::Agent { key: 2, name: "mail".to_owned() },
+        Change::Principal { key: 1, name: me().id },
+    ];
+    let now = i64::try_from(now_unix_us()).expect("a moment");
+    for order in 1..=count {
+        let session_id = aaep::SessionId::parse(&format!("sess_{order}")).expect("an id");
+        let json = started(session_id.as_str());
+        changes.push(Change::Event {
+            order,
+            session_id: session_id.clone(),
+            event_id: aaep::EventId::parse(&format!("evt_{order}")).expect("an id"),
+            agent: 1 + order % 2,
+            principal: 1,
+            by_hub: false,
+            is_urgent: false,
+            unix_us: now,
+            json: serde_json::to_vec(&json).expect("JSON").into(),
+        });
+        // Several end at the same moment.
+        let unix_us = now + i64::try_from(order / 3).expect("a number");
+        changes.push(Change::SessionEnded { session_id, unix_us });
+        if changes.len() > 4000 {
+            store.commit(&std::mem::take(&mut changes)).expect("stored");
+        }
+    }
+    store.commit(&changes).expect("stored");
+}
+
+fn now_unix_us() -> u128 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("after 1970").as_micros()
+}
+
+#[tokio::test]
+async fn every_session_is_on_some_page_however_many_there_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = 9000;
+    store_sessions(folder.path(), count);
+    let hub = hub_in(folder.path());
+    publish(&hub, started("sess_running")).await;
+    let mut mail = me();
+    mail.hears = aaep_hub::access::Hears::only(["mail".to_owned()]).expect("a name");
+    for (who, limit, expected) in [(me(), 1000, count + 1), (mail, 700, count / 2)] {
+        let (mut found, mut next) = (Vec::new(), None);
+        loop {
+            let page = hub.sessions(&who, next, limit).await.expect("answered");
+            assert!(page.sessions.len() <= limit);
+            found.extend(page.sessions.into_iter().map(|it| it.session_id));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        let different: std::collections::HashSet<_> = found.iter().collect();
+        assert_eq!(different.len(), found.len(), "none comes twice");
+        assert_eq!(found.len() as u64, expected);
+    }
 }

@@ -42,6 +42,34 @@ fn pages_of_others_are_refused_on_every_address() {
 }
 
 #[test]
+fn what_another_site_makes_a_browser_send_without_an_origin_is_refused() {
+    let hub = TestHub::new();
+    for site in ["cross-site", "same-site"] {
+        let link = format!("sec-fetch-site: {site}\r\nsec-fetch-mode: navigate\r\n");
+        for path in ["/aaep/v1/publish", "/aaep/v1/asks", "/aaep/v1/replies", "/messages"] {
+            let form = hub.as_someone(&link, "POST", path, "{}");
+            form.refuses(403, "not_for_this_hub");
+        }
+        for path in
+            ["/events", "/aaep/v1/events?subscription_id=x", "/aaep/v1/ws", "/aaep/v1/agent"]
+        {
+            hub.as_someone(&link, "GET", path, "").refuses(403, "not_for_this_hub");
+            let socket = format!("{link}connection: upgrade\r\nupgrade: websocket\r\n");
+            hub.as_someone(&socket, "GET", path, "").refuses(403, "not_for_this_hub");
+        }
+        hub.as_someone(&link, "DELETE", "/aaep/v1/sessions/sess_1", "")
+            .refuses(403, "not_for_this_hub");
+        assert_eq!(hub.as_someone(&link, "GET", "/healthz", "").status, 200, "a link is fine");
+    }
+    for (site, session_id) in [("none", "sess_1"), ("same-origin", "sess_2")] {
+        let own = format!("sec-fetch-site: {site}\r\nsec-fetch-mode: navigate\r\n");
+        let body = started(session_id).to_string();
+        assert_eq!(hub.as_someone(&own, "POST", "/aaep/v1/publish", &body).status, 200);
+        hub.open_stream(&own, "/events");
+    }
+}
+
+#[test]
 fn a_configured_page_may_ask_and_read_the_answer() {
     let hub = TestHub::with(|options| {
         options.config.access.allowed_origins = vec!["https://reader.example".to_owned()];

@@ -33,6 +33,52 @@ fn sessions_are_listed_read_and_deleted_once_they_are_over() {
 }
 
 #[test]
+fn a_page_of_sessions_leads_to_the_next_one() {
+    let hub = TestHub::new();
+    for at in 0..5 {
+        hub.begin(&format!("sess_{at}"));
+    }
+    hub.post("/aaep/v1/publish", &ended("sess_4"));
+    let mut found: Vec<String> = Vec::new();
+    let mut path = "/aaep/v1/sessions?limit=2".to_owned();
+    loop {
+        let page = hub.get(&path).json();
+        let rows = page["sessions"].as_array().expect("rows").iter();
+        found.extend(rows.map(|it| it["session_id"].as_str().expect("an id").to_owned()));
+        let Some(next) = page.get("next").and_then(Value::as_str) else { break };
+        path = format!("/aaep/v1/sessions?limit=2&after={next}");
+    }
+    assert_eq!(found, ["sess_3", "sess_2", "sess_1", "sess_0", "sess_4"]);
+    let skipped = hub.get("/aaep/v1/sessions?skip=4").json();
+    assert_eq!(skipped["sessions"][0]["session_id"], "sess_4");
+    assert_eq!(hub.get("/aaep/v1/sessions?skip=5").json(), json!({ "sessions": [] }));
+    for wrong in ["after=x", "after=", "skip=4097"] {
+        hub.get(&format!("/aaep/v1/sessions?{wrong}")).refuses(400, "wrong_parameter");
+    }
+}
+
+#[test]
+fn an_admin_who_hears_some_agents_deletes_only_their_sessions() {
+    let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
+    let agents = token(&hub.folder, "agents", &[Scope::Publish]);
+    let mail = Hears::Only(["mail".to_owned()].into());
+    let scopes = [Scope::Admin, Scope::Listen];
+    let restricted = token_hearing(&hub.folder, "mail admin", &scopes, mail);
+    let admin = token(&hub.folder, "admin", &scopes);
+    // A new token is known within about a second.
+    while hub.as_someone(&admin, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    for event in [started("sess_1"), ended("sess_1")] {
+        let body = event.to_string();
+        assert_eq!(hub.as_someone(&agents, "POST", "/aaep/v1/publish", &body).status, 200);
+    }
+    let delete = |who: &str| hub.as_someone(who, "DELETE", "/aaep/v1/sessions/sess_1", "");
+    delete(&restricted).refuses(404, "no_such_session");
+    let events = hub.as_someone(&admin, "GET", "/aaep/v1/sessions/sess_1/events", "");
+    assert_eq!(events.status, 200, "it is still there");
+    assert_eq!(delete(&admin).status, 204);
+}
+
+#[test]
 fn deleting_takes_the_scope_for_it() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let listener = token(&hub.folder, "listener", &[Scope::Listen]);

@@ -77,7 +77,7 @@ fn a_request_names_exactly_one_host() {
 fn origin(value: &str, host: &str, is_tls: bool) -> Result<Page, RequestError> {
     let host = Authority::parse(host).expect("a host");
     let allowed = [Origin::parse("https://reader.example").expect("an origin")];
-    check_origin(&headers(&[("origin", value)]), &host, is_tls, &allowed)
+    check_origin(&Method::GET, &headers(&[("origin", value)]), &host, is_tls, &allowed)
 }
 
 #[test]
@@ -127,20 +127,40 @@ fn hidden_double_and_unreadable_origins_are_refused() {
     }
     let host = Authority::parse("localhost").expect("a host");
     let two = headers(&[("origin", "http://localhost"), ("origin", "http://localhost")]);
-    assert_eq!(check_origin(&two, &host, false, &[]), Err(RequestError::SeveralOrigins));
+    assert_eq!(
+        check_origin(&Method::GET, &two, &host, false, &[]),
+        Err(RequestError::SeveralOrigins)
+    );
 }
 
 #[test]
 fn without_an_origin_a_program_is_fine_and_a_foreign_page_is_not() {
     let host = Authority::parse("localhost").expect("a host");
-    let check = |pairs: &[(&'static str, &str)]| check_origin(&headers(pairs), &host, false, &[]);
-    assert_eq!(check(&[]), Ok(Page::None));
-    assert_eq!(check(&[("sec-fetch-site", "none")]), Ok(Page::None));
-    assert_eq!(check(&[("sec-fetch-site", "same-origin")]), Ok(Page::None));
-    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-    assert_eq!(check(&link), Ok(Page::None));
-    let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")];
-    assert_eq!(check(&image), Err(RequestError::CrossSite));
+    let check = |method: &Method, pairs: &[(&'static str, &str)]| {
+        check_origin(method, &headers(pairs), &host, false, &[])
+    };
+    let post = Method::POST;
+    for method in [&Method::GET, &post] {
+        assert_eq!(check(method, &[]), Ok(Page::None));
+        assert_eq!(check(method, &[("sec-fetch-site", "none")]), Ok(Page::None));
+        assert_eq!(check(method, &[("sec-fetch-site", "same-origin")]), Ok(Page::None));
+        for site in ["cross-site", "same-site", "Cross-Site"] {
+            assert_eq!(check(method, &[("sec-fetch-site", site)]), Err(RequestError::CrossSite));
+            let image = [("sec-fetch-site", site), ("sec-fetch-mode", "no-cors")];
+            assert_eq!(check(method, &image), Err(RequestError::CrossSite));
+        }
+    }
+    for site in ["cross-site", "same-site"] {
+        let link = [("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
+        assert_eq!(check(&Method::GET, &link), Ok(Page::None));
+        assert_eq!(check(&post, &link), Err(RequestError::CrossSite), "a form of another site");
+        let whole = [link[0], link[1], ("sec-fetch-dest", "document")];
+        assert_eq!(check(&Method::GET, &whole), Ok(Page::None));
+        for frame in ["iframe", "frame", "embed", "object"] {
+            let framed = [link[0], link[1], ("sec-fetch-dest", frame)];
+            assert_eq!(check(&Method::GET, &framed), Err(RequestError::CrossSite), "{frame}");
+        }
+    }
 }
 
 #[test]
