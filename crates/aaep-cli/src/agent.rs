@@ -156,6 +156,15 @@ pub(crate) fn publish(
     client: &Client,
     events: &[Value],
 ) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    publish_within(client, events, PUBLISH_TIMEOUT)
+}
+
+/// The same, with no more time than this.
+pub(crate) fn publish_within(
+    client: &Client,
+    events: &[Value],
+    timeout: Duration,
+) -> Result<Vec<Result<Value, Refusal>>, Failure> {
     let (content_type, body) = match events {
         [event] => ("application/json", event.to_string()),
         events => {
@@ -167,7 +176,7 @@ pub(crate) fn publish(
         method: "POST",
         path: "/aaep/v1/publish",
         body: Some((content_type, body.as_bytes())),
-        timeout: PUBLISH_TIMEOUT,
+        timeout: timeout.min(PUBLISH_TIMEOUT),
     };
     let answer = client.send(&request).map_err(|error| not_answered(client, &error))?;
     let answers = match (answer.status, events.len()) {

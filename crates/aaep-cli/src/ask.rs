@@ -10,12 +10,13 @@ mod waiting;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aaep::printable;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::agent::{Place, Speaker, fresh_id, publish};
+use crate::agent::{Place, Speaker, fresh_id, publish_within};
 use crate::console::{self, Failure, ascii_json_line, count};
 use crate::http::Client;
 use crate::keys::tell;
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     /// It cannot be undone. Silence then means no.
     #[arg(long)]
     irreversible: bool,
-    /// How many seconds the person has to answer.
+    /// How many seconds the person has to answer. A hub that does not answer is tried for a few seconds longer.
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -121,7 +122,8 @@ impl Asked {
         let summary =
             json!({ "summary_normal": format!("{} has a question.", self.speaker.name()) });
         let started = self.speaker.event("session.started", summary);
-        for answer in publish(&self.client, &[started])? {
+        let time = Duration::from_secs(self.question.timeout_seconds) + waiting::GRACE;
+        for answer in publish_within(&self.client, &[started], time)? {
             let next = "Mend it and ask again.";
             answer.map_err(|refusal| Failure::of_sentences(&refusal.message, next))?;
         }
@@ -160,7 +162,8 @@ impl Asked {
 
     fn publish_end(&self, name: &str, fields: Value) {
         if self.owns_session {
-            let _ = publish(&self.client, &[self.speaker.event(name, fields)]);
+            let _ =
+                publish_within(&self.client, &[self.speaker.event(name, fields)], waiting::GRACE);
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Question {
     pub(super) event_id: String,
     pub(super) reply_token: String,
     pub(super) event: Value,
+    /// How long it stays open unless the person asks for more time, in seconds.
+    pub(super) timeout_seconds: u64,
     /// How long it can stay open at most, in seconds.
     pub(super) longest_seconds: u64,
 }
@@ -49,7 +51,8 @@ impl Question {
             event["extensions"] = json!({ "agentvoice": { "max_timeout_seconds": longest } });
         }
         let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
-        Ok(Question { kind, event_id, reply_token, event, longest_seconds })
+        let timeout_seconds = arguments.timeout;
+        Ok(Question { kind, event_id, reply_token, event, timeout_seconds, longest_seconds })
     }
 }
 

@@ -5,12 +5,14 @@
 
 use std::time::{Duration, Instant};
 
+use aaep::Timestamp;
 use serde_json::Value;
 
 use super::question::{Kind, Question};
 use crate::agent::{not_answered, refused, strange};
 use crate::console::{self, Failure};
 use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::keys::now_unix_ms;
 
 /// How long the hub holds a request that has no outcome yet.
 const WAIT_SECONDS: u64 = 25;
@@ -18,8 +20,14 @@ const WAIT_SECONDS: u64 = 25;
 /// How much longer than that an answer may take.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// How long after the last possible moment of an answer the hub is still asked for it.
-const GRACE: Duration = Duration::from_mins(1);
+/// How long after the end of the question's time a hub that does not answer is still tried.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// How much of that time is kept for the way of an answer that the hub holds back.
+const MARGIN: Duration = Duration::from_secs(3);
+
+/// How long after the last possible moment of an answer a hub is still asked that says it is open.
+const LONG_GRACE: Duration = Duration::from_mins(1);
 
 /// How long a hub is tried that may have heard the question, but has never answered.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
@@ -83,29 +91,28 @@ impl Outcome {
     }
 }
 
-/// Asks and waits until the question is settled.
+/// Asks and waits until the question is settled. A hub that is gone is not waited for any longer than the
+/// question's own time and a short grace.
 pub(super) fn wait(client: &Client, question: &Question) -> Result<Outcome, Failure> {
-    let began = Instant::now();
-    let mut patience = Patience { heard: Heard::No, has_lost: false, pause: PAUSE };
+    let mut patience = Patience::new(Instant::now(), question);
     // The first time, and whenever it may have been lost, the question itself is sent.
     let mut must_ask = true;
     loop {
-        let give_up = began + patience.limit(question);
-        match turn(client, question, must_ask) {
+        match turn(client, question, must_ask, patience.left(Instant::now())) {
             Ok(Turn::Settled(outcome)) => return Ok(outcome),
-            Ok(Turn::Open) => {
-                patience.found();
+            Ok(Turn::Open { left }) => {
+                patience.found(Instant::now(), left);
                 must_ask = false;
             }
             Err(trouble) => {
-                if !patience.bears(&trouble) || Instant::now() + patience.pause > give_up {
+                if !patience.bears(&trouble, Instant::now()) {
                     return Err(trouble.failure(client));
                 }
                 patience.rest();
                 must_ask = true;
             }
         }
-        if Instant::now() > began + patience.limit(question) {
+        if Instant::now() > patience.last {
             let what = "the hub has not said in time how the question ended";
             return Err(Failure::new(what, "Take it as a no, and look at the log of the hub."));
         }
@@ -121,35 +128,58 @@ enum Heard {
     Yes,
 }
 
-/// How trouble with the hub is borne: not at all before it can have heard the question, for a moment
-/// when it may have, and for as long as an answer can come when it has.
+/// How long trouble with the hub is tolerated: not at all before it can have heard the question, for a moment
+/// when it may have, and when it has, until the time of the question is over.
 #[derive(Debug)]
 struct Patience {
     heard: Heard,
     has_lost: bool,
     pause: Duration,
+    /// When the question ends unless the hub says otherwise, and when it ends at the latest.
+    ends: Instant,
+    longest: Instant,
+    /// When a hub that says that the question is open is not believed any more.
+    last: Instant,
+    /// When trouble is not tolerated any more.
+    give_up: Instant,
 }
 
 impl Patience {
-    fn limit(&self, question: &Question) -> Duration {
-        match self.heard {
-            Heard::Yes => Duration::from_secs(question.longest_seconds) + GRACE,
-            Heard::No | Heard::Perhaps => SHORT_GRACE,
+    fn new(now: Instant, question: &Question) -> Self {
+        let timeout = Duration::from_secs(question.timeout_seconds);
+        let longest = now + Duration::from_secs(question.longest_seconds);
+        Patience {
+            heard: Heard::No,
+            has_lost: false,
+            pause: PAUSE,
+            ends: now + timeout,
+            longest,
+            last: longest + LONG_GRACE,
+            give_up: now + SHORT_GRACE.min(timeout + GRACE),
         }
     }
 
-    fn found(&mut self) {
+    /// How long one more try may take.
+    fn left(&self, now: Instant) -> Duration {
+        self.give_up.saturating_duration_since(now).max(PAUSE)
+    }
+
+    /// The hub says that the question is open, for so much longer; without a time while that stands still.
+    fn found(&mut self, now: Instant, left: Option<Duration>) {
         if self.has_lost {
             console::say("The hub answers again. The question is still open.");
         }
-        *self = Patience { heard: Heard::Yes, has_lost: false, pause: PAUSE };
+        let until = left.and_then(|left| now.checked_add(left)).unwrap_or(self.longest);
+        let until = until.min(self.longest);
+        self.give_up = until.max(self.ends).max(now) + GRACE;
+        (self.heard, self.has_lost, self.pause) = (Heard::Yes, false, PAUSE);
     }
 
-    fn bears(&mut self, trouble: &Trouble) -> bool {
+    fn bears(&mut self, trouble: &Trouble, now: Instant) -> bool {
         if self.heard == Heard::No && matches!(trouble, Trouble::NoAnswer(NoAnswer::CutOff(_))) {
             self.heard = Heard::Perhaps;
         }
-        self.heard != Heard::No && trouble.may_pass()
+        self.heard != Heard::No && trouble.may_pass() && now + self.pause <= self.give_up
     }
 
     fn rest(&mut self) {
@@ -164,7 +194,10 @@ impl Patience {
 
 enum Turn {
     Settled(Outcome),
-    Open,
+    Open {
+        /// How long it can still be answered; none while its time stands still.
+        left: Option<Duration>,
+    },
 }
 
 enum Trouble {
@@ -194,7 +227,13 @@ impl Trouble {
     }
 }
 
-fn turn(client: &Client, question: &Question, must_ask: bool) -> Result<Turn, Trouble> {
+/// One request, which takes no longer than is left.
+fn turn(
+    client: &Client,
+    question: &Question,
+    must_ask: bool,
+    left: Duration,
+) -> Result<Turn, Trouble> {
     let token = &question.reply_token;
     let body = question.event.to_string();
     let (method, path, body) = if must_ask {
@@ -204,9 +243,10 @@ fn turn(client: &Client, question: &Question, must_ask: bool) -> Result<Turn, Tr
             Some(("application/json", body.as_bytes())),
         )
     } else {
-        ("GET", format!("/aaep/v1/asks/{token}?wait_seconds={WAIT_SECONDS}"), None)
+        let held = left.saturating_sub(MARGIN).as_secs().clamp(1, WAIT_SECONDS);
+        ("GET", format!("/aaep/v1/asks/{token}?wait_seconds={held}"), None)
     };
-    let timeout = Duration::from_secs(WAIT_SECONDS) + SLACK;
+    let timeout = (Duration::from_secs(WAIT_SECONDS) + SLACK).min(left);
     let request = Request { method, path: &path, body, timeout };
     let answer = client.send(&request).map_err(Trouble::NoAnswer)?;
     if !matches!(answer.status, 200 | 202) {
@@ -225,7 +265,14 @@ fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
     }
     match (answer.status, body["status"].as_str()?) {
         (200, "settled") => Some(Turn::Settled(Outcome { kind: question.kind, answer: body })),
-        (202, "open") => Some(Turn::Open),
+        (202, "open") => {
+            let deadline = body["deadline"].as_str().and_then(|it| Timestamp::parse(it).ok());
+            let left = deadline.map(|at| {
+                let left_us = at.unix_us().saturating_sub(now_unix_ms().saturating_mul(1000));
+                Duration::from_micros(u64::try_from(left_us).unwrap_or(0))
+            });
+            Some(Turn::Open { left })
+        }
         _ => None,
     }
 }
@@ -233,8 +280,7 @@ fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
 /// Takes the question back; whether that succeeded.
 pub(super) fn withdraw(client: &Client, question: &Question) -> bool {
     let path = format!("/aaep/v1/asks/{}", question.reply_token);
-    let timeout = Duration::from_secs(5);
-    let request = Request { method: "DELETE", path: &path, body: None, timeout };
+    let request = Request { method: "DELETE", path: &path, body: None, timeout: GRACE };
     client.send(&request).is_ok_and(|answer| answer.is_success())
 }
 

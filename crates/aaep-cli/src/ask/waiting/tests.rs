@@ -172,6 +172,45 @@ fn a_question_whose_first_answer_was_lost_is_asked_once_more_and_not_anew() {
 }
 
 #[test]
+fn a_hub_that_is_gone_is_tried_no_longer_than_the_question_lasts_and_a_grace() {
+    let question = delete_it();
+    let now = Instant::now();
+    let second = Duration::from_secs(1);
+    let over = now + Duration::from_secs(question.timeout_seconds) + GRACE;
+    let gone = || Trouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
+    let mut patience = Patience::new(now, &question);
+    assert!(now + patience.left(now) <= over, "not even the first request takes longer");
+    assert!(patience.bears(&gone(), now), "it may have heard the question");
+    patience.found(now, Some(second));
+    assert!(now + patience.left(now) <= over, "a hub that hangs is cut off");
+    assert!(patience.bears(&gone(), over - second));
+    assert!(!patience.bears(&gone(), over + second), "and then it is over");
+    // A clock of the hub that is far ahead changes nothing.
+    patience.found(now, Some(Duration::from_secs(86_400)));
+    assert!(!patience.bears(&gone(), over + second));
+    patience.found(now, None);
+    assert!(!patience.bears(&gone(), over + second));
+}
+
+#[test]
+fn a_question_that_was_given_more_time_is_waited_for_until_then() {
+    let mut question = delete_it();
+    question.longest_seconds = 600;
+    let now = Instant::now();
+    let minute = Duration::from_secs(60);
+    let gone = || Trouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
+    let mut patience = Patience::new(now, &question);
+    patience.found(now, Some(2 * minute));
+    assert!(patience.bears(&gone(), now + minute));
+    assert!(!patience.bears(&gone(), now + 3 * minute));
+    patience.found(now, None);
+    assert!(patience.bears(&gone(), now + 9 * minute), "its time stands still");
+    assert!(!patience.bears(&gone(), now + 11 * minute));
+    patience.found(now + 4 * minute, Some(Duration::ZERO));
+    assert!(patience.bears(&gone(), now + 4 * minute), "it was there just now");
+}
+
+#[test]
 fn a_clarification_needs_an_answer() {
     let outcome = |answer| Outcome { kind: Kind::Clarification, answer };
     let red = outcome(json!({ "outcome": "answered", "response": "red" }));
