@@ -31,6 +31,7 @@ mod schema;
 mod time;
 mod version;
 mod violation;
+mod visible;
 
 pub use capabilities::{Capabilities, CognitiveLoad, EventFilters};
 pub use context::{CORE_CONTEXT, Context};
@@ -52,4 +53,5 @@ pub use read::{MAX_VIOLATIONS, Mode, Object};
 pub use schema::{BEYOND_SCHEMA, SchemaFile, schemas};
 pub use time::{DecisionTime, Timestamp};
 pub use version::{PUBLISHED, Version};
-pub use violation::{Code, Severity, Violation, printable};
+pub use violation::{Code, Severity, Violation};
+pub use visible::printable;

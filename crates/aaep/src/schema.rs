@@ -34,6 +34,7 @@ pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
         Code::TooLong,
         "A schema does not measure every string in free data and in fields without a bound.",
     ),
+    (Code::TooShort, "A schema does not know which characters can be seen."),
     (
         Code::TooManyFields,
         "A schema does not add the prefixes in `extensions` to the fields of the event.",

@@ -225,6 +225,35 @@ fn silence_never_lets_an_irreversible_action_happen_unless_its_risk_is_low() {
     }
 }
 
+#[test]
+fn nobody_is_asked_something_that_cannot_be_seen() {
+    for (kind, pointers) in [
+        ("awaiting.confirmation", &["/action", "/consequence"][..]),
+        ("awaiting.clarification", &["/question"]),
+    ] {
+        for pointer in pointers {
+            for blank in [
+                " \n",
+                "\u{200c}",
+                "\u{200d}\u{200d}",
+                "\u{34f}",
+                "\u{115f}\u{1160}",
+                "\u{3164}",
+                "\u{ffa0}",
+                "\u{17b4}\u{17b5}",
+                "\u{200b} \u{feff}",
+                "\u{2800}",
+            ] {
+                let document = set(pointer, blank).on(&minimal(kind));
+                assert_refused(&document, &[(Code::TooShort, pointer)], &format!("{blank:?}"));
+            }
+            for text in ["می\u{200c}خواهم", "👩\u{200d}💻", "\u{3164}a", "1"] {
+                assert_accepted(&set(pointer, text).on(&minimal(kind)), text);
+            }
+        }
+    }
+}
+
 // What the schemas forget.
 
 #[test]

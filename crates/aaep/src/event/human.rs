@@ -9,6 +9,7 @@ use crate::form::{ReplyToken, Uri};
 use crate::object::{Fields, object, values};
 use crate::read::{ANY, Object, Reader, between};
 use crate::violation::Code;
+use crate::visible::has_something_visible;
 
 values! {
     /// What may be decided about an action (§6.3.1). Never guessed at.
@@ -34,7 +35,7 @@ values! {
 
 payload! {
     /// The agent is blocked until a person consents to an action, or a safe default applies. Critical.
-    AwaitingConfirmation in "4.4.1", check check_default, also safe_default_schema {
+    AwaitingConfirmation in "4.4.1", check check_confirmation, also safe_default_schema {
         /// What will be done, in a sentence.
         required action: String = between(1, LONG) => words;
         /// What follows from it, in a sentence.
@@ -65,6 +66,20 @@ payload! {
 }
 
 type ConfirmationParts = <AwaitingConfirmation as Fields>::Parts;
+
+fn check_confirmation(parts: &ConfirmationParts, reader: &mut Reader<'_>) {
+    check_visible("action", parts.action.as_deref(), reader);
+    check_visible("consequence", parts.consequence.as_deref(), reader);
+    check_default(parts, reader);
+}
+
+/// Nobody can consent to an action, or answer a question, of which there is nothing to see or hear.
+fn check_visible(field: &'static str, text: Option<&str>, reader: &mut Reader<'_>) {
+    if text.is_some_and(|text| !text.is_empty() && !has_something_visible(text)) {
+        let problem = "There is nothing in the text that can be seen or heard.";
+        reader.tolerable_at(Code::TooShort, Some(field), problem.to_owned());
+    }
+}
 
 /// §6.4.1 with ruling 16: silence must not let an irreversible action happen.
 fn check_default(parts: &ConfirmationParts, reader: &mut Reader<'_>) {
@@ -122,7 +137,7 @@ object! {
 
 payload! {
     /// The agent is blocked until a person answers a question. Critical.
-    AwaitingClarification in "4.4.2", check check_choices, also choices_schema {
+    AwaitingClarification in "4.4.2", check check_clarification, also choices_schema {
         /// The question, clear without further context.
         required question: String = between(1, LONG) => words;
         /// Ties the reply to this question. Opaque, single use, no credential.
@@ -147,6 +162,14 @@ payload! {
 }
 
 type ClarificationParts = <AwaitingClarification as Fields>::Parts;
+
+fn check_clarification(parts: &ClarificationParts, reader: &mut Reader<'_>) {
+    check_visible("question", parts.question.as_deref(), reader);
+    for choice in parts.choices.iter().flatten() {
+        check_visible("choices", Some(&choice.label), reader);
+    }
+    check_choices(parts, reader);
+}
 
 fn check_choices(parts: &ClarificationParts, reader: &mut Reader<'_>) {
     let wants = parts

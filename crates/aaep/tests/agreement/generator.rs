@@ -467,5 +467,7 @@ pub(crate) fn text_of(length: u64, rng: &mut Rng) -> String {
     if length > 64 {
         return rng.pick(&['a', 'ẹ', '世', '😀']).to_string().repeat(length);
     }
-    (0..length).map(|_| *rng.pick(SHORT)).collect()
+    // It begins with something that can be seen.
+    let first = |at| if at == 0 { &SHORT[..2] } else { SHORT };
+    (0..length).map(|at| *rng.pick(first(at))).collect()
 }

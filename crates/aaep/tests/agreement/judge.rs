@@ -223,6 +223,11 @@ fn has_stated_reason(
         Code::TooLong => {
             text.is_some_and(|text| text.chars().count() > 16384) && !bounded_by("maxLength")
         }
+        Code::TooShort => {
+            let is_asked =
+                ["/action", "/consequence", "/question", "/choices"].contains(&&*error.pointer);
+            is_asked && text.is_none_or(|text| !text.is_empty())
+        }
         Code::NumberTooBig => !bounded_by("maximum"),
         Code::UnknownType => {
             let is_beyond = |name: &str| name.starts_with("aaep:") || name.contains("://");

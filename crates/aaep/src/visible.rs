@@ -1,0 +1,136 @@
+//! Which characters of a text can be seen, and foreign text made fit for terminals and logs.
+//!
+//! Never repairs a message: it decides whether there is anything to see, and how to show what should not be
+//! shown as it is.
+
+use std::borrow::Cow;
+
+/// Whether anything in a text can be seen or heard. White space and characters that are drawn as nothing do
+/// not count, also where a font draws them as a blank.
+pub(crate) fn has_something_visible(text: &str) -> bool {
+    text.chars().any(|c| {
+        !(c.is_whitespace() || c.is_control() || is_default_ignorable(c) || c == BRAILLE_BLANK)
+    })
+}
+
+/// A cell without dots.
+const BRAILLE_BLANK: char = '\u{2800}';
+
+/// The characters with the Unicode property `Default_Ignorable_Code_Point`, which are drawn as nothing. A test
+/// holds this list to the tables of Unicode.
+fn is_default_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Those of them that words and emoji need: joiners, and selectors of a variant of the letter before.
+fn is_joiner(c: char) -> bool {
+    matches!(c,
+        '\u{34f}' | '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}'
+        | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether a character is plainly visible by itself, or a space.
+fn is_plain(c: char) -> bool {
+    !(c.is_control()
+        || is_default_ignorable(c)
+        || matches!(c,
+            '\u{2028}'..='\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}'
+            | '\u{e0000}'..='\u{10ffff}'))
+}
+
+/// How many joiners in a row belong to the letter before them: a variant of an emoji, and what joins it to the
+/// next one.
+const JOINERS_IN_A_ROW: usize = 2;
+
+/// A foreign string with everything escaped that is not plainly visible: control characters, line breaks,
+/// direction marks, invisible and private characters. Joiners stay where they have something to join.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut before = None;
+    // How many joiners may follow what stands before.
+    let mut may_join = 0;
+    for c in text.chars() {
+        if is_plain(c) {
+            may_join = if c.is_whitespace() { 0 } else { JOINERS_IN_A_ROW };
+            out.push(c);
+        } else if is_joiner(c) && may_join > 0 && before != Some(c) {
+            may_join -= 1;
+            out.push(c);
+        } else {
+            may_join = 0;
+            out.extend(c.escape_unicode());
+        }
+        before = Some(c);
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_that_of_unicode() {
+        let schema = serde_json::json!({ "pattern": "^\\p{Default_Ignorable_Code_Point}$" });
+        let is_ignorable = jsonschema::validator_for(&schema).expect("a pattern");
+        for c in (0..=0x0010_ffff).filter_map(char::from_u32) {
+            let by_unicode = is_ignorable.is_valid(&c.to_string().into());
+            assert_eq!(is_default_ignorable(c), by_unicode, "U+{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_as_nothing_is_nothing() {
+        for c in "\u{200c}\u{200d}\u{34f}\u{115f}\u{1160}\u{3164}\u{ffa0}\u{17b4}\u{17b5}\u{180e}\u{2800}".chars() {
+            let alone = format!(" {c}{c}\n");
+            assert!(!has_something_visible(&alone), "{alone:?}");
+            assert!(has_something_visible(&format!("{c}a")));
+        }
+        assert!(!has_something_visible(" \t\u{a0}\u{2003}"));
+        assert!(has_something_visible("."));
+    }
+
+    #[test]
+    fn nothing_that_moves_a_cursor_survives() {
+        let hostile = "a\u{1b}[2J\r\n\u{202e}b\u{0007}";
+        assert_eq!(printable(hostile), "a\\u{1b}[2J\\u{d}\\u{a}\\u{202e}b\\u{7}");
+        assert_eq!(printable("Ẹ ku àárọ̀, 世界"), "Ẹ ku àárọ̀, 世界");
+    }
+
+    #[test]
+    fn joiners_stay_inside_words_and_emoji() {
+        for text in [
+            "می\u{200c}خواهم",
+            "ක්\u{200d}ෂ",
+            "👩\u{200d}💻",
+            "❤\u{fe0f}\u{200d}🔥",
+            "☺\u{fe0e} 1\u{fe0f}\u{20e3}",
+            "ᠮᠣᠩᠭᠣᠯ\u{180b}",
+            "ന്\u{200d}",
+        ] {
+            assert_eq!(printable(text), text);
+        }
+    }
+
+    #[test]
+    fn what_joins_nothing_is_shown() {
+        for (text, shown) in [
+            ("\u{200d}", "\\u{200d}"),
+            ("a \u{200c}b", "a \\u{200c}b"),
+            ("a\u{200d}\u{200d}\u{200d}b", "a\u{200d}\\u{200d}\\u{200d}b"),
+            ("\u{3164}", "\\u{3164}"),
+            ("photos\u{3164}", "photos\\u{3164}"),
+            ("a\u{115f}\u{1160}\u{ffa0}\u{17b4}", "a\\u{115f}\\u{1160}\\u{ffa0}\\u{17b4}"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+}
