@@ -17,6 +17,7 @@ mod jwks;
 mod jwt;
 mod limits;
 mod peer;
+mod penalty;
 mod person_key;
 mod principal;
 mod request;
@@ -45,6 +46,7 @@ pub use jwks::{
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
+pub(crate) use penalty::{Penalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{

@@ -40,6 +40,7 @@ mod names;
 mod owner;
 mod posts;
 mod publish;
+mod refusals;
 mod refused;
 mod session_agent;
 mod sessions;

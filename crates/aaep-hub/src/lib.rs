@@ -3,6 +3,7 @@
 pub mod access;
 pub mod audit;
 pub mod hub;
+pub mod lines;
 pub mod metrics;
 pub mod redact;
 pub mod relay;

@@ -277,7 +277,9 @@ async fn accept(
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "A connection could not be accepted.");
+                if app.doors.may_log() {
+                    tracing::warn!(%error, "A connection could not be accepted.");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -290,7 +292,7 @@ async fn accept(
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                if app.doors.may_log(app.hub.clock().now()) {
+                if app.doors.may_log() {
                     tracing::warn!(%address, %limit, "A connection was turned away.");
                 }
                 // Those who would be too many even for that, and those who expect TLS, are cut off.
@@ -326,8 +328,9 @@ async fn look_at_access(app: Arc<App>, mut stop: Stop) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_AT_ACCESS_EVERY) => {}
-            () = stop.finishing() => return,
+            () = stop.finishing() => return app.doors.log_left_out(true),
         }
+        app.doors.log_left_out(false);
         let Ok(everyone) = app.hub.everyone().await else { continue };
         let (access, now) = (Arc::clone(app.doors.access()), app.hub.clock().now());
         let gone = tokio::task::spawn_blocking(move || {

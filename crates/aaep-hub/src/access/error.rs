@@ -45,9 +45,36 @@ pub enum AccessError {
     UnknownUser(u32),
     /// The principal is known, but may not do this.
     ScopeMissing(Scope),
+    /// The credentials are wrong, and so many wrong ones came from there that this one is not even held back.
+    TooManyFailures {
+        /// After how many seconds it is worth trying again.
+        retry_after_seconds: u64,
+    },
 }
 
 impl AccessError {
+    /// Whether somebody tried to be let in with a credential that is wrong.
+    pub(crate) fn is_wrong_credential(&self) -> bool {
+        match self {
+            AccessError::SeveralCredentials
+            | AccessError::Malformed
+            | AccessError::UnsupportedScheme
+            | AccessError::TooLong
+            | AccessError::QueryNotAllowed
+            | AccessError::UnknownToken
+            | AccessError::ExpiredToken
+            | AccessError::UnknownCertificate
+            | AccessError::UnknownUser(_) => true,
+            AccessError::Jwt(error) => !matches!(error, JwtError::Keys(_)),
+            AccessError::CredentialsRequired
+            | AccessError::Forwarded
+            | AccessError::PlainRemote
+            | AccessError::Tokens(_)
+            | AccessError::ScopeMissing(_)
+            | AccessError::TooManyFailures { .. } => false,
+        }
+    }
+
     /// What the handshake says (§5.5.3).
     pub fn reason_code(&self) -> ReasonCode {
         match self {
@@ -63,6 +90,7 @@ impl AccessError {
         match self {
             AccessError::ScopeMissing(_) => 403,
             AccessError::Tokens(_) => 503,
+            AccessError::TooManyFailures { .. } => 429,
             _ => 401,
         }
     }
@@ -87,6 +115,11 @@ impl AccessError {
             }
             AccessError::Tokens(_) => {
                 "The hub cannot check tokens at the moment. Its log says why. Try again later."
+                    .to_owned()
+            }
+            AccessError::TooManyFailures { .. } => {
+                "The credentials were not accepted, and too many wrong ones came from your address. \
+                 Wait, then send the right one; it is let in at once."
                     .to_owned()
             }
             _ => "The credentials were not accepted. Ask the person who runs this hub for a new \
@@ -131,6 +164,9 @@ impl fmt::Display for AccessError {
                     f,
                     "The configuration does not know the user {uid}. Add an entry to access.users, if that is wanted."
                 );
+            }
+            AccessError::TooManyFailures { .. } => {
+                "Too many wrong credentials come from there. Find the program that sends them."
             }
             AccessError::Tokens(error) => return error.fmt(f),
             AccessError::Jwt(error) => return error.fmt(f),

@@ -22,6 +22,7 @@ use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
 use super::posts::Posts;
+use super::refusals::Refusals;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};
@@ -212,6 +213,7 @@ impl HubBuilder {
             legacy: std::collections::HashMap::new(),
             posts: Posts::default(),
             answers: Answers::new(&recovered.answers),
+            refusals: Refusals::default(),
             guard: guard.clone(),
             reader: reader.clone(),
             wire: wire.clone(),

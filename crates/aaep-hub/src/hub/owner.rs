@@ -28,6 +28,7 @@ use super::holders::NameHolders;
 use super::keeper::{Batch, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
+use super::refusals::{self, Refusals};
 use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
@@ -94,6 +95,7 @@ pub(super) struct Owner {
     pub(super) legacy: HashMap<u64, super::legacy::Legacy>,
     pub(super) posts: Posts,
     pub(super) answers: Answers,
+    pub(super) refusals: Refusals,
     pub(super) guard: Guard,
     pub(super) reader: Reader,
     pub(super) wire: WireHandle,
@@ -118,7 +120,8 @@ impl Owner {
         batches: SyncSender<Batch>,
     ) {
         while !self.is_stopping {
-            let due = self.engine.deadline().map(|at| self.clock.instant(at).into());
+            let due = self.engine.deadline().into_iter().chain(self.refusals.deadline_us()).min();
+            let due = due.map(|at| self.clock.instant(at).into());
             let sleep = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -135,6 +138,7 @@ impl Owner {
                 },
                 () = sleep => {
                     self.handle(Input::Tick, None);
+                    self.count_refusals(false);
                 }
             }
             for _ in 0..MAX_PER_TURN {
@@ -156,7 +160,18 @@ impl Owner {
                 return;
             }
         }
+        self.count_refusals(true);
         self.hand_over(&batches);
+    }
+
+    /// Writes how many refused replies were not written one by one.
+    fn count_refusals(&mut self, is_end: bool) {
+        let now = self.clock.now();
+        for (principal, left_out) in self.refusals.take_counts(now.monotonic_us, is_end) {
+            let who = principal.and_then(|it| self.principals.name(it)).map(str::to_owned);
+            let entry = refusals::entry(now.unix_us, who, left_out);
+            self.batch.changes.push(Change::Audit(entry));
+        }
     }
 
     /// Gives what this turn brought to the keeper. Says whether it is there.
@@ -446,6 +461,9 @@ impl Owner {
         if let Audit::Reply { principal, decided_by, refused: None, .. } = &audit {
             let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
             self.counted = Some((token.clone(), Answered { principal: *principal, is_automatic }));
+        }
+        if !self.refusals.may_write(&audit, now.monotonic_us) {
+            return;
         }
         let asked = self.asks.get(token).map(|ask| &ask.asked);
         let session_id = asked.map(|asked| asked.session_id.clone());

@@ -11,7 +11,7 @@ use aaep::Violation;
 use aaep_transport::steal::PendingBody;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Response, StatusCode};
@@ -118,6 +118,7 @@ pub(crate) fn access_code(error: &AccessError) -> &'static str {
         AccessError::ScopeMissing(_) => "scope_missing",
         AccessError::Tokens(_) => "tokens_unavailable",
         AccessError::CredentialsRequired | AccessError::Forwarded => "credentials_required",
+        AccessError::TooManyFailures { .. } => "too_many_failures",
         _ => "credentials_refused",
     }
 }
@@ -127,7 +128,13 @@ pub(crate) fn no_access(error: &AccessError) -> Answer {
     let code = access_code(error);
     let mut answer = refusal(status(error.status()), code, &error.public_message());
     challenge(&mut answer, error);
-    answer
+    match error {
+        // Whoever guesses has to connect again.
+        AccessError::TooManyFailures { retry_after_seconds } => {
+            with(retry_after(answer, *retry_after_seconds), CONNECTION, "close")
+        }
+        _ => answer,
+    }
 }
 
 /// Adds the header that says how to prove who one is, where the answer needs one.

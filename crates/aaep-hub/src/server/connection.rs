@@ -58,7 +58,9 @@ pub(super) async fn serve(
     let certificate = match certificate_of(&stream) {
         Ok(certificate) => certificate,
         Err(error) => {
-            tracing::warn!(%address, %error, "A client certificate cannot be used.");
+            if app.doors.may_log() {
+                tracing::warn!(%address, %error, "A client certificate cannot be used.");
+            }
             return;
         }
     };

@@ -1,10 +1,12 @@
 //! The doors of the hub, for every request alike: is it for this hub, may its page ask, what is it for, who
 //! sent it, may they. Only then does anyone look at what it says.
 //!
-//! What is refused here is logged with its reason, a few lines a second at most; the sender hears no more
-//! than [`AccessError::public_message`].
+//! What is refused here is logged with its reason, a few lines a minute at most, and the rest is counted; the
+//! sender hears no more than [`AccessError::public_message`]. The answer to a wrong credential is held back where
+//! many of them come from; a right one never is.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use aaep::printable;
 use aaep_engine::Now;
@@ -15,12 +17,10 @@ use hyper::body::Incoming;
 use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
 use crate::access::{
-    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Principal,
-    RequestError, cors_headers, is_cross_site, preflight,
+    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
+    Principal, RequestError, TooManyFailures, cors_headers, is_cross_site, preflight,
 };
-
-/// How many refusals are logged in a second.
-const LOGGED_PER_SECOND: u32 = 10;
+use crate::lines::{LIBRARY_LINES, LineLimit};
 
 /// One connection, as all its requests see it.
 #[derive(Debug)]
@@ -62,12 +62,13 @@ pub(crate) enum Passed {
 #[derive(Debug)]
 pub(crate) struct Doors {
     access: Arc<Access>,
-    logged: Mutex<(u64, u32)>,
+    penalties: Penalties,
+    lines: LineLimit,
 }
 
 impl Doors {
     pub(crate) fn new(access: Arc<Access>) -> Self {
-        Doors { access, logged: Mutex::default() }
+        Doors { access, penalties: Penalties::default(), lines: LineLimit::new() }
     }
 
     /// Who decides who comes in.
@@ -86,7 +87,7 @@ impl Doors {
         let page = match self.access.check(&connection.peer, method, headers, uri) {
             Ok(page) => page,
             Err(error) => {
-                self.log(connection, now, &error.to_string());
+                self.log(connection, &error.to_string());
                 return (Page::None, Err(foreign(&error)));
             }
         };
@@ -116,7 +117,7 @@ impl Doors {
         })?;
         // A link of another site may show something, but nobody starts to listen by following one.
         if route.is_long_lived() && !headers.contains_key(ORIGIN) && is_cross_site(headers) {
-            self.log(connection, now, &RequestError::CrossSite.to_string());
+            self.log(connection, &RequestError::CrossSite.to_string());
             return Err(foreign(&RequestError::CrossSite));
         }
         let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
@@ -133,16 +134,40 @@ impl Doors {
                 Err(limit) => Err(Box::new(answer::limited(limit))),
             },
             Err(error) => {
-                self.log(connection, now, &error.to_string());
+                self.log(connection, &error.to_string());
                 Ok(Passed::Refused(route, error))
             }
         }
     }
 
-    /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
+    /// Finds out who sent a request. A wrong credential is answered later and later.
     pub(super) async fn authenticate(
         &self,
         peer: &Peer,
+        headers: &HeaderMap,
+        uri: &Uri,
+        now: Now,
+    ) -> Result<Principal, AccessError> {
+        let known = self.check_credential(connection, headers, uri, now).await;
+        let Err(error) = &known else { return known };
+        if !error.is_wrong_credential() {
+            return known;
+        }
+        match self.penalties.failed(&connection.peer.address, now.monotonic_us) {
+            Ok(None) => {}
+            Ok(Some(held)) => tokio::time::sleep(held.delay).await,
+            Err(TooManyFailures { retry_after }) => {
+                let retry_after_seconds = retry_after.as_secs().max(1);
+                return Err(AccessError::TooManyFailures { retry_after_seconds });
+            }
+        }
+        known
+    }
+
+    /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
+    async fn check_credential(
+        &self,
+        connection: &Connection,
         headers: &HeaderMap,
         uri: &Uri,
         now: Now,
@@ -158,8 +183,8 @@ impl Doors {
     }
 
     /// Logs a refusal, unless that would fill the log.
-    pub(super) fn log(&self, connection: &Connection, now: Now, reason: &str) {
-        if !self.may_log(now) {
+    pub(super) fn log(&self, connection: &Connection, reason: &str) {
+        if !self.may_log() {
             return;
         }
         let peer = match connection.peer.address {
@@ -170,15 +195,20 @@ impl Doors {
         tracing::warn!(%peer, reason = %printable(reason), "A request was refused.");
     }
 
-    /// Whether one more refusal may be logged: strangers must not be able to fill the log.
-    pub(crate) fn may_log(&self, now: Now) -> bool {
-        let second = now.monotonic_us / 1_000_000;
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.0 != second {
-            *logged = (second, 0);
+    /// Whether one more line that a peer caused may be logged: strangers must not be able to fill the log.
+    pub(crate) fn may_log(&self) -> bool {
+        self.lines.may_write(Instant::now())
+    }
+
+    /// Logs how many lines were not logged, when a minute is over, or at the end.
+    pub(crate) fn log_left_out(&self, is_end: bool) {
+        let now = Instant::now();
+        if let Some(lines) = self.lines.take_left_out(now, is_end) {
+            tracing::warn!(lines, "Lines about connections and requests were left out of the log.");
         }
-        logged.1 = logged.1.saturating_add(1);
-        logged.1 <= LOGGED_PER_SECOND
+        if let Some(lines) = LIBRARY_LINES.take_left_out(now, is_end) {
+            tracing::warn!(lines, "Lines of libraries were left out of the log.");
+        }
     }
 }
 

@@ -94,14 +94,14 @@ impl Calls {
         let (doors, now) = (&self.app.doors, self.app.hub.clock().now());
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         if let Err(error) = doors.access().check(&self.connection.peer, method, headers, uri) {
-            doors.log(&self.connection, now, &error.to_string());
+            doors.log(&self.connection, &error.to_string());
             return Err(Status::permission_denied(error.to_string()));
         }
         if uri.path() == SUBSCRIBE {
             let known = doors.authenticate(&self.connection.peer, headers, uri, now).await;
             let allowed = known.and_then(|it| it.allow(Scope::Listen).map(|()| it));
             let principal = allowed.map_err(|error| {
-                doors.log(&self.connection, now, &error.to_string());
+                doors.log(&self.connection, &error.to_string());
                 self.app.metrics.refused(answer::access_code(&error));
                 no_access(&error)
             })?;
@@ -164,7 +164,9 @@ impl Producer for HubProducer {
         let now_us = app.hub.clock().now().monotonic_us;
         permit.belongs_to(&principal.id, now_us).map_err(limited)?;
         let (socket, end) = pair().map_err(|error| {
-            tracing::warn!(%error, "A call could not be taken.");
+            if app.doors.may_log() {
+                tracing::warn!(%error, "A call could not be taken.");
+            }
             Status::unavailable("The hub cannot take a call at the moment. Call again later.")
         })?;
         let protocol = Protocol::Framed(Framing::Length);
@@ -207,6 +209,7 @@ fn no_access(error: &AccessError) -> Status {
     match error.status() {
         401 => closed_status(4002, &error.public_message()),
         403 => closed_status(4003, &error.public_message()),
+        429 => Status::resource_exhausted(error.public_message()),
         _ => Status::unavailable(error.public_message()),
     }
 }

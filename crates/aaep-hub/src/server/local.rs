@@ -32,7 +32,9 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "A local connection could not be accepted.");
+                if app.doors.may_log() {
+                    tracing::warn!(%error, "A local connection could not be accepted.");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -42,7 +44,7 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
             Ok(permit) => drop(tokio::spawn(serve(app, accepted, permit, stop))),
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                if app.doors.may_log(app.hub.clock().now()) {
+                if app.doors.may_log() {
                     tracing::warn!(%limit, "A local connection was turned away.");
                 }
             }
@@ -93,7 +95,9 @@ async fn listen(
     let (socket, read_ahead) = match accepted.into_socket() {
         Ok(taken) => taken,
         Err(error) => {
-            tracing::warn!(%error, "A local connection could not be taken over.");
+            if app.doors.may_log() {
+                tracing::warn!(%error, "A local connection could not be taken over.");
+            }
             return;
         }
     };
@@ -114,7 +118,7 @@ async fn listen(
         },
         Err(error) => {
             app.metrics.refused(super::answer::access_code(&error));
-            if app.doors.may_log(now) {
+            if app.doors.may_log() {
                 tracing::warn!(%error, "A local connection was refused.");
             }
             let (code, reason) = (super::takeover::close_code(&error), error.public_message());

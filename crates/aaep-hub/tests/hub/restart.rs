@@ -218,3 +218,34 @@ async fn every_session_is_on_some_page_however_many_there_are() {
         assert_eq!(found.len() as u64, expected);
     }
 }
+
+#[tokio::test]
+async fn replies_that_do_not_count_fill_no_audit_log_and_every_one_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    let refused = 500;
+    for _ in 0..refused {
+        let forged = reply(&hub, &me(), &subscription, TOKEN, "accept").await;
+        assert_eq!(forged, aaep_hub::hub::Told::NotCounted);
+    }
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    stream.next_of("awaiting.confirmation");
+    let counted = reply(&hub, &me(), &subscription, TOKEN, "accept").await;
+    assert_eq!(counted, aaep_hub::hub::Told::Counted);
+    hub.stop().await;
+    drop((hub, stream));
+    let (store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let entries: Vec<_> = audit::show(&store.reader()).map(|it| it.expect("whole").line).collect();
+    let of = |kind: &str, outcome: &str| {
+        let is_it = |line: &&audit::Line| line.kind == kind && line.outcome.contains(outcome);
+        entries.iter().filter(is_it).count() as u64
+    };
+    assert_eq!(of("reply", "counted"), 1, "what counts is written, also beyond the limit");
+    let written = of("reply", "refused");
+    assert!(written < 100, "{written} of {refused} one by one");
+    let rest = format!("{} more refused", refused - written);
+    assert_eq!(of("refused_replies", &rest), 1, "{entries:?}");
+}

@@ -210,3 +210,27 @@ fn nothing_of_a_request_comes_back_unescaped() {
     let answer = hub.as_someone(origin, "GET", "/healthz", "");
     assert!(answer.status >= 400 && !answer.body.contains('\u{9b}'), "{}", answer.body);
 }
+
+#[test]
+fn whoever_guesses_tokens_is_held_back_and_a_right_one_gets_in_at_once() {
+    let hub = with_credentials();
+    let right = token(&hub.folder, "right", &[Scope::Listen]);
+    // A new token is known within about a second.
+    while hub.as_someone(&right, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    let mut guesses: Vec<Client> = (0..60)
+        .map(|at| {
+            let wrong = format!("authorization: Bearer aaep_{at:043}\r\n");
+            let mut client = hub.connect();
+            client.send(&request(&wrong, "GET", "/aaep/v1/sessions", ""));
+            client
+        })
+        .collect();
+    let right = hub.as_someone(&right, "GET", "/aaep/v1/sessions", "");
+    assert_eq!(right.status, 200, "{}", right.body);
+    let answers: Vec<Reply> = guesses.iter_mut().map(Client::reply).collect();
+    assert!(answers.iter().all(|it| matches!(it.status, 401 | 429)), "{answers:?}");
+    let refused = answers.iter().find(|it| it.status == 429).expect("not all are held back");
+    refused.refuses(429, "too_many_failures");
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(refused.header("connection"), Some("close"));
+}
