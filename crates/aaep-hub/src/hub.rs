@@ -25,6 +25,7 @@
 
 mod agents;
 mod answers;
+mod backup;
 mod builder;
 mod clock;
 mod connections;

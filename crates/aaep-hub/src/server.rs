@@ -17,6 +17,7 @@ mod grpc;
 #[cfg(feature = "grpc")]
 mod http2;
 mod issuer;
+mod keeping;
 mod legacy;
 mod listen;
 mod listeners;
@@ -84,6 +85,8 @@ pub(crate) struct App {
     guard: Guard,
     metrics: Metrics,
     manifest: ManifestService,
+    /// One backup is made at a time.
+    backups: Arc<Semaphore>,
     stop: Stop,
     /// Held for as long as calls go on.
     #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "there are no calls"))]
@@ -107,6 +110,7 @@ impl Server {
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,
+            backups: Arc::new(Semaphore::new(1)),
             hub,
             stop: stop.not_waited_for(),
             calls,
@@ -202,6 +206,8 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         match route {
             Route::Metrics => Ok(self.metrics().await),
+            Route::Audit => self.audit(&principal, request.uri()).await,
+            Route::Backup => self.backup(&principal, request.method()).await,
             Route::Subscribe => self.subscribe(&principal, request).await,
             Route::Events => self.events(principal, connection, &request).await,
             Route::Reply => self.reply(&principal, request).await,

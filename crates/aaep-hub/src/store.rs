@@ -10,6 +10,7 @@
 
 mod apply;
 mod asks;
+mod backup;
 mod change;
 mod cursor;
 mod database;
@@ -34,6 +35,7 @@ use aaep::SessionId;
 use redb::{Durability, WriteTransaction};
 
 pub use asks::{OpenAsk, SettledAsk};
+pub use backup::{BackupError, Restored, restore};
 pub use change::{
     Change, MAX_CHANGES, MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH, MAX_JSON_BYTES,
     MAX_NAME_BYTES, MAX_NAMES, MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Seek as _, SeekFrom, Write};
 
 use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
 use crate::audit::line::{Line, details_hash, member};
@@ -74,9 +74,16 @@ impl From<ReadError> for ExportError {
 
 /// All entries, oldest first, verified on the way. Ends at the first that cannot be trusted.
 pub fn show(reader: &Reader) -> Show {
+    show_after(reader, 0)
+}
+
+/// The entries after this number, verified on the way, and that the first of them follows that one. What is
+/// before is not read.
+pub fn show_after(reader: &Reader, after_seq: u64) -> Show {
     Show {
         reader: reader.clone(),
         source: Source::Unopened,
+        after_seq,
         next_seq: 1,
         waiting: VecDeque::new(),
         is_second_look: false,
@@ -88,6 +95,8 @@ pub fn show(reader: &Reader) -> Show {
 pub struct Show {
     reader: Reader,
     source: Source,
+    /// Entries up to this one are passed over.
+    after_seq: u64,
     /// The number that the next entry must at least have.
     next_seq: u64,
     waiting: VecDeque<(u64, Vec<u8>)>,
@@ -117,7 +126,15 @@ impl Iterator for Show {
     type Item = Result<Shown, ExportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_line().transpose()?;
+        let next = loop {
+            let next = self.next_line().transpose()?;
+            match &next {
+                Ok(line) if line.seq <= self.after_seq => {
+                    self.next_seq = line.seq.saturating_add(1);
+                }
+                _ => break next,
+            }
+        };
         let shown = next.and_then(|line| {
             self.next_seq = line.seq.saturating_add(1);
             let details = details_of(&self.reader, &line)?;
@@ -186,7 +203,16 @@ impl Show {
             // A store in memory has forgotten its oldest lines; the chain begins where it begins.
             None => Source::Store(Chain::from_the_middle(1)),
             Some(path) => match File::open(path) {
-                Ok(file) => Source::File(BufReader::new(file), Chain::from_the_first()),
+                Ok(file) => {
+                    let unread = |error: io::Error| ExportError::Broken(unreadable(1, &error));
+                    let mut file = BufReader::new(file);
+                    let place = place_of(&mut file, self.after_seq).map_err(unread)?;
+                    file.seek(SeekFrom::Start(place)).map_err(unread)?;
+                    let is_first = place == 0;
+                    let chain =
+                        if is_first { Chain::from_the_first() } else { Chain::from_the_middle(1) };
+                    Source::File(file, chain)
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(ExportError::Broken(Broken { line: 1, why: Why::Gone }));
                 }
@@ -195,6 +221,37 @@ impl Show {
         };
         Ok(())
     }
+}
+
+/// How near the place of an entry is looked for.
+const NEAR_BYTES: u64 = 64 * 1024;
+
+/// Where a line begins that is not after this entry, and near it: the numbers of the lines only grow. The
+/// beginning, if they cannot be read; then whoever reads from there finds what is wrong.
+fn place_of(file: &mut BufReader<File>, seq: u64) -> io::Result<u64> {
+    let (mut low, mut high) = (0, file.get_ref().metadata()?.len());
+    if seq == 0 {
+        return Ok(0);
+    }
+    let mut text = Vec::new();
+    while high.saturating_sub(low) > NEAR_BYTES {
+        let middle = low + (high - low) / 2;
+        file.seek(SeekFrom::Start(middle))?;
+        // The rest of a line, and then a whole one.
+        read_line(file, &mut text)?;
+        let start = middle + text.len() as u64;
+        read_line(file, &mut text)?;
+        let Some(found) = seq_of(&text) else { return Ok(0) };
+        if found <= seq { low = start } else { high = middle }
+    }
+    Ok(low)
+}
+
+/// The number at the beginning of a line.
+fn seq_of(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(b"{\"seq\":")?;
+    let digits = rest.split(|byte| *byte == b',').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn details_of(reader: &Reader, line: &Line) -> Result<Details, ExportError> {

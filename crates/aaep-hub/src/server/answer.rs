@@ -18,6 +18,7 @@ use http::{HeaderValue, Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::access::{AccessError, LimitError};
 use crate::hub::violations_to_json;
@@ -39,6 +40,13 @@ pub(crate) enum Content {
     Whole(Option<Bytes>),
     /// A stream that the wire goes on with.
     Stream(PendingBody),
+    /// Pieces as they come, and how many bytes are left of all of them.
+    Pieces {
+        /// The pieces.
+        pieces: mpsc::Receiver<Bytes>,
+        /// How many bytes are left. If they do not come, the connection is cut.
+        left: u64,
+    },
 }
 
 impl Body for Content {
@@ -52,6 +60,11 @@ impl Body for Content {
         match &mut *self {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
             Content::Stream(body) => Pin::new(body).poll_frame(context),
+            Content::Pieces { pieces, left } => {
+                let piece = std::task::ready!(pieces.poll_recv(context));
+                *left = left.saturating_sub(piece.as_ref().map_or(0, |it| it.len() as u64));
+                Poll::Ready(piece.map(|it| Ok(Frame::data(it))))
+            }
         }
     }
 
@@ -65,6 +78,7 @@ impl Body for Content {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Content::Stream(_) => SizeHint::default(),
+            Content::Pieces { left, .. } => SizeHint::with_exact(*left),
         }
     }
 }

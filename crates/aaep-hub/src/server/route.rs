@@ -19,6 +19,10 @@ pub(crate) enum Route {
     Manifest,
     /// The public keys that sign it.
     KeySet,
+    /// A page of the audit log.
+    Audit,
+    /// Everything that is stored.
+    Backup,
     /// A listener asks for a subscription.
     Subscribe,
     /// A listener wants its stream.
@@ -96,6 +100,8 @@ impl Route {
             },
             "/aaep/v1/agent" => get(Route::AgentSocket),
             "/aaep/v1/sessions" => get(Route::Sessions),
+            "/aaep/v1/audit" => get(Route::Audit),
+            "/aaep/v1/backup" => get(Route::Backup),
             other => named(method, other),
         }
     }
@@ -104,7 +110,9 @@ impl Route {
     pub(crate) fn scope(&self) -> Option<Scope> {
         match self {
             Route::Health | Route::Ready | Route::Manifest | Route::KeySet => None,
-            Route::Metrics | Route::DeleteSession(_) => Some(Scope::Admin),
+            Route::Metrics | Route::Audit | Route::Backup | Route::DeleteSession(_) => {
+                Some(Scope::Admin)
+            }
             Route::Subscribe
             | Route::Events
             | Route::Reply
@@ -139,6 +147,8 @@ impl Route {
             Route::Health => "health",
             Route::Ready => "ready",
             Route::Metrics => "metrics",
+            Route::Audit => "audit",
+            Route::Backup => "backup",
             Route::Manifest => "manifest",
             Route::KeySet => "key set",
             Route::Subscribe => "subscribe",
@@ -250,6 +260,8 @@ mod tests {
         }
         for (method, path, scope) in [
             (Method::GET, "/metrics", Scope::Admin),
+            (Method::GET, "/aaep/v1/audit", Scope::Admin),
+            (Method::GET, "/aaep/v1/backup", Scope::Admin),
             (Method::POST, "/aaep/v1/replies", Scope::Listen),
             (Method::GET, "/events", Scope::Listen),
             (Method::POST, "/messages", Scope::Listen),

@@ -1,6 +1,7 @@
 //! Tests of the store: helpers that all of them use.
 
 mod audit;
+mod backup;
 mod broken_log;
 mod corrupt;
 mod deletion;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod asks;
+mod backup;
 mod legacy;
 mod restart;
 mod stdio;

@@ -10,6 +10,7 @@ mod doors;
 mod everyone;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod keeping;
 mod legacy;
 mod listeners;
 #[cfg(unix)]

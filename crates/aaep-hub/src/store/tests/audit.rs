@@ -137,3 +137,30 @@ fn a_store_in_memory_shows_its_log_too() {
     let details: Vec<_> = show(&store.reader()).map(|it| it.expect("shown").details).collect();
     assert_eq!(details, [Details::Words("words".to_owned()), Details::None]);
 }
+
+#[test]
+fn a_log_is_shown_from_the_middle_as_from_the_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    for number in 0..3000 {
+        let entry = Entry {
+            unix_us: number,
+            kind: "asked",
+            session_id: None,
+            reply_token: None,
+            who: None,
+            outcome: "x".repeat(usize::try_from(number).expect("small") % 97),
+            details: None,
+        };
+        store.commit(&[Change::Audit(entry)]).expect("stored");
+    }
+    let reader = store.reader();
+    let all: Vec<_> = crate::audit::show(&reader).map(|it| it.expect("whole")).collect();
+    assert_eq!(all.len(), 3000);
+    for after in [0, 1, 2, 700, 1500, 2743, 2744, 2998, 2999, 3000, 5000] {
+        let rest: Vec<_> =
+            crate::audit::show_after(&reader, after).map(|it| it.expect("whole")).collect();
+        let from = usize::try_from(after).expect("small").min(all.len());
+        assert_eq!(rest, all[from..], "after {after}");
+    }
+}

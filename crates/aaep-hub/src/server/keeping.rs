@@ -1,0 +1,195 @@
+//! What whoever keeps the hub asks for while it runs: the audit log in pages, and a backup of everything.
+//!
+//! Both are about all agents, so they are only for an admin who may hear all of them.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Method, Response, StatusCode, Uri};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc;
+
+use super::App;
+use super::answer::{self, Answer, Content};
+use super::listeners::failed;
+use super::query;
+use crate::access::{Hears, Principal};
+use crate::audit::{self, Details, ExportError, Shown};
+use crate::hub::HubError;
+
+/// How many entries an answer has unless it is asked for another number, and at most.
+const DEFAULT_ENTRIES: u64 = 100;
+const MAX_ENTRIES: u64 = 1024;
+
+/// How many bytes of words an answer has at most, give or take one entry, so that every client can take it whole.
+const MAX_WORDS_BYTES: usize = 1024 * 1024;
+
+/// What a backup is called over HTTP.
+const BACKUP: &str = "application/vnd.aaep.backup";
+
+/// How much of a backup is sent at once, and how many such pieces wait for a slow client.
+const PIECE_BYTES: usize = 64 * 1024;
+const MAX_PIECES: usize = 4;
+
+/// How long a client may take for one piece.
+const PIECE_TIME: Duration = Duration::from_secs(60);
+
+impl App {
+    /// A page of the audit log, with the words that are still stored.
+    pub(super) async fn audit(
+        &self,
+        principal: &Principal,
+        uri: &Uri,
+    ) -> Result<Answer, Box<Answer>> {
+        hears_all(principal)?;
+        let after = query::whole_number(uri, "after")?.unwrap_or(0);
+        let limit = query::number_within(uri, "limit", 1..=MAX_ENTRIES)?;
+        let limit = usize::try_from(limit.unwrap_or(DEFAULT_ENTRIES)).unwrap_or(1);
+        let reader = self.hub.reader().clone();
+        let page = tokio::task::spawn_blocking(move || {
+            let mut bytes = 0;
+            let mut page = Vec::new();
+            for shown in audit::show_after(&reader, after).take(limit) {
+                let shown = shown?;
+                bytes += words_of(&shown);
+                page.push(shown);
+                if bytes > MAX_WORDS_BYTES {
+                    break;
+                }
+            }
+            Ok(page)
+        });
+        let page = page.await.map_err(|_| failed(&HubError::Stopped))?;
+        let page = page.map_err(|error: ExportError| {
+            let code = match error {
+                ExportError::Broken(_) => "audit_broken",
+                _ => "not_stored",
+            };
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            Box::new(answer::refusal(status, code, &error.to_string()))
+        })?;
+        let next = page.last().map(|shown| shown.line.seq);
+        let entries: Vec<Value> = page.iter().map(row).collect();
+        Ok(answer::json(StatusCode::OK, &json!({ "entries": entries, "next_after": next })))
+    }
+
+    /// Everything that is stored, as one moment of it.
+    pub(super) async fn backup(
+        &self,
+        principal: &Principal,
+        method: &Method,
+    ) -> Result<Answer, Box<Answer>> {
+        hears_all(principal)?;
+        let Ok(place) = self.backups.clone().try_acquire_owned() else {
+            return Ok(answer::retry_after(
+                answer::refusal(
+                    StatusCode::CONFLICT,
+                    "backup_running",
+                    "Another backup is being made. Try again when it is done.",
+                ),
+                10,
+            ));
+        };
+        if method == Method::HEAD {
+            return Ok(backup_answer(Content::Whole(None)));
+        }
+        let file = self.hub.backup(principal).await.map_err(|error| failed(&error))?;
+        let Some(file) = file else {
+            return Ok(answer::refusal(
+                StatusCode::CONFLICT,
+                "nothing_stored",
+                "This hub keeps nothing on the disk. Start it with a store to have something to back up.",
+            ));
+        };
+        let length = file.metadata().map(|it| it.len());
+        let length = length
+            .map_err(|error| failed(&HubError::NotStored { why: Some(format!("{error}.")) }))?;
+        let (sender, pieces) = mpsc::channel(MAX_PIECES);
+        let runtime = tokio::runtime::Handle::current();
+        tokio::task::spawn_blocking(move || send_file(file, &sender, &runtime, place));
+        Ok(backup_answer(Content::Pieces { pieces, left: length }))
+    }
+}
+
+fn backup_answer(content: Content) -> Answer {
+    let mut answer = Response::new(content);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(BACKUP));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// Sends a file piece by piece, until its end, or until nobody takes it any more.
+fn send_file(
+    mut file: File,
+    to: &mpsc::Sender<Bytes>,
+    runtime: &tokio::runtime::Handle,
+    place: OwnedSemaphorePermit,
+) {
+    loop {
+        let mut piece = vec![0; PIECE_BYTES];
+        let count = match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) => {
+                tracing::warn!(%error, "A backup broke off.");
+                break;
+            }
+        };
+        piece.truncate(count);
+        let sending = tokio::time::timeout(PIECE_TIME, to.send(piece.into()));
+        if !matches!(runtime.block_on(sending), Ok(Ok(()))) {
+            tracing::info!("A backup was not taken to its end.");
+            break;
+        }
+    }
+    drop(place);
+}
+
+/// Nobody who hears some agents alone gets what is about all of them.
+fn hears_all(principal: &Principal) -> Result<(), Box<Answer>> {
+    if principal.hears == Hears::All {
+        return Ok(());
+    }
+    Err(Box::new(answer::refusal(
+        StatusCode::FORBIDDEN,
+        "hears_some",
+        "You hear some agents alone, and this is about all of them. Ask for a token that hears all.",
+    )))
+}
+
+fn words_of(shown: &Shown) -> usize {
+    match &shown.details {
+        Details::Words(words) => words.len(),
+        _ => 0,
+    }
+}
+
+/// An entry in the form of an exported one, with the hash of the one before.
+fn row(shown: &Shown) -> Value {
+    let Shown { line, details } = shown;
+    let (words, state) = match details {
+        Details::None => (None, "none"),
+        Details::Words(words) => (Some(words), "present"),
+        Details::Deleted => (None, "deleted"),
+        Details::Changed => (None, "changed"),
+    };
+    json!({
+        "seq": line.seq,
+        "time": line.time,
+        "kind": line.kind,
+        "session_id": line.session_id,
+        "reply_token_sha256": line.reply_token_sha256,
+        "who": line.who,
+        "outcome": line.outcome,
+        "details": words,
+        "details_state": state,
+        "previous": line.previous,
+        "hash": line.hash,
+    })
+}

@@ -1,0 +1,279 @@
+//! Making a store of the stream that a backup is.
+//!
+//! The store grows beside its destination under another name, and gets its own name when everything is on the
+//! disk and the audit log is verified. Whatever goes wrong before leaves nothing that looks whole.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use redb::{Durability, Key, TableDefinition, TableHandle, Value, WriteTransaction};
+use sha2::{Digest, Sha256};
+
+use super::{
+    AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, AUDIT_DETAILS, AUDIT_LOG, AUDIT_OF_SESSION,
+    AUDIT_WAITING, BEGINNING, END, ENDED, EVENTS, META, PRINCIPALS, ROW, RUNNING, SESSIONS,
+    SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, SUBSCRIPTIONS, TABLE, each_table,
+};
+use crate::audit::verify;
+use crate::store::fault::Fault;
+use crate::store::folder::{AUDIT, create_file, sync_folder};
+use crate::store::{CommitError, OpenError, Retention, Store};
+
+/// How many bytes of rows are stored at once.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// The longest part of a record.
+const MAX_PART_BYTES: u64 = 256 << 20;
+
+/// The rows that belong to one store alone: its id, its format, and what says how its own journal is.
+fn is_of_one_store(key: &[u8]) -> bool {
+    matches!(key, b"id" | b"format") || key.starts_with(b"journal")
+}
+
+/// What was restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// How many entries its audit log has.
+    pub audit_entries: u64,
+    /// How many sessions it has.
+    pub sessions: u64,
+}
+
+/// Why a backup could not be made.
+#[derive(Debug)]
+pub enum BackupError {
+    /// There is something at the destination already.
+    NotEmpty(PathBuf),
+    /// The stream ended early or was changed on its way.
+    Incomplete,
+    /// There is no room.
+    Full,
+    /// A file could not be read or written.
+    Io(String),
+    /// The audit log of the backup cannot be trusted.
+    AuditBroken(String),
+}
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackupError::NotEmpty(path) => {
+                let path = path.to_string_lossy();
+                let path = aaep::printable(&path);
+                write!(f, "There is something in {path} already. Choose a new or an empty folder.")
+            }
+            BackupError::Incomplete => f.write_str(
+                "The backup broke off before it was complete, so nothing was kept. Try again.",
+            ),
+            BackupError::Full => f.write_str(
+                "There is no room for the backup, so nothing was kept. Free some room, or choose another disk.",
+            ),
+            BackupError::Io(why) => {
+                let why = aaep::printable(why);
+                write!(f, "The backup could not be written: {why}. Nothing was kept. Check the folder and the disk.")
+            }
+            BackupError::AuditBroken(why) => write!(
+                f,
+                "The audit log cannot be trusted, so no backup was kept. {why} Keep a copy of the store as it is, and find out who changed it."
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BackupError {}
+
+impl From<io::Error> for BackupError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BackupError::Full,
+            io::ErrorKind::UnexpectedEof => BackupError::Incomplete,
+            _ => BackupError::Io(error.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for BackupError {
+    fn from(fault: Fault) -> Self {
+        match CommitError::from(fault) {
+            CommitError::Full => BackupError::Full,
+            CommitError::Corrupt { .. } => BackupError::Incomplete,
+            other => BackupError::Io(other.to_string()),
+        }
+    }
+}
+
+impl From<OpenError> for BackupError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Full { .. } => BackupError::Full,
+            OpenError::AuditBroken { broken, .. } => BackupError::AuditBroken(broken.to_string()),
+            other => BackupError::Io(other.to_string()),
+        }
+    }
+}
+
+/// Makes a store in a folder, which must be new or empty, of the stream of a backup.
+pub fn restore(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupError> {
+    if fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) || folder.is_file() {
+        return Err(BackupError::NotEmpty(folder.to_owned()));
+    }
+    let partial = partial_name(folder)?;
+    let restored = restore_in(from, &partial).and_then(|restored| {
+        if cfg!(not(unix)) && folder.is_dir() {
+            fs::remove_dir(folder)?;
+        }
+        // An empty folder of this name is replaced; one that is not empty any more is not.
+        fs::rename(&partial, folder)?;
+        let parent = partial.parent().filter(|it| !it.as_os_str().is_empty());
+        sync_folder(parent.unwrap_or(Path::new(".")))?;
+        Ok(restored)
+    });
+    if restored.is_err() {
+        let _ = fs::remove_dir_all(&partial);
+    }
+    restored
+}
+
+/// A name beside the destination that nobody has.
+fn partial_name(folder: &Path) -> Result<PathBuf, BackupError> {
+    let name = folder.file_name().ok_or_else(|| BackupError::NotEmpty(folder.to_owned()))?;
+    let mut name = name.to_owned();
+    name.push(format!(".partial-{}", std::process::id()));
+    let partial = folder.with_file_name(name);
+    if partial.exists() { Err(BackupError::NotEmpty(partial)) } else { Ok(partial) }
+}
+
+fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupError> {
+    let (store, _) = Store::open(folder, Retention::default())?;
+    let audit_path = folder.join(AUDIT);
+    let audit_log = create_file(&audit_path)?;
+    audit_log.set_len(0)?;
+    let mut source = Source { from, digest: Sha256::new() };
+    read_stream(&mut source, &store, audit_log)?;
+    drop(store);
+    // What the log lacked is written to it now, as after a crash.
+    let (store, _) = Store::open(folder, Retention::default())?;
+    let sessions = count_sessions(&store)?;
+    drop(store);
+    let verified = verify(&audit_path);
+    let verified = verified.map_err(|broken| BackupError::AuditBroken(broken.to_string()))?;
+    Ok(Restored { audit_entries: verified.entries, sessions })
+}
+
+fn count_sessions(store: &Store) -> Result<u64, BackupError> {
+    use redb::ReadableTableMetadata as _;
+    Ok(store.shared.read(|transaction| Ok(transaction.open_table(SESSIONS)?.len()?))?)
+}
+
+/// Where the stream comes from.
+struct Source<'r, R: Read> {
+    from: &'r mut R,
+    digest: Sha256,
+}
+
+impl<R: Read> Source<'_, R> {
+    fn exactly<const N: usize>(&mut self) -> Result<[u8; N], BackupError> {
+        let mut bytes = [0; N];
+        self.from.read_exact(&mut bytes)?;
+        self.digest.update(bytes);
+        Ok(bytes)
+    }
+
+    fn sized(&mut self) -> Result<Vec<u8>, BackupError> {
+        let length = u64::from_le_bytes(self.exactly()?);
+        if length > MAX_PART_BYTES {
+            return Err(BackupError::Incomplete);
+        }
+        let mut bytes = Vec::new();
+        self.from.by_ref().take(length).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
+            return Err(BackupError::Incomplete);
+        }
+        self.digest.update(&bytes);
+        Ok(bytes)
+    }
+}
+
+type Row = (Vec<u8>, Vec<u8>);
+
+fn read_stream<R: Read>(
+    source: &mut Source<'_, R>,
+    store: &Store,
+    mut audit_log: File,
+) -> Result<(), BackupError> {
+    if source.exactly::<{ BEGINNING.len() }>()? != *BEGINNING {
+        return Err(BackupError::Incomplete);
+    }
+    let (mut table, mut rows, mut bytes) = (String::new(), Vec::new(), 0);
+    loop {
+        let before = source.digest.clone();
+        let [kind] = source.exactly()?;
+        if kind != ROW || bytes >= GROUP_BYTES {
+            store_rows(store, &table, &std::mem::take(&mut rows))?;
+            bytes = 0;
+        }
+        match kind {
+            TABLE => {
+                table = String::from_utf8(source.sized()?).map_err(|_| BackupError::Incomplete)?;
+            }
+            ROW => {
+                let row = (source.sized()?, source.sized()?);
+                bytes += row.0.len() + row.1.len();
+                rows.push(row);
+            }
+            AUDIT_LOG => audit_log.write_all(&source.sized()?)?,
+            END => {
+                let expected: [u8; 32] = before.finalize().into();
+                if source.exactly::<32>()? != expected {
+                    return Err(BackupError::Incomplete);
+                }
+                return Ok(audit_log.sync_all()?);
+            }
+            _ => return Err(BackupError::Incomplete),
+        }
+    }
+}
+
+fn store_rows(store: &Store, table: &str, rows: &[Row]) -> Result<(), BackupError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (_, stored) = store.shared.write(|transaction| {
+        let mut is_known = false;
+        each_table!(fill_table(transaction, table, rows, &mut is_known));
+        if is_known {
+            Ok(Durability::Immediate)
+        } else {
+            Err(Fault::Corrupt(format!("a table {table} is not known")))
+        }
+    });
+    Ok(stored.map(drop)?)
+}
+
+/// Puts rows into a table, if it is the one they are of. Bytes that are no such row are a fault of the stream.
+fn fill_table<K: Key + 'static, V: Value + 'static>(
+    definition: TableDefinition<'static, K, V>,
+    transaction: &WriteTransaction,
+    name: &str,
+    rows: &[Row],
+    is_known: &mut bool,
+) -> Result<(), Fault> {
+    if definition.name() != name {
+        return Ok(());
+    }
+    *is_known = true;
+    let mut table = transaction.open_table(definition)?;
+    for (key, value) in rows {
+        if name == META.name() && is_of_one_store(key) {
+            continue;
+        }
+        let is_wide = |width: Option<usize>, bytes: &[u8]| width.is_none_or(|it| it == bytes.len());
+        if !is_wide(K::fixed_width(), key) || !is_wide(V::fixed_width(), value) {
+            return Err(Fault::row("a backup"));
+        }
+        table.insert(K::from_bytes(key), V::from_bytes(value))?;
+    }
+    Ok(())
+}
