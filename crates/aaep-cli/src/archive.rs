@@ -2,17 +2,19 @@
 //!
 //! A hub that runs is asked; only if none answers is its folder opened. Both give the same rows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aaep::{SessionId, printable};
 use aaep_hub::access::Principal;
-use aaep_hub::store::{DeleteError, MAX_PAGE_ROWS, ReadError, Reader, SessionCursor, Store};
+use aaep_hub::store::{
+    DeleteError, MAX_PAGE_ROWS, OpenError, ReadError, Reader, SessionCursor, Store,
+};
 use clap::Args;
 use serde_json::Value;
 
 use crate::agent;
-use crate::console::{Failure, name_of};
+use crate::console::{self, Failure, name_of};
 use crate::http::{Answer, Client, NoAnswer, Request};
 use crate::keys::now_unix_ms;
 
@@ -71,7 +73,48 @@ pub(crate) struct GivenAnswer {
     pub(crate) response: Option<Value>,
 }
 
+/// Where everything is that a hub has stored.
+pub(crate) enum Source {
+    /// At a hub that runs.
+    Hub(Client),
+    /// In a folder that no hub uses.
+    Store(Box<Store>),
+}
+
 impl Whereabouts {
+    /// The hub that runs, or else the store. A folder that a hub uses is that of the hub that is asked.
+    pub(crate) fn source(&self) -> Result<Source, Failure> {
+        let opened = |folder: &Path| crate::store::open(folder);
+        let to_source = |(store, _): (Store, _)| Source::Store(Box::new(store));
+        let client = self.hub.client()?;
+        if let Some(folder) = &self.folder {
+            return match opened(folder)? {
+                Err(OpenError::InUse { .. }) => {
+                    let origin = client.origin();
+                    console::say(&format!(
+                        "A hub uses {}, so the hub at {} is asked.",
+                        name_of(folder),
+                        printable(&origin)
+                    ));
+                    Ok(Source::Hub(client))
+                }
+                opened => opened.map(to_source).map_err(|error| crate::store::failure(&error)),
+            };
+        }
+        let request = Request { method: "GET", path: "/healthz", body: None, timeout: TIMEOUT };
+        match client.send(&request) {
+            Err(error @ NoAnswer::NotReached(_)) => {
+                let folder = crate::serve::state_folder()?;
+                if !Store::is_in(&folder) {
+                    return Err(agent::not_answered(&client, &error));
+                }
+                let opened = opened(&folder)?;
+                opened.map(to_source).map_err(|error| crate::store::failure(&error))
+            }
+            _ => Ok(Source::Hub(client)),
+        }
+    }
+
     /// Finds the hub, or else the folder.
     pub(crate) fn open(&self) -> Result<Archive, Failure> {
         if let Some(folder) = &self.folder {

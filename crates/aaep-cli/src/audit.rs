@@ -2,6 +2,8 @@
 //!
 //! Never repairs a log that someone changed. Foreign text leaves it escaped.
 
+mod pages;
+
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,6 +16,7 @@ use aaep_hub::store::OpenError;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::archive::{Source, Whereabouts};
 use crate::console::{Failure, ascii_json, name_of, number};
 use crate::keys::tell;
 use crate::store::{self, Place};
@@ -35,6 +38,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Show the entries, oldest first, with the words that are still stored.
+    ///
+    /// Asks the hub that runs, which needs the scope admin, or else looks into its folder.
     #[command(after_help = EXIT_CODES)]
     Show {
         /// Show the entries of this session alone.
@@ -44,7 +49,7 @@ enum Command {
         #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
         last: Option<u32>,
         #[command(flatten)]
-        place: Place,
+        place: Whereabouts,
     },
     /// Say whether the log is as it was written.
     #[command(after_help = EXIT_CODES)]
@@ -94,8 +99,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(place: &Place, session_id: Option<&SessionId>, last: Option<u32>) -> Result<(), Failure> {
-    let (store, _) = place.open()?;
+fn show(
+    place: &Whereabouts,
+    session_id: Option<&SessionId>,
+    last: Option<u32>,
+) -> Result<(), Failure> {
+    let entries: Box<dyn Iterator<Item = Result<Shown, Failure>>> = match place.source()? {
+        Source::Hub(client) => Box::new(pages::entries(client)),
+        Source::Store(store) => {
+            let shown = audit::show(&store.reader());
+            // The store stays open as long as its entries are read.
+            Box::new(shown.map(move |it| {
+                let _open = &store;
+                it.map_err(|error| failure(&error))
+            }))
+        }
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     let failed = |error: io::Error| Failure::of_output(&error);
     let wanted = |line: &Line| {
@@ -105,11 +124,11 @@ fn show(place: &Place, session_id: Option<&SessionId>, last: Option<u32>) -> Res
     let mut kept = VecDeque::new();
     let mut shown_any = false;
     let mut result = Ok(());
-    for shown in audit::show(&store.reader()) {
+    for shown in entries {
         let shown = match shown {
             Ok(shown) => shown,
-            Err(error) => {
-                result = Err(failure(&error));
+            Err(failure) => {
+                result = Err(failure);
                 break;
             }
         };

@@ -10,6 +10,7 @@ mod archive;
 mod ask;
 mod attention;
 mod audit;
+mod backup;
 mod capture;
 mod completions;
 mod config;
@@ -101,6 +102,8 @@ enum Command {
     Sessions(sessions::Arguments),
     /// Show, verify and export the log of what was asked and answered.
     Audit(audit::Arguments),
+    /// Copy everything that a hub has stored into a new folder, also while the hub runs.
+    Backup(backup::Arguments),
     /// Show a manifest, or verify that of a producer.
     Manifest(manifest::Arguments),
     /// Let your shell complete commands and flags.
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         Command::Allow(arguments) => allow::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
         Command::Manifest(arguments) => manifest::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, ordered::<Arguments>()),
         Command::Man(arguments) => man::run(&arguments, ordered::<Arguments>()),

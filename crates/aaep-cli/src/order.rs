@@ -21,6 +21,7 @@ const ORDER: &[&str] = &[
     "keys",
     "sessions",
     "audit",
+    "backup",
     "manifest",
     "validate",
     "schema",
