@@ -148,12 +148,12 @@ impl Doors {
         uri: &Uri,
         now: Now,
     ) -> Result<Principal, AccessError> {
-        let known = self.check_credential(connection, headers, uri, now).await;
+        let known = self.check_credential(peer, headers, uri, now).await;
         let Err(error) = &known else { return known };
         if !error.is_wrong_credential() {
             return known;
         }
-        match self.penalties.failed(&connection.peer.address, now.monotonic_us) {
+        match self.penalties.failed(&peer.address, now.monotonic_us) {
             Ok(None) => {}
             Ok(Some(held)) => tokio::time::sleep(held.delay).await,
             Err(TooManyFailures { retry_after }) => {
@@ -167,7 +167,7 @@ impl Doors {
     /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
     async fn check_credential(
         &self,
-        connection: &Connection,
+        peer: &Peer,
         headers: &HeaderMap,
         uri: &Uri,
         now: Now,
