@@ -86,7 +86,7 @@ impl Whereabouts {
     pub(crate) fn source(&self) -> Result<Source, Failure> {
         let opened = |folder: &Path| crate::store::open(folder);
         let to_source = |(store, _): (Store, _)| Source::Store(Box::new(store));
-        let client = self.hub.client()?;
+        let client = self.hub.person_client()?;
         if let Some(folder) = &self.folder {
             return match opened(folder)? {
                 Err(OpenError::InUse { .. }) => {

@@ -5,6 +5,8 @@
 mod ask;
 #[path = "agent/attention.rs"]
 mod attention;
+#[path = "agent/backup.rs"]
+mod backup;
 #[path = "agent/capture.rs"]
 mod capture;
 #[cfg(unix)]

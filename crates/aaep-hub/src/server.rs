@@ -106,7 +106,7 @@ impl Server {
         let (calls_stopper, calls) = stop::stop();
         let (stopper, stop) = stop::stop();
         let app = Arc::new(App {
-            doors: Doors::new(access),
+            doors: Doors::new(access, stop.not_waited_for()),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,

@@ -87,14 +87,31 @@ pub(super) enum Known {
     Another,
 }
 
+/// How many bytes the answers of one principal have at most, and those of all.
+const MAX_BYTES_EACH: usize = 4 << 20;
+const MAX_BYTES: usize = 64 << 20;
+
+/// What keeping one answer takes beside its key and its bytes.
+const ANSWER_COST: usize = 256;
+
 /// The answers of all principals, the newest of each.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     known: HashMap<(u64, String), Arc<[u8]>>,
-    /// The keys of each principal, the oldest first.
-    order: HashMap<u64, VecDeque<String>>,
-    /// How many keys each principal has.
-    counts: BTreeSet<(usize, u64)>,
+    /// The keys of each principal.
+    shares: HashMap<u64, Share>,
+    /// How many bytes each principal has.
+    sizes: BTreeSet<(usize, u64)>,
+    /// How many bytes all of them have.
+    bytes: usize,
+}
+
+/// What one principal has.
+#[derive(Debug, Default)]
+struct Share {
+    /// Its keys, the oldest first.
+    keys: VecDeque<String>,
+    bytes: usize,
 }
 
 impl Answers {
@@ -146,48 +163,60 @@ impl Answers {
         std::iter::once(change((principal, key), answer)).chain(gone).collect()
     }
 
-    /// Keeps an answer. Gives the keys that had to make room for it.
+    /// Keeps an answer. Gives the keys that had to make room for it; never its own.
     fn keep(&mut self, principal: u64, key: String, answer: Arc<[u8]>) -> Vec<(u64, String)> {
-        if self.known.insert((principal, key.clone()), answer).is_none() {
-            self.change_keys(principal, |keys| keys.push_back(key));
-        }
+        let cost = |key: &str, answer: &[u8]| ANSWER_COST + key.len() + answer.len();
+        let new = cost(&key, &answer);
+        let before = self.known.insert((principal, key.clone()), answer);
+        let old = before.as_deref().map_or(0, |answer| cost(&key, answer));
+        self.change(principal, |share| {
+            share.bytes = share.bytes.saturating_sub(old) + new;
+            if before.is_none() {
+                share.keys.push_back(key);
+            }
+        });
         let mut gone = Vec::new();
-        while self.keys_of(principal) > MAX_IDEMPOTENCY_KEYS_EACH {
+        while self.is_beyond_share(principal) {
             gone.extend(self.let_go(principal));
         }
-        while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS {
+        while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS || self.bytes > MAX_BYTES {
             // Whoever has the most makes room.
-            let Some((_, most)) = self.counts.last().copied() else { break };
+            let Some((_, most)) = self.sizes.last().copied() else { break };
             gone.extend(self.let_go(most));
         }
         gone
     }
 
-    fn keys_of(&self, principal: u64) -> usize {
-        self.order.get(&principal).map_or(0, VecDeque::len)
+    fn is_beyond_share(&self, principal: u64) -> bool {
+        self.shares.get(&principal).is_some_and(|share| {
+            let is_large = share.bytes > MAX_BYTES_EACH && share.keys.len() > 1;
+            is_large || share.keys.len() > MAX_IDEMPOTENCY_KEYS_EACH
+        })
     }
 
     fn let_go(&mut self, principal: u64) -> Option<(u64, String)> {
-        let key = self.change_keys(principal, VecDeque::pop_front)?;
+        let key = self.shares.get(&principal)?.keys.front()?.clone();
         let gone = (principal, key);
-        self.known.remove(&gone);
+        let answer = self.known.remove(&gone);
+        let cost = answer.map_or(0, |answer| ANSWER_COST + gone.1.len() + answer.len());
+        self.change(principal, |share| {
+            share.keys.pop_front();
+            share.bytes = share.bytes.saturating_sub(cost);
+        });
         Some(gone)
     }
 
-    fn change_keys<T>(
-        &mut self,
-        principal: u64,
-        change: impl FnOnce(&mut VecDeque<String>) -> T,
-    ) -> T {
-        let keys = self.order.entry(principal).or_default();
-        self.counts.remove(&(keys.len(), principal));
-        let changed = change(keys);
-        if keys.is_empty() {
-            self.order.remove(&principal);
+    fn change(&mut self, principal: u64, change: impl FnOnce(&mut Share)) {
+        let share = self.shares.entry(principal).or_default();
+        self.sizes.remove(&(share.bytes, principal));
+        self.bytes = self.bytes.saturating_sub(share.bytes);
+        change(share);
+        if share.keys.is_empty() {
+            self.shares.remove(&principal);
         } else {
-            self.counts.insert((keys.len(), principal));
+            self.bytes += share.bytes;
+            self.sizes.insert((share.bytes, principal));
         }
-        changed
     }
 }
 
@@ -343,5 +372,23 @@ mod tests {
         let gone = answers.keep(shares, "new".to_owned(), Arc::default());
         assert_eq!(gone, [(shares - 1, "k0".to_owned())]);
         assert_eq!(answers.known.len() as u64, MAX_IDEMPOTENCY_KEYS);
+    }
+
+    #[test]
+    fn long_answers_take_bounded_memory() {
+        let mut answers = Answers::default();
+        let long: Arc<[u8]> = vec![0; 600_000].into();
+        answers.keep(1, "quiet".to_owned(), Arc::default());
+        for at in 0..2000_u64 {
+            answers.keep(2 + at % 40, format!("k{at}"), Arc::clone(&long));
+            assert!(answers.bytes <= MAX_BYTES, "{}", answers.bytes);
+        }
+        assert!(answers.known.contains_key(&(1, "quiet".to_owned())));
+        assert!(answers.shares.values().all(|share| share.bytes <= MAX_BYTES_EACH));
+        let huge: Arc<[u8]> = vec![0; 2 * MAX_BYTES_EACH].into();
+        answers.keep(3, "huge".to_owned(), huge);
+        assert!(answers.known.contains_key(&(3, "huge".to_owned())), "the newest is kept");
+        let kept: usize = answers.shares.values().map(|share| share.bytes).sum();
+        assert_eq!((kept, answers.sizes.len()), (answers.bytes, answers.shares.len()));
     }
 }

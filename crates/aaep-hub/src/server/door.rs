@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 
 use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
+use super::stop::Stop;
 use crate::access::{
     Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
     Principal, RequestError, TooManyFailures, cors_headers, is_cross_site, preflight,
@@ -64,11 +65,13 @@ pub(crate) struct Doors {
     access: Arc<Access>,
     penalties: Penalties,
     lines: LineLimit,
+    /// A hub that stops holds nobody back any more.
+    stop: Stop,
 }
 
 impl Doors {
-    pub(crate) fn new(access: Arc<Access>) -> Self {
-        Doors { access, penalties: Penalties::default(), lines: LineLimit::new() }
+    pub(crate) fn new(access: Arc<Access>, stop: Stop) -> Self {
+        Doors { access, penalties: Penalties::default(), lines: LineLimit::new(), stop }
     }
 
     /// Who decides who comes in.
@@ -155,7 +158,13 @@ impl Doors {
         }
         match self.penalties.failed(&peer.address, now.monotonic_us) {
             Ok(None) => {}
-            Ok(Some(held)) => tokio::time::sleep(held.delay).await,
+            Ok(Some(held)) => {
+                let mut stop = self.stop.clone();
+                tokio::select! {
+                    () = tokio::time::sleep(held.delay) => {}
+                    () = stop.finishing() => {}
+                }
+            }
             Err(TooManyFailures { retry_after }) => {
                 let retry_after_seconds = retry_after.as_secs().max(1);
                 return Err(AccessError::TooManyFailures { retry_after_seconds });

@@ -269,3 +269,23 @@ fn readers_see_whole_commits_while_the_writer_writes() {
     }
     watcher.join().expect("the reader saw all of it");
 }
+
+#[test]
+fn an_empty_answer_forgets_its_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    let answered = |key: &str, answer: &[u8]| Change::Answered {
+        agent: 1,
+        idempotency_key: key.to_owned(),
+        unix_us: 5,
+        answer: answer.into(),
+    };
+    store.commit(&[answered("a", b"one"), answered("b", b"two")]).expect("stored");
+    store.commit(&[answered("a", b""), answered("never", b"")]).expect("stored");
+    assert_eq!(store.reader().answer(1, "a"), Ok(None));
+    drop(store);
+    let (store, recovered) = open(folder.path());
+    let keys: Vec<_> = recovered.answers.iter().map(|it| it.idempotency_key.as_str()).collect();
+    assert_eq!(keys, ["b"]);
+    assert_eq!(store.reader().answer(1, "a"), Ok(None));
+}
