@@ -6,6 +6,7 @@
 use aaep::event::human::Decision;
 use aaep::extension::Delivery;
 use aaep::{Event, Payload};
+use aaep_engine::ActionStakes;
 use aaep_subscriber::ConfirmationDetails;
 use serde::{Deserialize, Serialize};
 
@@ -97,19 +98,15 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
     let is_accept = |it: &String| it == Decision::Accept.as_str();
     let offers_accept =
         asked.allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(is_accept));
+    // The hub would not count any other accept by a rule either (ruling 35).
+    let may_accept = ActionStakes::presented(asked).allows_rule();
     let decision = match rule.answer {
         // A no counts whatever the agent allows.
         Answer::Reject => Decision::Reject,
-        Answer::Accept if offers_accept && may_accept(danger) => Decision::Accept,
+        Answer::Accept if offers_accept && may_accept => Decision::Accept,
         Answer::Accept => return None,
     };
     Some(Automatic { decision, rule })
-}
-
-/// Whether a rule may ever accept this.
-fn may_accept(danger: Danger) -> bool {
-    let is_stated = danger.risk != Risk::Unknown && danger.undo != Undo::Unknown;
-    is_stated && (danger.undo != Undo::Never || danger.risk == Risk::Low)
 }
 
 impl Rule {

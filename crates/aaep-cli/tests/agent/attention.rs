@@ -292,7 +292,9 @@ fn a_hub_that_is_not_there_is_said_and_nobody_claims_that_nothing_waits() {
 #[test]
 fn an_answer_by_a_rule_is_audited_as_automatic_and_that_of_a_person_is_not() {
     let desk = Desk::new();
-    let (asking, question) = desk.ask("photos", HARMLESS);
+    // A rule may accept only what the agent says everything about.
+    let (asking, question) =
+        desk.ask("photos", &["Sort the mail?", "--risk", "low", "--irreversible"]);
     let (status, body) = desk.person.says(json!({
         "type": "confirmation.reply", "reply_token": question["reply_token"], "decision": "accept",
         "timestamp": "2026-11-02T06:20:00.000Z", "decided_by": "automatic: sorting mail",

@@ -18,7 +18,7 @@ const UNDOS: [(StatedUndo, Option<bool>); 3] = [
 ];
 
 /// An ask with these fields, accepted.
-fn accepted(fields: Json, granted_by: GrantedBy) -> Grant {
+fn accepted(fields: &Json, granted_by: GrantedBy) -> Grant {
     let mut asked = json!({
         "action": "Sort the photos by date.", "consequence": "They are in another order.",
         "reply_token": "rpl_1", "timeout_seconds": 60, "default_decision": "reject",
@@ -45,7 +45,7 @@ fn with_grant(grant: Grant) -> SessionOrder {
 #[test]
 fn a_yes_to_something_harmless_does_not_cover_something_worse() {
     let sorted =
-        || accepted(json!({ "risk_level": "low", "irreversible": false }), GrantedBy::Reply);
+        || accepted(&json!({ "risk_level": "low", "irreversible": false }), GrantedBy::Reply);
     let wipe = invocation("wipe_disk", Some("high"), Some(true));
     let why = refusal(&mut with_grant(sorted()), &wipe);
     assert_eq!(why, AcceptedAsReversible { tool: tool("wipe_disk") });
@@ -106,7 +106,7 @@ fn of_the_two_fields_that_say_whether_it_can_be_undone_the_stricter_counts() {
         (json!({ "reversibility": "reversible", "irreversible": false }), false),
         (json!({}), false),
     ] {
-        let mut order = with_grant(accepted(fields.clone(), GrantedBy::Reply));
+        let mut order = with_grant(accepted(&fields, GrantedBy::Reply));
         assert_eq!(order.admit(&wipe).is_ok(), covers, "{fields}");
     }
 }
@@ -115,12 +115,12 @@ fn of_the_two_fields_that_say_whether_it_can_be_undone_the_stricter_counts() {
 fn a_risk_that_the_invocation_leaves_out_counts_as_the_highest() {
     for (said, covers) in [("high", true), ("medium", false), ("low", false)] {
         let fields = json!({ "risk_level": said, "irreversible": true });
-        let mut order = with_grant(accepted(fields, GrantedBy::Reply));
+        let mut order = with_grant(accepted(&fields, GrantedBy::Reply));
         let done = order.admit(&invocation("wipe", None, Some(true)));
         let why = RiskNotStated { tool: tool("wipe") };
         assert_eq!(done.err(), (!covers).then_some(why), "{said}");
     }
-    let silent = accepted(json!({ "irreversible": true }), GrantedBy::Reply);
+    let silent = accepted(&json!({ "irreversible": true }), GrantedBy::Reply);
     let mut order = with_grant(silent.clone());
     order.admit(&invocation("wipe", None, Some(true))).expect("what was presented, no more");
     let why = refusal(&mut with_grant(silent), &invocation("wipe", Some("medium"), Some(true)));
@@ -130,7 +130,7 @@ fn a_risk_that_the_invocation_leaves_out_counts_as_the_highest() {
 #[test]
 fn a_refused_invocation_leaves_the_accept_for_the_right_one() {
     let fields = json!({ "risk_level": "medium", "irreversible": true });
-    let mut order = with_grant(accepted(fields, GrantedBy::Reply));
+    let mut order = with_grant(accepted(&fields, GrantedBy::Reply));
     refusal(&mut order, &invocation("wipe", Some("high"), Some(true)));
     order.admit(&invocation("wipe", Some("medium"), Some(true))).expect("as presented");
     let again = refusal(&mut order, &invocation("wipe", Some("medium"), Some(true)));
@@ -199,7 +199,7 @@ fn a_grant_remembers_the_ask() {
         "risk_level": "medium", "reversibility": "irreversible",
         "extensions": { "agentvoice": { "tool": "wipe" } },
     });
-    let grant = accepted(fields, GrantedBy::Reply);
+    let grant = accepted(&fields, GrantedBy::Reply);
     let presented = ActionStakes { risk: StatedRisk::Medium, undo: StatedUndo::Impossible };
     assert_eq!(grant, Grant { presented, ..for_tool("wipe") });
 }
