@@ -106,7 +106,7 @@ impl Invariant for Others {
             Input::Clarify { principal, reply } => (principal, &reply.reply_token),
             _ => return Ok(()),
         };
-        let counts = step.outputs.iter().any(|it| *it == Output::Replied { is_accepted: true });
+        let counts = step.outputs.contains(&Output::Replied { is_accepted: true });
         if counts && self.asked.get(token) == Some(replier) {
             return Err(format!("{token} was answered by the principal that asked it."));
         }
