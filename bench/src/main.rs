@@ -12,6 +12,7 @@ mod capture;
 mod engine;
 mod fanout;
 mod group;
+mod hogs;
 mod plot;
 mod process;
 mod publish;
@@ -45,6 +46,8 @@ enum Command {
     Publish(publish::Options),
     /// How fast questions are asked, answered and settled.
     Ask(ask::Options),
+    /// How long a person's answer takes beside programs that take all they can.
+    Hogs(hogs::Options),
     /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
     Startup(startup::Options),
     /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Fanout(options) => fanout::run(&options),
         Command::Publish(options) => publish::run(&options),
         Command::Ask(options) => ask::run(&options),
+        Command::Hogs(options) => hogs::run(&options),
         Command::Startup(options) => startup::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Part(part) => fanout::part::run(&part),

@@ -39,7 +39,13 @@ impl Served {
     /// Starts it with its files in this folder, which may have a store from before, and with these further
     /// tables of configuration.
     pub(crate) fn start_in(folder: &Path, listeners: usize, tables: &str) -> Result<Self, String> {
-        let (child, address) = serve(folder, listeners, tables)?;
+        let (child, address) = serve(folder, &roomy(listeners, tables))?;
+        Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
+    }
+
+    /// Starts it with its own limits, and without trust in local programs.
+    pub(crate) fn start_as_people_do(folder: &Path) -> Result<Self, String> {
+        let (child, address) = serve(folder, "")?;
         Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
@@ -114,17 +120,22 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-fn serve(folder: &Path, listeners: usize, tables: &str) -> Result<(Child, SocketAddr), String> {
-    let path = |name: &str| folder.join(name);
+/// The configuration with room for so many listeners.
+fn roomy(listeners: usize, tables: &str) -> String {
     let room = listeners + 100;
-    let config = format!(
-        "[hub]\nmax_subscriptions = {room}\n[limits]\nconnections = {room}\n\
-         connections_per_principal = {room}\nsubscriptions_per_principal = {room}\n\
-         publishes_per_second = 1000000\npublish_burst = 1000000\n{tables}"
-    );
+    format!(
+        "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
+         connections = {room}\nconnections_per_principal = {room}\n\
+         subscriptions_per_principal = {room}\npublishes_per_second = 1000000\n\
+         publish_burst = 1000000\n{tables}"
+    )
+}
+
+fn serve(folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
+    let path = |name: &str| folder.join(name);
     fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
     let mut child = Command::new(program()?)
-        .args(["serve", "--trust-local-programs", "--bind", "127.0.0.1:0", "--config"])
+        .args(["serve", "--bind", "127.0.0.1:0", "--config"])
         .arg(path("hub.toml"))
         .arg("--socket")
         .arg(path(SOCKET))
@@ -158,6 +169,8 @@ fn serve(folder: &Path, listeners: usize, tables: &str) -> Result<(Child, Socket
 pub(crate) struct Connection {
     address: SocketAddr,
     pub(crate) stream: BufReader<TcpStream>,
+    /// More headers of every request, each with its line end.
+    headers: String,
 }
 
 impl Connection {
@@ -166,7 +179,13 @@ impl Connection {
             format!("{error}. If there are too many open files: ulimit -n 20000")
         })?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Connection { address, stream: BufReader::new(stream) })
+        Ok(Connection { address, stream: BufReader::new(stream), headers: String::new() })
+    }
+
+    /// The same with more headers, each with its line end.
+    pub(crate) fn with_headers(mut self, headers: String) -> Self {
+        self.headers = headers;
+        self
     }
 
     pub(crate) fn send(&mut self, text: &str) -> Result<(), String> {
@@ -185,11 +204,12 @@ impl Connection {
     /// Asks for a page and gives the status and the text of the answer.
     pub(crate) fn get(&mut self, path: &str) -> Result<(u16, String), String> {
         let address = self.address;
-        self.send(&format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n"))?;
+        let headers = self.headers.clone();
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n{headers}\r\n"))?;
         self.answer()
     }
 
-    fn answer(&mut self) -> Result<(u16, String), String> {
+    pub(crate) fn answer(&mut self) -> Result<(u16, String), String> {
         let (status, length) = self.head()?;
         let mut text = vec![0; length];
         self.stream.read_exact(&mut text).map_err(|error| error.to_string())?;
@@ -204,9 +224,9 @@ impl Connection {
         body: &str,
     ) -> Result<(u16, String), String> {
         let address = self.address;
-        let length = body.len();
+        let (length, headers) = (body.len(), self.headers.clone());
         self.send(&format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {kind}\r\n\
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\n{headers}content-type: {kind}\r\n\
              content-length: {length}\r\n\r\n{body}"
         ))?;
         self.answer()
