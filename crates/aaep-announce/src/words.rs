@@ -5,22 +5,26 @@
 
 mod code;
 mod diff;
+mod exact;
 mod inline;
 mod line;
 mod plain;
 mod sentence;
 mod shorten;
+mod spoken;
 mod stream;
 mod symbol;
 mod table;
 
 use aaep::LanguageTag;
 
+pub use exact::exact;
 pub(crate) use inline::cut;
 pub(crate) use plain::one_line;
 pub(crate) use sentence::guarded;
 pub use sentence::split;
 pub(crate) use shorten::grouped;
+pub use spoken::spoken;
 pub use stream::{End, MAX_SAID, Stream};
 
 /// How text becomes words.

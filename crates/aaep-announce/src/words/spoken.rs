@@ -1,0 +1,331 @@
+//! The text of an ask for the ear: every mark that a voice would swallow is said by its name, and long identifiers
+//! are spelled in groups of four.
+//!
+//! Raw stays only what voices say by themselves: words, short numbers, and the mark that ends a sentence or a clause.
+
+use super::exact::{HIDDEN, LINE_BREAK};
+
+/// Marks, and their names.
+const MARKS: &[(char, &str)] = &[
+    ('!', "exclamation mark"),
+    ('"', "quote"),
+    ('#', "hash"),
+    ('$', "dollar"),
+    ('%', "percent"),
+    ('&', "ampersand"),
+    ('\'', "apostrophe"),
+    ('(', "left parenthesis"),
+    (')', "right parenthesis"),
+    ('*', "star"),
+    ('+', "plus"),
+    (',', "comma"),
+    ('-', "dash"),
+    ('.', "dot"),
+    ('/', "slash"),
+    (':', "colon"),
+    (';', "semicolon"),
+    ('<', "less than"),
+    ('=', "equals"),
+    ('>', "greater than"),
+    ('?', "question mark"),
+    ('@', "at"),
+    ('[', "left bracket"),
+    ('\\', "backslash"),
+    (']', "right bracket"),
+    ('^', "caret"),
+    ('_', "underscore"),
+    ('`', "backtick"),
+    ('{', "left brace"),
+    ('|', "pipe"),
+    ('}', "right brace"),
+    ('~', "tilde"),
+    ('¬', "not sign"),
+    ('§', "section"),
+    ('«', "left guillemet"),
+    ('»', "right guillemet"),
+    ('–', "en dash"),
+    ('—', "em dash"),
+    ('‘', "left single quote"),
+    ('’', "right single quote"),
+    ('“', "left quote"),
+    ('”', "right quote"),
+    ('•', "bullet"),
+    ('…', "ellipsis"),
+    ('←', "left arrow"),
+    ('→', "right arrow"),
+    ('−', "minus"),
+    ('≈', "almost equal to"),
+    ('≠', "not equal to"),
+    ('≤', "at most"),
+    ('≥', "at least"),
+];
+
+/// How many of the same mark are counted and not said one by one.
+const COUNTED: usize = 4;
+/// How many characters of an identifier make a group.
+const GROUP: usize = 4;
+/// From how many characters on digits, or letters and digits, are spelled and not said as a number or a word.
+const SPELLED: usize = 7;
+/// From how many letters on a word without a digit is spelled.
+const SPELLED_LETTERS: usize = 32;
+
+/// Exact text as a voice is given it. Undoing the names, the groups and the blanks gives the text back.
+pub fn spoken(text: &str) -> String {
+    let mut words = Words::default();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (head, hidden, tail) = match next_name(rest) {
+            Some((at, name)) => {
+                let (head, tail) = rest.split_at(at);
+                (head, name, tail.get(name.len() + 2..).unwrap_or_default())
+            }
+            None => (rest, "", ""),
+        };
+        head.split_whitespace().for_each(|it| words.token(it));
+        if !hidden.is_empty() {
+            words.push(hidden);
+        }
+        rest = tail;
+    }
+    words.out
+}
+
+/// The first name in brackets, as `exact` writes it: where its bracket opens, and the name.
+fn next_name(text: &str) -> Option<(usize, &str)> {
+    let is_code = |it: &str| {
+        it.strip_prefix("U+").is_some_and(|it| {
+            (4..=6).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit())
+        })
+    };
+    text.match_indices('[').find_map(|(at, _)| {
+        let inner = text.get(at + 1..)?;
+        let inner = inner.get(..inner.find(']')?)?;
+        let is_name = inner == LINE_BREAK || HIDDEN.iter().any(|(_, it)| *it == inner);
+        (is_name || is_code(inner)).then_some((at, inner))
+    })
+}
+
+fn mark(c: char) -> Option<&'static str> {
+    MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| *name)
+}
+
+/// What was said so far.
+#[derive(Debug, Default)]
+struct Words {
+    out: String,
+}
+
+impl Words {
+    fn push(&mut self, word: &str) {
+        if !self.out.is_empty() {
+            self.out.push(' ');
+        }
+        self.out.push_str(word);
+    }
+
+    /// What stands between two blanks.
+    fn token(&mut self, token: &str) {
+        let characters: Vec<char> = token.chars().collect();
+        let (body, end) = match characters.split_last() {
+            Some((end, body)) if ends_a_clause(body, *end) => (body, Some(*end)),
+            _ => (characters.as_slice(), None),
+        };
+        let pieces = pieces(body);
+        let is_identifier = pieces.iter().any(|it| it.is_word && is_spelled(it.text));
+        let is_technical = pieces.len() > 1;
+        for piece in &pieces {
+            if !piece.is_word {
+                self.marks(piece.text);
+            } else if is_spelled(piece.text)
+                || is_identifier && piece.text.iter().any(char::is_ascii_digit)
+            {
+                self.spell(piece.text);
+            } else {
+                self.word(piece.text, is_technical);
+            }
+        }
+        match end {
+            // A comma after a single character would sound like the pause between two groups.
+            Some(',') if self.last_is_single() => self.push("comma"),
+            Some(end) => self.out.push(end),
+            None => {}
+        }
+    }
+
+    fn last_is_single(&self) -> bool {
+        self.out.rsplit(' ').next().is_some_and(|it| it.chars().count() == 1)
+    }
+
+    /// The same mark, once or several times.
+    fn marks(&mut self, run: &[char]) {
+        let name = run.first().copied().and_then(mark).unwrap_or_default();
+        if run.len() >= COUNTED {
+            return self.push(&format!("{} times {name}", run.len()));
+        }
+        for _ in run {
+            self.push(name);
+        }
+    }
+
+    fn word(&mut self, word: &[char], is_technical: bool) {
+        if let [only] = word
+            && is_technical
+            && only.is_ascii_uppercase()
+        {
+            self.push("capital");
+        }
+        let is_number = |it: &char| it.is_ascii_digit() || matches!(it, '.' | ',');
+        let mut is_apart = true;
+        for part in word.chunk_by(|one, next| is_number(one) == is_number(next)) {
+            match part {
+                // A voice passes over zeros before a number.
+                ['0', second, ..] if second.is_ascii_digit() => {
+                    for c in part {
+                        self.push(mark(*c).unwrap_or(c.encode_utf8(&mut [0; 4])));
+                    }
+                    is_apart = true;
+                }
+                _ if is_apart => {
+                    self.push(&part.iter().collect::<String>());
+                    is_apart = false;
+                }
+                _ => self.out.extend(part),
+            }
+        }
+    }
+
+    /// Character by character, with a pause after each group.
+    fn spell(&mut self, word: &[char]) {
+        let has = |is: fn(&char) -> bool| word.iter().any(is);
+        let is_mixed = has(|it| it.is_ascii_uppercase()) && has(|it| it.is_ascii_lowercase());
+        for (at, c) in word.iter().enumerate() {
+            if at > 0 && at.is_multiple_of(GROUP) {
+                self.out.push(',');
+            }
+            if is_mixed && c.is_ascii_uppercase() {
+                self.push("capital");
+            }
+            self.push(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+}
+
+/// Whether this mark ends a sentence or a clause, which is heard as a pause.
+fn ends_a_clause(body: &[char], end: char) -> bool {
+    let is_end = |it: char| matches!(it, '.' | ',' | ';' | ':' | '?' | '!');
+    let closes = |it: char| matches!(it, ')' | ']' | '"' | '\'' | '”' | '’' | '»' | '%');
+    is_end(end) && body.last().is_some_and(|it| mark(*it).is_none() || closes(*it))
+}
+
+/// A run of the same mark, or a word.
+struct Piece<'a> {
+    text: &'a [char],
+    is_word: bool,
+}
+
+fn pieces(token: &[char]) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    while let Some(first) = token.get(from) {
+        let is_word = is_of_word(token, from);
+        let mut end = from + 1;
+        while token
+            .get(end)
+            .is_some_and(|next| is_of_word(token, end) == is_word && (is_word || next == first))
+        {
+            end += 1;
+        }
+        pieces.push(Piece { text: token.get(from..end).unwrap_or_default(), is_word });
+        from = end;
+    }
+    pieces
+}
+
+/// Whether what stands here is said as a part of a word: an apostrophe between letters, the point of a decimal
+/// number, the commas of a large one, and everything that is not a mark.
+fn is_of_word(token: &[char], at: usize) -> bool {
+    let Some(c) = token.get(at) else { return false };
+    let around = (at.checked_sub(1).and_then(|at| token.get(at)), token.get(at + 1));
+    match (c, around) {
+        ('\'' | '’', (Some(before), Some(after))) => {
+            before.is_alphabetic() && after.is_alphabetic()
+        }
+        ('.' | ',', (Some(before), Some(after))) => {
+            before.is_ascii_digit() && after.is_ascii_digit() && is_in_number(token, at)
+        }
+        _ => mark(*c).is_none(),
+    }
+}
+
+/// Whether the number around this place has one decimal point, or commas after every third digit.
+fn is_in_number(token: &[char], at: usize) -> bool {
+    let is_part = |it: &&char| it.is_ascii_digit() || matches!(**it, '.' | ',');
+    let before = token.iter().take(at).rev().take_while(is_part).count();
+    let number: String = token.iter().skip(at - before).take_while(is_part).collect();
+    let (whole, decimals) = number.split_once('.').unwrap_or((&number, "0"));
+    let mut groups = whole.split(',');
+    let is_first = groups.next().is_some_and(|it| (1..=3).contains(&it.len()) || it == whole);
+    is_first && groups.all(|it| it.len() == 3) && !decimals.contains(['.', ','])
+}
+
+/// Whether a word is an identifier: digits that are too many for a number, letters and digits in turn, or letters
+/// that are too many for a word.
+fn is_spelled(word: &[char]) -> bool {
+    if !word.iter().all(char::is_ascii_alphanumeric) {
+        return false;
+    }
+    let is_digit = |at: usize| word.get(at).is_some_and(char::is_ascii_digit);
+    let digits = word.iter().filter(|it| it.is_ascii_digit()).count();
+    let changes = (1..word.len()).filter(|at| is_digit(*at) != is_digit(at - 1)).count();
+    let is_hex = digits > 0 && word.iter().all(char::is_ascii_hexdigit);
+    let longest = word.split(|it| !it.is_ascii_digit()).map(<[char]>::len).max().unwrap_or(0);
+    word.len() >= SPELLED && (longest >= SPELLED || is_hex || changes >= 2 || digits == word.len())
+        || word.len() >= SPELLED_LETTERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_left_to_the_voice() {
+        for text in [
+            "photos asks: Delete 240 photos? It can't be undone.",
+            "You have 10 minutes; 1,234,567 rows, 2.5 percent.",
+            "نعم، تم الحذف؟ 世界。",
+        ] {
+            assert_eq!(spoken(text), text);
+        }
+    }
+
+    #[test]
+    fn marks_are_said_by_name() {
+        for (text, said) in [
+            ("~~Do not~~ delete all", "tilde tilde Do not tilde tilde delete all"),
+            ("__init__", "underscore underscore init underscore underscore"),
+            ("rm -rf /srv/a.b .", "rm dash rf slash srv slash a dot b dot"),
+            ("a < b -R", "a less than b dash capital R"),
+            ("(not) now.", "left parenthesis not right parenthesis now."),
+            ("=====", "5 times equals"),
+            ("1.2.3 1,2", "1 dot 2 dot 3 1 comma 2"),
+            ("x, y", "x comma y"),
+            ("a [line break] b[escape][2J", "a line break b escape left bracket 2J"),
+        ] {
+            assert_eq!(spoken(text), said, "{text}");
+        }
+    }
+
+    #[test]
+    fn identifiers_are_spelled_in_groups_and_whole() {
+        for (text, said) in [
+            ("to DE89370400440532013000.", "to D E 8 9, 3 7 0 4, 0 0 4 4, 0 5 3 2, 0 1 3 0, 0 0."),
+            ("12345678, then", "1 2 3 4, 5 6 7 8 comma then"),
+            ("550e8400-e29b-41d4", "5 5 0 e, 8 4 0 0 dash e 2 9 b dash 4 1 d 4"),
+            ("aB3xY9q", "a capital B 3 x, capital Y 9 q"),
+            ("007 and A07b", "0 0 7 and A 0 7 b"),
+            ("photos2019 240", "photos2019 240"),
+        ] {
+            assert_eq!(spoken(text), said, "{text}");
+        }
+    }
+}
