@@ -140,6 +140,7 @@ impl Announcer {
             Input::LineBack => self.line(false),
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
+            Input::Feedback(text) => self.feedback(text),
             Input::HubNotice(text) => self.hub_notice(text),
             Input::Device(report) => self.report(report),
             Input::Wish(wish) => self.wish(wish),

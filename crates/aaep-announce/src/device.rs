@@ -13,6 +13,7 @@ pub mod speech;
 pub use socket::Address;
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
+use std::time::Instant;
 
 use crate::utterance::{Order, Report};
 
@@ -26,6 +27,8 @@ pub struct Told {
     pub device: &'static str,
     /// The report.
     pub report: Report,
+    /// When it happened.
+    pub at: Instant,
 }
 
 /// Where a device reports to. Never waits.
@@ -75,6 +78,11 @@ impl Reporter {
 
     /// Reports. Says whether anyone still wants to know.
     pub fn report(&self, report: Report) -> bool {
-        self.to.send(Told { device: self.device, report }).is_ok()
+        self.report_at(Instant::now(), report)
+    }
+
+    /// Reports what happened at this moment. Says whether anyone still wants to know.
+    pub fn report_at(&self, at: Instant, report: Report) -> bool {
+        self.to.send(Told { device: self.device, report, at }).is_ok()
     }
 }

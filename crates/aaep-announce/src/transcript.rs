@@ -12,7 +12,7 @@ use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input, MAX_QUESTIONS};
 use crate::profile::Preferences;
 use crate::utterance::{Kind, Order, Report, Utterance};
-use crate::words::{cut, words};
+use crate::words::{cut, exact};
 
 /// The longest answer of a person that is told, in bytes.
 const MAX_ANSWER: usize = 2 * 1024;
@@ -21,7 +21,6 @@ const MAX_ANSWER: usize = 2 * 1024;
 #[derive(Debug, Clone)]
 pub struct Transcript {
     announcer: Announcer,
-    preferences: Preferences,
     now: Duration,
     /// The questions of which it was not told yet what became of them, the oldest first.
     open: VecDeque<Question>,
@@ -49,7 +48,6 @@ impl Transcript {
     pub fn new(preferences: &Preferences) -> Self {
         Transcript {
             announcer: Announcer::of_the_past(preferences.clone()),
-            preferences: preferences.clone(),
             now: Duration::ZERO,
             open: VecDeque::new(),
             last_number: 0,
@@ -123,7 +121,7 @@ impl Transcript {
         let response = answered.and_then(|it| it.response);
         let settled = said.iter_mut().rev().find(|it| it.kind == Kind::Settled);
         if let (Some(settled), Some(response)) = (settled, response) {
-            let response = words(cut(response, MAX_ANSWER), self.preferences.style().exactly());
+            let response = exact(cut(response, MAX_ANSWER));
             settled.words.push_str(" The answer was: ");
             settled.words.push_str(&response);
         }

@@ -16,7 +16,7 @@ pub struct Utterance {
     pub kind: Kind,
     /// How important it is.
     pub weight: Weight,
-    /// The words, for ears and fingers: one line, no marks, no control characters.
+    /// The words, for ears and fingers: one line, no control characters. Marks only where [`Kind::is_exact`].
     pub words: String,
     /// The language of the words, where it is known.
     pub language: Option<LanguageTag>,
@@ -60,6 +60,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether the words have text in them that nothing was done to, such as what an agent asks. A voice must name the
+    /// marks in it; a device that shows text shows it as it is.
+    pub const fn is_exact(self) -> bool {
+        matches!(self, Kind::Question | Kind::Settled | Kind::Notice)
+    }
+
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -102,7 +108,8 @@ pub enum Earcon {
 /// What a device is told. Orders are carried out in the order in which they are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Say it, show it, print it. Reported with [`Report::Began`], and then [`Report::Ended`] or [`Report::Cut`].
+    /// Say it, show it, print it. Reported with [`Report::Began`], and then [`Report::Ended`], [`Report::Shown`] or
+    /// [`Report::Cut`].
     Say(Utterance),
     /// Stop what is being said now.
     Stop,
@@ -130,8 +137,11 @@ pub enum Pace {
 pub enum Report {
     /// It is being said from now on.
     Began(UtteranceId),
-    /// It was said whole.
+    /// It was said whole. For a question this may also come after [`Report::Shown`] or [`Report::Cut`], when the
+    /// person has read on to its end.
     Ended(UtteranceId),
+    /// It was there for long enough to be read, but the person has not read on to its end.
+    Shown(UtteranceId),
     /// It was stopped before its end, or could not be said.
     Cut(UtteranceId),
     /// The person chose an answer: the place in [`Utterance::choices`].

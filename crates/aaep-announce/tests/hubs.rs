@@ -105,7 +105,7 @@ fn each_line_breaks_for_itself_and_says_whose_it_is() {
 #[test]
 fn a_notice_about_a_hub_says_which_one_it_is_where_there_are_several() {
     let mut room = two_hubs();
-    room.handle_from(1, Input::HubNotice("It is **gone**."));
+    room.handle_from(1, Input::HubNotice("It is gone."));
     assert_eq!(room.listen(), ["work: It is gone."]);
     let mut room = Room::quiet();
     room.handle(Input::HubNotice("It is gone."));

@@ -69,7 +69,7 @@ fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
     assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
     assert_eq!(
         String::from_utf8(out).expect("UTF-8"),
-        "Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: "
+        "Permission required: Weaver asks: Delete it?\nAnswer yes or no: "
     );
     let orders = [
         Order::Say(question(1)),
@@ -82,8 +82,8 @@ fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
     ];
     assert_eq!(
         written(LineOptions::default(), &orders),
-        "Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: \ndoing: Meanwhile.\n\
-         Permission required: Weaver asks: Delete it?\n  1. No\n  2. Yes\nAnswer 1 or 2: \nsettled: Accepted elsewhere.\n"
+        "Permission required: Weaver asks: Delete it?\nAnswer yes or no: \ndoing: Meanwhile.\n\
+         Permission required: Weaver asks: Delete it?\nAnswer yes or no: \nsettled: Accepted elsewhere.\n"
     );
 }
 

@@ -65,17 +65,16 @@ fn code_in_a_confirmation_is_read_and_not_counted() {
 }
 
 #[test]
-fn however_long_an_action_is_the_risk_is_told() {
+fn however_long_an_action_is_it_is_told_whole_and_so_is_the_risk() {
     let mut room = Room::quiet();
-    let mut asked = json!({
-        "consequence": "All is gone. ".repeat(1000), "reply_token": "rpl_1", "timeout_seconds": 60,
+    let (action, consequence) = ("Delete everything. ".repeat(800), "All is gone. ".repeat(1000));
+    let asked = json!({
+        "action": action, "consequence": consequence, "reply_token": "rpl_1", "timeout_seconds": 60,
         "default_decision": "reject", "risk_level": "high", "irreversible": true,
     });
-    asked["action"] = "Delete everything. ".repeat(500).into();
     room.ask(1, &event("awaiting.confirmation", &asked));
     let words = room.words();
-    assert!(words.len() < 8 * 1024);
-    assert!(words.contains("and more that is too long to be told here"), "{words}");
+    assert!(words.contains(action.trim()) && words.contains(consequence.trim()));
     assert!(words.contains("High risk. It cannot be undone."), "{words}");
 }
 
@@ -97,12 +96,12 @@ fn clarifications_offer_what_they_take() {
     }));
     assert_eq!(
         listed.words,
-        "Weaver asks: Which one? 1: The first. 2: The second. You have 5 minutes. Without an answer it assumes: a. \
+        "Weaver asks: Which one? 1: The **first** 2: The second. You have 5 minutes. Without an answer it assumes: a. \
          Choose by number."
     );
     assert_eq!(
         listed.choices.iter().map(|it| it.words.as_str()).collect::<Vec<_>>(),
-        ["The first", "The second"]
+        ["The **first**", "The second"]
     );
     let free = ask(json!({}));
     assert!(
@@ -204,7 +203,7 @@ fn who_answers_does_not_have_to_hear_the_rest_of_the_question() {
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
     room.report(Report::Began(id));
-    assert_eq!(room.report(Report::Chosen(id, 0)).orders, [Order::Stop]);
+    assert_eq!(room.report(Report::Chosen(id, 0)).orders, [Order::Stop, Order::Withdraw(id)]);
     let reject = Outcome::Chosen { number: 1, answer: Answer::Decision(Decision::Reject) };
     assert!(room.outcomes.contains(&reject));
     room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
@@ -365,8 +364,9 @@ fn the_caller_learns_when_a_question_begins_and_when_it_was_told() {
     room.ask(3, &confirmation("rpl_1"));
     let id = room.id();
     assert_eq!(room.report(Report::Began(id)).outcomes, [Outcome::Presenting(3)]);
-    assert_eq!(room.report(Report::Ended(id)).outcomes, [Outcome::Presented(3)]);
+    let told = [Outcome::Presented(3), Outcome::PresentedWhole(3)];
+    assert_eq!(room.report(Report::Ended(id)).outcomes, told);
     room.handle(Input::Wish(Wish::Repeat));
     assert_eq!(room.listen().len(), 1);
-    assert_eq!(room.outcomes.len(), 2, "once is enough");
+    assert_eq!(room.outcomes.len(), 3, "once is enough");
 }

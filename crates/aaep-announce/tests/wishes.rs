@@ -21,11 +21,13 @@ fn an_answer_at_the_device_comes_out_once_and_is_the_right_one() {
     room.report(Report::Chosen(id, 2));
     room.report(Report::Chosen(id + 100, 1));
     assert_eq!(room.outcomes, [Outcome::Presenting(4)], "no such answer, no such question");
+    room.report(Report::Ended(id));
     room.report(Report::Chosen(id, 1));
     room.report(Report::Chosen(id, 0));
     room.report(Report::Chosen(id, 1));
     let accept = Outcome::Chosen { number: 4, answer: Answer::Decision(Decision::Accept) };
-    assert_eq!(room.outcomes, [Outcome::Presenting(4), Outcome::Presented(4), accept]);
+    let told = [Outcome::Presenting(4), Outcome::Presented(4), Outcome::PresentedWhole(4), accept];
+    assert_eq!(room.outcomes, told);
 }
 
 #[test]

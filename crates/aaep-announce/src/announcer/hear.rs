@@ -17,7 +17,7 @@ use super::truth::claims_success;
 use super::{Announcer, Outcome};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
-use crate::words::{grouped, guarded, words};
+use crate::words::{exact, grouped, guarded};
 
 impl Announcer {
     /// An event that is not a question.
@@ -186,7 +186,7 @@ impl Announcer {
     fn asked_elsewhere(&mut self, event: &Event) {
         let asked = Asked { number: 0, event, remaining: Duration::ZERO, can_answer: false };
         let session_id = self.key(&event.envelope.session_id);
-        let Some(question) = Question::of(&asked, session_id, self.now, &self.preferences) else {
+        let Some(question) = Question::of(&asked, session_id, self.now) else {
             return;
         };
         let words = question.without_time();
@@ -202,7 +202,7 @@ impl Announcer {
     pub(super) fn asked(&mut self, asked: &Asked<'_>) {
         let session_id = self.key(&asked.event.envelope.session_id);
         self.sessions.enter(self.now, &session_id, &asked.event.envelope);
-        let Some(question) = Question::of(asked, session_id, self.now, &self.preferences) else {
+        let Some(question) = Question::of(asked, session_id, self.now) else {
             return self.event(asked.event);
         };
         // The same number twice is the same question, told again by a producer that lost its place. One that was
@@ -281,13 +281,13 @@ impl Announcer {
         let about = match question.has_begun() {
             true if self.is_past && !is_one_of_many => String::new(),
             // Numbers of the past mean nothing.
-            _ if self.is_past => format!("{}:", question.name.trim_end_matches(['.', '?'])),
-            false => format!("{}:", question.name.trim_end_matches(['.', '?'])),
+            _ if self.is_past => question.heading(),
+            false => question.heading(),
             true if is_one_of_many => format!("Question {number}:"),
             true => String::new(),
         };
         let ended = if self.is_past { ended_before(ending) } else { ended(ending) };
-        let words = guarded(&format!("{about} {ended}"));
+        let words = format!("{about} {ended}").trim().to_owned();
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
         self.say(Some(&question.session_id), &phrase, &About::Nothing);
@@ -307,8 +307,7 @@ impl Announcer {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = false;
         let question = question.clone();
-        let why = words(why, self.preferences.style());
-        let words = guarded(&sentences(&["Your answer did not arrive.", &why]));
+        let words = sentences(&["Your answer did not arrive.", &exact(why)]);
         self.say_ourselves(Kind::Notice, words, &About::Nothing);
         self.ask(&question, About::Question(number));
     }
@@ -355,18 +354,21 @@ impl Announcer {
         }
     }
 
+    /// Something about listening. It is told exactly: it may name a command, a file, or what is asked.
     pub(super) fn notice(&mut self, text: &str) {
-        let words = words(text, self.preferences.style());
-        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+        self.say_ourselves(Kind::Notice, exact(text), &About::Nothing);
     }
 
-    /// Says that a question was told, once.
-    pub(super) fn presented(&mut self, number: AskNumber) {
-        if let Some(question) = self.questions.get_mut(&number)
-            && question.told < Telling::Done
-        {
-            question.told = Telling::Done;
+    /// A question was told this far.
+    pub(super) fn presented(&mut self, number: AskNumber, told: Telling) {
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        let before = question.told;
+        question.told = before.max(told);
+        if told >= Telling::Left && before < Telling::Left {
             self.decided.outcomes.push(Outcome::Presented(number));
+        }
+        if told == Telling::Whole && before < Telling::Whole {
+            self.decided.outcomes.push(Outcome::PresentedWhole(number));
         }
     }
 }

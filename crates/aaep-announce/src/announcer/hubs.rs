@@ -9,7 +9,7 @@ use super::io::{Decided, HubNumber, Input};
 use super::queue::About;
 use super::sessions::{SessionKey, told_name};
 use crate::utterance::Kind;
-use crate::words::words;
+use crate::words::exact;
 
 impl Announcer {
     /// The person listens to hubs of these names, as they are told. With one alone, hubs are never named.
@@ -52,7 +52,7 @@ impl Announcer {
 
     /// Something about the hub that is being heard.
     pub(super) fn hub_notice(&mut self, text: &str) {
-        let said = words(text, self.preferences.style());
+        let said = exact(text);
         let said =
             if self.hubs.len() > 1 { format!("{}: {said}", self.hub_name(self.hub)) } else { said };
         self.say_ourselves(Kind::Notice, said, &About::Nothing);

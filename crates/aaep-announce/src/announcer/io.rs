@@ -59,6 +59,9 @@ pub enum Input<'a> {
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
+    /// What came of something that the person typed just now: told at once, or not at all if the device does not work.
+    /// What it interrupts is told again whole.
+    Feedback(&'a str),
     /// Something about the hub, in words for people. Its name comes first where there are several.
     HubNotice(&'a str),
     /// What the device tells.
@@ -149,8 +152,10 @@ pub struct Decided {
 pub enum Outcome {
     /// The question is being told to the person from now on.
     Presenting(AskNumber),
-    /// The question was told to the person whole, or as much of it as they wanted to hear.
+    /// The question was told to the person whole, or as much of it as they wanted to hear: its time counts from now.
     Presented(AskNumber),
+    /// The question was told to the person to its end. Only what they begin after that can be consent (ruling 33).
+    PresentedWhole(AskNumber),
     /// The person answered the question at the device.
     Chosen {
         /// Which question.
@@ -175,4 +180,14 @@ pub enum Answer {
     Decision(Decision),
     /// To a clarification.
     Response(Response),
+}
+
+impl Answer {
+    /// Whether it is a plain no, which lets nothing happen.
+    pub fn is_no(&self) -> bool {
+        matches!(
+            self,
+            Answer::Decision(Decision::Reject) | Answer::Response(Response::YesNo(false))
+        )
+    }
 }

@@ -1,4 +1,6 @@
 //! A question in words, and the answers that it takes.
+//!
+//! What the agent asks is told exactly and whole. It never goes through the words that are made for ordinary text.
 
 use std::time::Duration;
 
@@ -12,18 +14,15 @@ use aaep::{Event, Payload, ReplyToken};
 
 use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
-use super::phrase::{Tongue, Wording, duration, sentences};
+use super::phrase::{Tongue, duration, sentences};
 use super::sessions::SessionKey;
-use crate::profile::Preferences;
 use crate::utterance::{Choice, UtteranceId};
-use crate::words::{cut, guarded};
+use crate::words::exact;
 
-/// The longest action, consequence or question that is told whole, in bytes.
-const MAX_PART: usize = 3 * 1024;
-/// The longest label of an answer, in bytes.
-const MAX_LABEL: usize = 200;
-/// How much of a question is told again when it is over, in bytes.
-const MAX_NAME: usize = 160;
+/// The longest action that is told again in a warning, in bytes. Of a longer one the number is told, and no part.
+const MAX_REMINDER: usize = 160;
+/// Where an agent puts the arguments of its tool.
+const ARGUMENTS: &str = "arguments";
 
 /// A question that waits for the person.
 #[derive(Debug, Clone)]
@@ -34,8 +33,10 @@ pub(super) struct Question {
     pub(super) rank: (u8, u8),
     pub(super) token: ReplyToken,
     pub(super) tongue: Tongue,
-    /// Under which ids it went to the device.
+    /// Under which ids it went to the device, the newest last.
     pub(super) ids: Vec<UtteranceId>,
+    /// Those of them that told the whole question, and not only that its time is nearly over.
+    pub(super) whole_ids: Vec<UtteranceId>,
     pub(super) told: Telling,
     pub(super) is_answered: bool,
     /// Whether nobody knows what became of it.
@@ -45,7 +46,7 @@ pub(super) struct Question {
     pub(super) ends_at: Option<Duration>,
     /// What is asked, and what follows from it.
     asked: String,
-    /// The same in a few words.
+    /// The action or the question alone.
     pub(super) name: String,
     /// The tool and the action, of a confirmation.
     pub(super) action: Option<(Option<String>, String)>,
@@ -61,8 +62,10 @@ pub(super) struct Question {
 pub(super) enum Telling {
     NotYet,
     Begun,
-    /// Whole, or as much of it as the person wanted to hear.
-    Done,
+    /// Not to its end: the person wanted to hear no more, or its time on the display is over.
+    Left,
+    /// To its end. Only now can it be consented to (ruling 33).
+    Whole,
 }
 
 impl Question {
@@ -71,19 +74,12 @@ impl Question {
     }
 
     /// The question of an event, if it is one.
-    pub(super) fn of(
-        asked: &Asked<'_>,
-        session_id: SessionKey,
-        now: Duration,
-        preferences: &Preferences,
-    ) -> Option<Self> {
+    pub(super) fn of(asked: &Asked<'_>, session_id: SessionKey, now: Duration) -> Option<Self> {
         let event = asked.event;
         let tongue = Tongue::of(event, event.words());
-        let mut wording = Wording::of(preferences, &tongue);
-        wording.style = wording.style.exactly();
         let parts = match &event.payload {
-            Payload::AwaitingConfirmation(it) => confirmation(it, event, &wording),
-            Payload::AwaitingClarification(it) => clarification(it, &wording),
+            Payload::AwaitingConfirmation(it) => confirmation(it, event),
+            Payload::AwaitingClarification(it) => clarification(it),
             _ => return None,
         };
         let (answers, how) = if asked.can_answer {
@@ -98,12 +94,13 @@ impl Question {
             token: parts.token,
             tongue,
             ids: Vec::new(),
+            whole_ids: Vec::new(),
             told: Telling::NotYet,
             is_answered: false,
             is_doubtful: false,
             is_warned: false,
             ends_at: now.checked_add(asked.remaining),
-            name: shortened(&parts.name, MAX_NAME),
+            name: parts.name,
             asked: parts.asked,
             action: parts.action,
             silence: parts.silence,
@@ -117,28 +114,33 @@ impl Question {
     pub(super) fn words(&self, now: Duration, is_one_of_many: bool) -> String {
         let number =
             if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
-        guarded(&sentences(&[&number, &self.asked, &self.time(now), &self.how]))
+        sentences(&[&number, &self.asked, &self.time(now), &self.how])
     }
 
     /// The question for someone who cannot answer it and does not know until when it is asked.
     pub(super) fn without_time(&self) -> String {
-        guarded(&sentences(&[&self.asked, &self.silence, &self.how]))
+        sentences(&[&self.asked, &self.silence, &self.how])
     }
 
     /// The question as it was asked, for someone who looks back: what became of it is told after it.
     pub(super) fn past(&self) -> String {
-        guarded(&sentences(&[&self.asked]))
+        sentences(&[&self.asked])
     }
 
     /// The question once more, before its time is over.
     pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
-        let number =
-            if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
+        let is_long = self.name.len() > MAX_REMINDER;
+        let number = if is_one_of_many || is_long {
+            format!("Question {}.", self.number)
+        } else {
+            String::new()
+        };
+        let name = if is_long { "" } else { self.name.as_str() };
         let left = match self.remaining(now) {
             Some(left) => format!("Only {} left to answer.", duration(left)),
             None => String::new(),
         };
-        guarded(&sentences(&[&left, &number, &self.name, &self.silence, &self.how]))
+        sentences(&[&left, &number, name, &self.silence, &self.how])
     }
 
     pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {
@@ -150,6 +152,13 @@ impl Question {
             Some(left) => format!("You have {}. {}", duration(left), self.silence),
             None => format!("The time to answer stands still. {}", self.silence),
         }
+    }
+
+    /// What was asked, at the beginning of a sentence about it. A mark that only ends it is left out.
+    pub(super) fn heading(&self) -> String {
+        let ends = |it: &str| it.ends_with(|c: char| c.is_alphanumeric());
+        let name = self.name.strip_suffix(['.', '?']).filter(|it| ends(it));
+        format!("{}:", name.unwrap_or(&self.name))
     }
 
     /// The answers to choose from.
@@ -174,11 +183,10 @@ struct Parts {
     answers: Vec<(Choice, Answer)>,
 }
 
-fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>) -> Parts {
+fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
     let tool = Delivery::of(event).and_then(|it| it.tool).map(|it| it.as_str().to_owned());
-    // Each part is bounded alone, so that the risk is never what is cut off.
-    let action = shortened(&wording.text(&it.action), MAX_PART);
-    let consequence = shortened(&wording.text(&it.consequence), MAX_PART);
+    let action = exact(&it.action);
+    let consequence = exact(&it.consequence);
     let is_final =
         it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
     let undo = match &it.reversibility {
@@ -196,7 +204,10 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>)
         Some(RiskLevel::Other(_)) => "The risk is of a kind that is not known here.",
         None => "",
     };
-    let with = tool.as_ref().map(|it| format!("The tool is {it}.")).unwrap_or_default();
+    let with = tool.as_ref().map(|it| format!("The tool is {}.", exact(it))).unwrap_or_default();
+    let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));
+    let arguments = arguments.map(|it| format!("Its arguments are {}", exact(&it.to_string())));
+    let arguments = arguments.unwrap_or_default();
     let silence = match it.default_decision {
         Decision::Accept => "Without an answer it goes ahead.",
         Decision::Reject => "Without an answer it is refused.",
@@ -208,7 +219,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event, wording: &Wording<'_>)
     };
     Parts {
         token: it.reply_token.clone(),
-        asked: sentences(&[&action, &consequence, risk, undo, &with]),
+        asked: sentences(&[&action, &consequence, risk, undo, &with, &arguments]),
         name: action,
         action: Some((tool, it.action.clone())),
         silence: silence.to_owned(),
@@ -232,14 +243,14 @@ fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
     allowed.map(|(words, decision)| choice(words, decision)).collect()
 }
 
-fn clarification(it: &AwaitingClarification, wording: &Wording<'_>) -> Parts {
+fn clarification(it: &AwaitingClarification) -> Parts {
     let kinds = it.accepted_response_kinds.as_deref().unwrap_or_default();
     let listed = it.choices.as_deref().unwrap_or_default();
-    let question = shortened(&wording.text(&it.question), MAX_PART);
+    let question = exact(&it.question);
     let mut answers = Vec::new();
     let mut options = String::new();
     for (at, choice) in listed.iter().enumerate() {
-        let label = shortened(&wording.text(&choice.label), MAX_LABEL);
+        let label = exact(&choice.label);
         let label = if label.is_empty() { format!("Answer {}", at + 1) } else { label };
         options = sentences(&[&options, &format!("{}: {label}", at + 1)]);
         let choice_words = Choice { words: label, is_consent: false };
@@ -262,15 +273,13 @@ fn clarification(it: &AwaitingClarification, wording: &Wording<'_>) -> Parts {
         (true, false, true) => "Answer with a number.",
         (true, false, false) => "Answer in your own words.",
     };
-    let silence = match it.default_response.as_deref().map(|it| wording.text(it)) {
-        Some(assumed) if !assumed.is_empty() => sentences(&[&format!(
-            "Without an answer it assumes: {}",
-            shortened(&assumed, MAX_LABEL)
-        )]),
+    let silence = match it.default_response.as_deref().map(exact) {
+        Some(assumed) if !assumed.is_empty() => {
+            sentences(&[&format!("Without an answer it assumes: {assumed}")])
+        }
         _ => "Without an answer it goes on as it can.".to_owned(),
     };
-    let context = it.context.as_deref().map(|it| wording.text(it)).unwrap_or_default();
-    let context = shortened(&context, MAX_PART);
+    let context = it.context.as_deref().map(exact).unwrap_or_default();
     Parts {
         token: it.reply_token.clone(),
         asked: sentences(&[&question, &context, &options]),
@@ -280,14 +289,4 @@ fn clarification(it: &AwaitingClarification, wording: &Wording<'_>) -> Parts {
         how: how.to_owned(),
         answers,
     }
-}
-
-/// As much of the words as there is room for; where some are missing it is said.
-fn shortened(words: &str, most: usize) -> String {
-    if words.len() <= most {
-        return words.to_owned();
-    }
-    let head = cut(words, most);
-    let head = head.rfind(' ').and_then(|at| head.get(..at)).unwrap_or(head);
-    format!("{head}, and more that is too long to be told here")
 }

@@ -63,6 +63,8 @@ pub(super) enum About {
     Line(HubNumber),
     /// How much was left out.
     LeftOut,
+    /// What came of something that the person typed: told at once, or never.
+    Feedback,
 }
 
 impl Item {
@@ -270,7 +272,8 @@ impl Queue {
     fn leave_out(&mut self, item: &Item) {
         match (&item.about, item.kind) {
             // Only the newest counts anyway.
-            (About::LeftOut | About::State | About::Line(_), _) | (_, Kind::Progress) => {}
+            (About::LeftOut | About::State | About::Line(_) | About::Feedback, _)
+            | (_, Kind::Progress) => {}
             (About::Tools(tools), _) => self.left_out.steps += tools.count(),
             (_, Kind::Doing) => self.left_out.steps += 1,
             (_, Kind::Reply) => self.left_out.replies += 1,

@@ -7,6 +7,7 @@ use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
 use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
+use crate::words::spoken;
 
 /// How often something is given to a device that cuts it off by itself.
 const MAX_TRIES: u8 = 3;
@@ -63,7 +64,7 @@ impl Announcer {
             _ => None,
         };
         if let Some(number) = number {
-            self.remember_id(number, id);
+            self.remember_id(number, id, matches!(item.about, About::Question(_)));
         }
         if item.about == About::LeftOut {
             self.events_left_out = 0;
@@ -82,7 +83,8 @@ impl Announcer {
         if let Some(sound) = sound.filter(|_| self.preferences.sounds && item.is_first) {
             self.decided.orders.push(Order::Sound(sound));
         }
-        let count = words.split_whitespace().count() as u64;
+        let heard = if item.kind.is_exact() { spoken(&words) } else { words.clone() };
+        let count = heard.split_whitespace().count() as u64;
         let seconds = Duration::from_secs(count * 60 / self.preferences.pace());
         let patience = seconds.saturating_mul(PATIENCE_FACTOR).saturating_add(PATIENCE);
         self.decided.orders.push(Order::Say(Utterance {
@@ -101,11 +103,16 @@ impl Announcer {
     }
 
     /// Remembers under which ids a question went to the device, the last few of them.
-    fn remember_id(&mut self, number: AskNumber, id: UtteranceId) {
+    fn remember_id(&mut self, number: AskNumber, id: UtteranceId, is_whole: bool) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.ids.push(id);
+        if is_whole {
+            question.whole_ids.push(id);
+        }
         if question.ids.len() > MAX_IDS {
-            self.decided.orders.push(Order::Withdraw(question.ids.remove(0)));
+            let oldest = question.ids.remove(0);
+            question.whole_ids.retain(|it| *it != oldest);
+            self.decided.orders.push(Order::Withdraw(oldest));
         }
     }
 
@@ -174,6 +181,7 @@ impl Announcer {
             Report::Repeat => self.wish(super::Wish::Repeat),
             Report::Began(id) => self.began(id),
             Report::Ended(id) => self.ended(id),
+            Report::Shown(id) => self.shown(id),
             Report::Cut(id) => self.cut(id),
             Report::Chosen(id, at) => self.chosen(id, at),
             Report::MoreTime(id) => self.more_time(id),
@@ -202,11 +210,23 @@ impl Announcer {
     fn ended(&mut self, id: UtteranceId) {
         // A device that does not pace may tell the end alone.
         self.began(id);
+        let whole = self.questions.values().find(|it| it.whole_ids.contains(&id));
+        if let Some(number) = whole.map(|it| it.number) {
+            self.presented(number, Telling::Whole);
+        }
+        self.shown(id);
+    }
+
+    /// The device is done with it, whether or not it was perceived to its end.
+    fn shown(&mut self, id: UtteranceId) {
+        self.began(id);
         let Some(said) = self.take(id) else { return };
         if let About::Question(number) | About::Warning(number) = said.item.about {
-            self.presented(number);
+            self.presented(number, Telling::Left);
         }
-        self.last_said = Some(said.item);
+        if said.item.about != About::Feedback {
+            self.last_said = Some(said.item);
+        }
     }
 
     fn cut(&mut self, id: UtteranceId) {
@@ -216,7 +236,7 @@ impl Announcer {
             if let About::Question(number) | About::Warning(number) = cut.item.about
                 && cut.has_begun
             {
-                self.presented(number);
+                self.presented(number, Telling::Left);
             }
             self.last_said = Some(cut.item);
             return;
@@ -236,7 +256,7 @@ impl Announcer {
             (About::Question(number) | About::Warning(number), _) => {
                 !self.questions.contains_key(number)
             }
-            (_, Kind::Progress) => true,
+            (_, Kind::Progress) | (About::Feedback, _) => true,
             (About::State, _) => {
                 has_ended || session.is_some_and(|it| it.state_since > item.arrived)
             }
@@ -253,20 +273,37 @@ impl Announcer {
         Some(self.stopping.remove(at))
     }
 
-    /// The person chose an answer. It counts once, and only if the question had begun to be told.
+    /// The person chose an answer. It counts once, and only if the question had begun to be told; if it is not a plain
+    /// no, only if the question was told to its end (ruling 33). Otherwise the person is told so, and asked again.
     fn chosen(&mut self, id: UtteranceId, at: usize) {
         let question = self.questions.values_mut().find(|it| it.ids.contains(&id));
         let Some(question) = question.filter(|it| it.has_begun() && !it.is_answered) else {
             return;
         };
         let Some(answer) = question.answer(at) else { return };
-        question.is_answered = true;
         let number = question.number;
+        if !answer.is_no() && question.told < Telling::Whole {
+            return self.too_soon(number);
+        }
+        question.is_answered = true;
+        let ids = std::mem::take(&mut question.ids);
         if self.current.as_ref().is_some_and(|it| it.id == id) {
             self.stop(true);
         }
-        self.presented(number);
+        self.decided.orders.extend(ids.into_iter().map(Order::Withdraw));
+        self.presented(number, Telling::Left);
         self.decided.outcomes.push(Outcome::Chosen { number, answer });
+    }
+
+    /// The person chose an answer to a question that they cannot know to its end.
+    fn too_soon(&mut self, number: AskNumber) {
+        self.feedback("You have not come to the end of this question. Nothing was answered.");
+        let is_it = |item: &Item| item.about == About::Question(number);
+        let waits =
+            self.queue.waiting().any(is_it) || self.stopping.iter().any(|it| is_it(&it.item));
+        if let Some(question) = self.questions.get(&number).filter(|_| !waits).cloned() {
+            self.ask(&question, About::Question(number));
+        }
     }
 
     /// The person wants more time for a question that they have begun to hear and not answered.
@@ -282,6 +319,7 @@ impl Announcer {
             self.decided.outcomes.push(Outcome::Trouble(why));
         }
         self.is_working = false;
+        self.queue.remove(|it| it.about == About::Feedback);
         let at_device = self.stopping.drain(..).chain(self.current.take()).collect::<Vec<_>>();
         for cut in at_device.into_iter().rev() {
             if !cut.is_unwanted && !self.is_outdated(&cut.item) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
 
-use crate::words::{cut, one_line};
+use crate::words::{cut, exact};
 
 /// How many facts of a session are remembered.
 const MAX_FACTS: usize = 32;
@@ -156,7 +156,7 @@ impl Fact {
         let what = match &self.what {
             What::Tool { name, .. } => name.clone(),
             What::Action(action) => {
-                let action = one_line(cut(action, MAX_ACTION));
+                let action = exact(cut(action, MAX_ACTION));
                 format!("“{}”", action.trim_end_matches('.'))
             }
         };
@@ -251,7 +251,10 @@ mod tests {
         truth.allowed(Some("delete_files"), "Delete 17 pictures.");
         assert_eq!(truth.against(), None);
         truth.not_allowed(None, "Send the\nmail.");
-        assert_eq!(truth.against().as_deref(), Some("In fact “Send the mail” was not allowed."));
+        assert_eq!(
+            truth.against().as_deref(),
+            Some("In fact “Send the [line break] mail” was not allowed.")
+        );
     }
 
     #[test]

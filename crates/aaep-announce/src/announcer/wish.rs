@@ -8,7 +8,7 @@ use super::phrase::{Phrase, Wording};
 use super::queue::{About, Item};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
-use crate::words::{split, words};
+use crate::words::{exact, split, words};
 
 impl Announcer {
     pub(super) fn wish(&mut self, wish: Wish) {
@@ -43,6 +43,18 @@ impl Announcer {
     /// Says something about listening before everything else that waits.
     fn answer(&mut self, words: String) {
         let item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        self.queue.put_back(item);
+    }
+
+    /// Says at once what came of something that the person did. What is being said is said again after it.
+    pub(super) fn feedback(&mut self, text: &str) {
+        if !self.is_working {
+            return;
+        }
+        self.stop(false);
+        self.queue.remove(|it| it.about == About::Feedback);
+        let mut item = Item::new(Kind::Notice, Weight::Critical, exact(text), self.now);
+        item.about = About::Feedback;
         self.queue.put_back(item);
     }
 

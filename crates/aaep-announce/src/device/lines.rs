@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Instant;
 
 use aaep::printable;
 use serde_json::json;
@@ -49,6 +50,8 @@ pub struct Lines<W> {
     /// The question whose prompt stands on a line that has not ended.
     prompt: Option<UtteranceId>,
     is_in_trouble: bool,
+    /// When all but the prompt of the last utterance was written.
+    written_at: Instant,
 }
 
 /// Starts the device on a thread of its own. It ends when its near end is dropped.
@@ -66,7 +69,7 @@ pub fn start(
         });
         for order in orders {
             for report in lines.carry_out(&order) {
-                if !reporter.report(report) {
+                if !reporter.report_at(lines.written_at, report) {
                     return;
                 }
             }
@@ -79,7 +82,7 @@ pub fn start(
 impl<W: Write> Lines<W> {
     /// Lines to this place.
     pub fn new(to: W, options: LineOptions) -> Self {
-        Lines { to, options, prompt: None, is_in_trouble: false }
+        Lines { to, options, prompt: None, is_in_trouble: false, written_at: Instant::now() }
     }
 
     /// What stands before everything else.
@@ -95,21 +98,28 @@ impl<W: Write> Lines<W> {
 
     /// Carries out an order, and says how it went. Lines do not take time: what is written has ended.
     pub fn carry_out(&mut self, order: &Order) -> Vec<Report> {
-        let (text, said) = match order {
+        let ((text, prompt), said) = match order {
             Order::Say(utterance) if self.options.is_json => {
-                (json_line(utterance), Some(utterance.id))
+                ((json_line(utterance), "\n".to_owned()), Some(utterance.id))
             }
             Order::Say(utterance) => (self.lines_of(utterance), Some(utterance.id)),
             Order::Withdraw(id) if self.options.is_json => {
-                (format!("{}\n", json!({ "withdraw": id })), None)
+                ((format!("{}\n", json!({ "withdraw": id })), String::new()), None)
             }
-            Order::Withdraw(id) if self.prompt == Some(*id) => (self.end_prompt().to_owned(), None),
+            Order::Withdraw(id) if self.prompt == Some(*id) => {
+                ((self.end_prompt().to_owned(), String::new()), None)
+            }
             // Lines are read at the pace of whoever reads them.
             Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => {
                 return Vec::new();
             }
         };
-        match (self.write(&text), said) {
+        let written = self.write(&text).and_then(|()| {
+            // Whoever answers the prompt does so after everything else was there.
+            self.written_at = Instant::now();
+            self.write(&prompt)
+        });
+        match (written, said) {
             (Ok(()), said) => {
                 let mut reports = Vec::new();
                 if std::mem::take(&mut self.is_in_trouble) {
@@ -150,28 +160,47 @@ impl<W: Write> Lines<W> {
         if self.prompt.take().is_some() { "\n" } else { "" }
     }
 
-    fn lines_of(&mut self, utterance: &Utterance) -> String {
+    /// What is written of it, and the prompt that comes last.
+    fn lines_of(&mut self, utterance: &Utterance) -> (String, String) {
         let mut text = self.end_prompt().to_owned();
         if matches!(utterance.kind, Kind::Question | Kind::Error | Kind::Done) {
             text.push_str(&self.signals(utterance));
         }
         text.extend([label(utterance), ": ", &*printable(&utterance.words), "\n"]);
-        for (at, choice) in utterance.choices.iter().enumerate() {
-            text.extend(["  ", &(at + 1).to_string(), ". ", &*printable(&choice.words), "\n"]);
+        if utterance.choices.is_empty() {
+            return (text, String::new());
         }
-        let prompt = match utterance.choices.len() {
-            0 => return text,
-            1 => "Answer 1: ".to_owned(),
-            2 => "Answer 1 or 2: ".to_owned(),
-            last => format!("Answer 1 to {last}: "),
+        let is_permission = utterance.choices.iter().any(|it| it.is_consent);
+        let prompt = if is_permission {
+            // A digit is typed too easily to allow anything.
+            let words = utterance.choices.iter().rev().map(|it| it.words.to_lowercase());
+            format!("Answer {}: ", printable(&words.collect::<Vec<_>>().join(" or ")))
+        } else {
+            for (at, choice) in utterance.choices.iter().enumerate() {
+                text.extend(["  ", &(at + 1).to_string(), ". ", &*printable(&choice.words), "\n"]);
+            }
+            match utterance.choices.len() {
+                1 => "Answer 1: ".to_owned(),
+                2 => "Answer 1 or 2: ".to_owned(),
+                last => format!("Answer 1 to {last}: "),
+            }
         };
         self.prompt = Some(utterance.id);
-        text + &prompt
+        (text, prompt)
     }
 
     fn signals(&self, utterance: &Utterance) -> String {
-        let words: String = utterance.words.chars().take(MAX_NOTIFICATION).collect();
-        let words = printable(&words).replace(';', ",");
+        let words = printable(&utterance.words);
+        // A part of a question could be taken for all of it, and a semicolon would end the notification.
+        let is_whole = words.chars().count() <= MAX_NOTIFICATION && !words.contains(';');
+        let words = match utterance.kind {
+            _ if is_whole => words.into_owned(),
+            Kind::Question => "A question waits for you in the terminal.".to_owned(),
+            _ => {
+                let words: String = utterance.words.chars().take(MAX_NOTIFICATION).collect();
+                printable(&words).replace(';', ",")
+            }
+        };
         let mut signals = match self.options.notifies {
             Some(Notification::Osc9) => format!("\x1b]9;{words}\x07"),
             Some(Notification::Osc777) => {
@@ -216,5 +245,5 @@ fn json_line(utterance: &Utterance) -> String {
         "is_right_to_left": utterance.is_right_to_left,
         "choices": choices,
     });
-    format!("{object}\n")
+    object.to_string()
 }

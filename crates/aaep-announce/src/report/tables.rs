@@ -11,11 +11,11 @@ use super::{behind_ms, milliseconds, seconds};
 use crate::announcer::ended;
 use crate::rehearsal::{RehearsedAsk, Said};
 use crate::utterance::Kind;
-use crate::words::{cut, one_line};
+use crate::words::{cut, exact, one_line};
 
 /// How many rows a table has at most.
 const MAX_ROWS: usize = 5000;
-/// How much of a question or of the name of an agent stands in a table, in bytes.
+/// How much of the name of an agent stands in a table, in bytes.
 const MAX_CELL: usize = 300;
 /// A silence that is shorter does not stand in a table of its own.
 pub(super) const SHORT_SILENCE: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ pub(super) fn questions(page: &mut String, listening: &Listening<'_>) {
             Some((at, ending)) => (moment(at), ended(ending).to_owned()),
             None => ("open at the end".to_owned(), "Not recorded.".to_owned()),
         };
-        let question = escaped(&one_line(cut(&ask.question, MAX_CELL)));
+        let question = escaped(&exact(&ask.question));
         vec![ask.number.to_string(), question, moment(ask.asked), first_word, over, how]
     };
     let rows = listening.rehearsal.asks.iter().map(row).collect();

@@ -150,7 +150,7 @@ impl Room {
     }
 
     pub(crate) fn report(&mut self, report: Report) -> Decided {
-        if let Report::Ended(id) | Report::Cut(id) = report {
+        if let Report::Ended(id) | Report::Cut(id) | Report::Shown(id) = report {
             self.speaking.take_if(|it| it.id == id);
             self.stopped.retain(|it| *it != id);
         }

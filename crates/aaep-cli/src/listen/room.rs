@@ -270,6 +270,7 @@ impl Room {
                 }
             }
             Wanted::Presented(number) => self.presented(number),
+            Wanted::PresentedWhole(_) => {}
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => self.tell_others(at, &why),

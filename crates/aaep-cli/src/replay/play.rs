@@ -139,7 +139,9 @@ impl Player {
 
     fn report(&mut self, report: Report) {
         match report {
-            Report::Ended(id) | Report::Cut(id) if self.is_saying(id) => self.saying = None,
+            Report::Ended(id) | Report::Shown(id) | Report::Cut(id) if self.is_saying(id) => {
+                self.saying = None;
+            }
             Report::Hush => {
                 self.rest.clear();
                 self.saying = None;

@@ -18,7 +18,7 @@ fn what_an_agent_says_is_told_without_marks() {
 fn a_question_is_put_whole_and_answered_by_its_number() {
     let mut ear = Ear::new(&[]);
     let asking = ear.ask(DANGEROUS);
-    let told = ear.hears("Answer 1 or 2: ");
+    let told = ear.hears("Answer yes or no: ");
     for words in
         ["Permission required:", "Delete 240 photos?", "High risk.", "It cannot be undone."]
     {
@@ -34,7 +34,7 @@ fn a_question_is_put_whole_and_answered_by_its_number() {
 fn words_that_are_not_clear_answer_nothing() {
     let mut ear = Ear::new(&[]);
     let asking = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     for words in ["1 sure", "1 ok", "1 yes please"] {
         ear.types(words);
         ear.hears("Nothing was answered.");
@@ -50,12 +50,12 @@ fn words_that_are_not_clear_answer_nothing() {
 fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
     let mut ear = Ear::new(&[]);
     let first = ear.ask(&["Sort the mail?", "--risk", "low"]);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     // This one is settled while the person makes up their mind, and another one comes in its place.
     ear.types("1 no");
     assert_eq!(outcome(first), (Some(1), "reject\n".to_owned()));
     let second = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("yes");
     ear.hears("Question 2 has only just been asked. Nothing was answered.");
     ear.types("2");
@@ -69,9 +69,9 @@ fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
 fn with_two_questions_open_an_answer_needs_a_number() {
     let mut ear = Ear::new(&[]);
     let one = ear.ask(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     let other = ear.ask(&[DANGEROUS, &["--agent", "photos"]].concat());
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("no");
     ear.hears("Several questions wait.");
     ear.types("2 no");
@@ -92,7 +92,7 @@ fn a_rule_of_the_person_answers_what_it_names_and_nothing_else() {
     ear.hears("Your rule no photos answered no: Delete 240 photos?");
     assert_eq!(outcome(unwanted), (Some(1), "reject\n".to_owned()));
     let other = ear.ask(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("1 no");
     assert_eq!(outcome(other), (Some(1), "reject\n".to_owned()));
     ear.quit();
@@ -105,7 +105,7 @@ fn a_rule_never_consents_to_what_nobody_called_harmless() {
     for arguments in [DANGEROUS, &["Sort the mail?"], &["Sort the mail?", "--risk", "low"]] {
         // Nobody said whether sorting the mail can be undone.
         let asking = ear.ask(&[arguments, &["--agent", "mail"]].concat());
-        ear.hears("Answer 1 or 2: ");
+        ear.hears("Answer yes or no: ");
         ear.types("no");
         assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
         ear.hears("settled:");
@@ -117,7 +117,7 @@ fn a_rule_never_consents_to_what_nobody_called_harmless() {
 fn an_answer_from_elsewhere_takes_the_question_away() {
     let mut ear = Ear::new(&[]);
     let asking = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     let answered = ear.aaep(&["answer", "1", "no"]).output().expect("aaep runs");
     assert_eq!(out(&answered), "You refused it.\n");
     let told = ear.hears("settled:");
@@ -135,12 +135,12 @@ fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person()
     let lock = std::fs::File::create(place.join("questions.lock")).expect("the lock");
     lock.lock().expect("it is held");
     let asking = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     // The number is one of our own, and means nothing else.
     let asking = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("1 yes");
     ear.hears("No question with the number 1 waits.");
     ear.types("102 yes");

@@ -92,11 +92,11 @@ fn a_question_of_each_is_answered_by_its_number() {
     let mut two = Two::new();
     let (first, second) = (two.first(), two.second());
     let one = two.ear.ask(&[DANGEROUS, &["--agent", "photos"]].concat());
-    let told = two.ear.hears("Answer 1 or 2: ");
+    let told = two.ear.hears("Answer yes or no: ");
     assert!(told.contains(&format!("At {first}, photos: Started.")), "{told}");
     assert!(told.contains("photos asks: Delete 240 photos?"), "{told}");
     let other = two.ask_second(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
-    let told = two.ear.hears("Answer 1 or 2: ");
+    let told = two.ear.hears("Answer yes or no: ");
     assert!(told.contains(&format!("At {second}, mail: Started.")), "{told}");
     assert!(told.contains("mail asks: Question 2. Sort the mail?"), "{told}");
     two.ear.types("yes");
@@ -117,7 +117,7 @@ fn a_hub_that_is_killed_takes_nothing_with_it_and_is_heard_again_when_it_is_back
     let (first, second) = (two.first(), two.second());
     let address = authority(two.other.as_ref().expect("it is there"));
     let asking = two.ear.ask(DANGEROUS);
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     two.other = None;
     two.ear.hears(&format!("The line to {second} broke. Trying again.\n"));
     two.ear.types("1 yes");
@@ -126,7 +126,7 @@ fn a_hub_that_is_killed_takes_nothing_with_it_and_is_heard_again_when_it_is_back
     two.ear.hears(&format!("The line to {second} is back.\n"));
     let asking = two.ask_second(&["Sort the mail?", "--risk", "low"]);
     two.ear.hears("Sort the mail?");
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     two.ear.types("no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     two.ear.quit();
@@ -146,7 +146,7 @@ fn a_hub_that_ends_in_order_ends_no_other_and_is_heard_again_when_it_is_back() {
     two.other = Some(Hub::serve(two.folder.path(), &address));
     two.ear.hears(&format!("The line to {second} is back.\n"));
     let asking = two.ask_second(DANGEROUS);
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     two.ear.types("no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     two.ear.quit();
@@ -162,7 +162,7 @@ fn a_hub_that_is_not_there_is_said_once_and_heard_as_soon_as_it_is() {
     ear.hears(&format!("notice: port {port}: "));
     ear.hears("It is tried again.\n");
     let asking = ear.ask(DANGEROUS);
-    ear.hears("Answer 1 or 2: ");
+    ear.hears("Answer yes or no: ");
     ear.types("1 no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     let folder = tempfile::tempdir().expect("a folder");
@@ -200,9 +200,9 @@ fn attention_answer_and_doctor_follow_the_same_list() {
         command.env("AAEP_HUB", origins.join(", ")).output().expect("aaep runs")
     };
     let one = two.ear.ask(DANGEROUS);
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     let other = two.ask_second(&["Sort the mail?", "--risk", "low"]);
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     let waiting: Value =
         serde_json::from_str(&out(&run(&two, &["attention", "--json"]))).expect("JSON");
     let of = |at: usize| {
@@ -254,7 +254,7 @@ fn a_hub_that_copies_a_question_of_another_neither_takes_its_answer_nor_ends_it(
         })
     };
     let asked = ask(&two.ear.hub);
-    two.ear.hears("Answer 1 or 2: ");
+    two.ear.hears("Answer yes or no: ");
     let other = two.other.as_ref().expect("it is there");
     let copied = ask(other);
     two.ear.hears("Copying.");

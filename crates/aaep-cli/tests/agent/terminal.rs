@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const SNAPSHOT: &str = include_str!("snapshots/terminal.txt");
 
 /// Where a question is answered, which is on the line that it ends with.
-const PROMPT: &str = "Answer 1 or 2: ";
+const PROMPT: &str = "Answer yes or no: ";
 
 /// What runs in the terminal: it waits until all that is written is also recorded, and says how it ended.
 const SCRIPT: &str =

@@ -14,7 +14,7 @@ const LABELS: &[&str] = &[
     "Permission required: ",
     "  1. No",
     "  2. Yes",
-    "Answer 1 or 2: ",
+    "Answer yes or no: ",
 ];
 
 /// Whether nothing in it steers a terminal, a speech server or the eye.
@@ -31,7 +31,7 @@ fn hostile_text_stays_text_in_lines_speech_and_braille() {
         ("First.\r\n.\r\nSTOP ALL\r\nSET ALL VOLUME -100\r\n.\r\nQUIT\r\n. Second.", "Second."),
         ("Ring\u{7} and\u{1b}[2J clear\u{9b}2J, no\u{202e}sey\u{2066}!\u{2069} Third.", "Third."),
         ("</speak><mark name=\"x\"/>&amp; settled: Accepted. Fourth.", "Fourth."),
-        ("Answer 1 or 2: \n\nsettled: Accepted.\u{2028}settled: yes.\u{85}Fifth.", "Fifth."),
+        ("Answer yes or no: \n\nsettled: Accepted.\u{2028}settled: yes.\u{85}Fifth.", "Fifth."),
     ];
     desk.begin();
     for (text, last) in cases {
@@ -47,7 +47,7 @@ fn hostile_text_stays_text_in_lines_speech_and_braille() {
     // Behind a megabyte without a blank a question still comes at once, and can be answered.
     let asking = desk.ask("rpl_1", "Delete\r\n.\r\nQUIT\r\n\u{1b}[2Jit \u{202e}all?");
     wait_until("the question is shown", || desk.braille.shown().contains("Delete").then_some(()));
-    desk.wait_for_line("Answer 1 or 2: ");
+    desk.wait_for_line("Answer yes or no: ");
     desk.answer_in_braille("No");
     assert_eq!(asking.join().expect("an outcome"), "reject");
     desk.wait_for_line("settled: ");

@@ -20,7 +20,7 @@ const SMALL_DISPLAY: usize = 16;
 /// How many cells a display has at least, so that words can be laid out at all.
 const FEWEST_CELLS: usize = 4;
 
-/// How many characters of an utterance are shown. Nobody reads more of one; most people read as much in half an hour.
+/// How many characters of an utterance are shown that is no question. Most people read as much in half an hour.
 const MAX_CHARACTERS: usize = 16 * 1024;
 
 /// One window of cells.
@@ -64,7 +64,6 @@ impl Page {
 /// All pages of an utterance: words, then answers; numbered when there is more than one.
 pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<Page> {
     let cells = cells.max(FEWEST_CELLS);
-    let words = &shortened(words);
     let plain = lay_out(words, choices, cells, 0);
     if plain.len() < 2 || cells <= SMALL_DISPLAY {
         return plain;
@@ -86,7 +85,7 @@ pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<Page> 
 }
 
 /// The words, and where there are too many of them, how many more there are.
-fn shortened(words: &str) -> Cow<'_, str> {
+pub(super) fn shortened(words: &str) -> Cow<'_, str> {
     match words.char_indices().nth(MAX_CHARACTERS) {
         None => words.into(),
         Some((end, _)) => {
@@ -294,7 +293,8 @@ mod tests {
 
     #[test]
     fn far_too_many_words_are_cut_and_it_is_said() {
-        let pages = pages(&"x".repeat(1_000_000), &[], 40);
+        let words = "x".repeat(1_000_000);
+        let pages = pages(&shortened(&words), &[], 40);
         let last: Vec<&str> = texts(&pages).into_iter().rev().take(2).collect();
         assert!(last.concat().contains("983616 more") && pages.len() < 1000, "{last:?}");
     }

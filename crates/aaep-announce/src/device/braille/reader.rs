@@ -48,6 +48,8 @@ struct Item {
     has_begun: bool,
     /// Whether it was reported as ended or cut, so that others may come.
     is_over: bool,
+    /// Whether the person has read on to its end.
+    is_read: bool,
     is_by_hand: bool,
     /// When the time of this window, or of a whole question, is over.
     until: Option<Instant>,
@@ -230,6 +232,7 @@ impl Reader {
             at: 0,
             has_begun: false,
             is_over: false,
+            is_read: false,
             is_by_hand: false,
             until: None,
         };
@@ -350,7 +353,7 @@ impl Reader {
             return;
         }
         match self.item_mut() {
-            Some(item) if item.is_question() => end(item, reports),
+            Some(item) if item.is_question() => shown(item, reports),
             Some(_) => self.go_on(false, reports),
             None => {}
         }
@@ -368,9 +371,18 @@ impl Reader {
     }
 }
 
+/// The person has read it to its end, perhaps after others could come.
 fn end(item: &mut Item, reports: &mut Vec<Report>) {
-    if !std::mem::replace(&mut item.is_over, true) {
+    item.is_over = true;
+    if !std::mem::replace(&mut item.is_read, true) {
         reports.push(Report::Ended(item.id));
+    }
+}
+
+/// It had its time.
+fn shown(item: &mut Item, reports: &mut Vec<Report>) {
+    if !std::mem::replace(&mut item.is_over, true) {
+        reports.push(Report::Shown(item.id));
     }
 }
 

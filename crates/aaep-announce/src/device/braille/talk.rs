@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use super::Settings;
 use super::codec::{self, Packet, Packets};
 use super::contract::Contraction;
+use super::pages::shortened;
 use super::reader::{Pace, Reader};
 use crate::device::client::{Conversation, Out};
 use crate::device::plain::one_line;
-use crate::utterance::{Choice, Order, Report};
+use crate::utterance::{Choice, Kind, Order, Report};
 
 /// How often it is asked for the size of the display while it has none.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -183,14 +184,18 @@ impl Talk {
         }
     }
 
-    /// The words as they are shown, and the choices: never contracted, because a contraction of a cell or two is
-    /// no label for an answer.
+    /// The words as they are shown, and the choices. A question is never contracted, so that it is exact under the
+    /// fingers, nor are choices, because a contraction of a cell or two is no label for an answer.
     fn prepare(&mut self, order: &mut Order, out: &mut Out) -> String {
         let Order::Say(utterance) = order else { return String::new() };
         for Choice { words, .. } in &mut utterance.choices {
             *words = one_line(words);
         }
         let words = one_line(&utterance.words);
+        if utterance.kind == Kind::Question {
+            return words;
+        }
+        let words = shortened(&words).into_owned();
         let (words, notice) = self.contraction.contract(words, utterance.language.as_ref());
         out.reports.extend(notice.map(Report::Notice));
         words

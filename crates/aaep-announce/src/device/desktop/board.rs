@@ -13,7 +13,7 @@ use super::Settings;
 use crate::announcer::AskNumber;
 use crate::device::plain::one_line;
 use crate::utterance::{Order, Report, Utterance, UtteranceId, Weight};
-use crate::words::split;
+use crate::words::{split, spoken};
 
 /// How long after an announcement the next one comes at the earliest.
 pub(super) const LEAST_GAP: Duration = Duration::from_millis(150);
@@ -148,7 +148,10 @@ impl Board {
         }
         let (id, weight) = (utterance.id, utterance.weight);
         let most = if weight == Weight::Critical { usize::MAX } else { MAX_PART };
-        let parts = split(&region.words, most).into_iter().map(str::to_owned).collect();
+        // Announcements are spoken; what can be looked at stays as it is.
+        let is_exact = utterance.kind.is_exact();
+        let heard = if is_exact { spoken(&region.words) } else { region.words.clone() };
+        let parts = split(&heard, most).into_iter().map(str::to_owned).collect();
         self.current = Some(Item { id, weight, region, parts, until: None });
     }
 
@@ -272,28 +275,21 @@ impl Board {
     }
 
     /// A button was pressed. It counts only if its question waits and was announced, and if nothing else has just
-    /// come or gone.
-    pub(super) fn pressed(&mut self, now: Instant, node: u64, reports: &mut Vec<Report>) {
+    /// come or gone. The question stays until it is withdrawn: whether the person knows it well enough to answer it
+    /// is decided elsewhere.
+    pub(super) fn pressed(&self, now: Instant, node: u64, reports: &mut Vec<Report>) {
         let is_settled = self
             .questions_since
             .is_some_and(|since| now.saturating_duration_since(since) >= self.settings.least_look);
         let of =
             |it: &Question| it.buttons.iter().find(|button| button.node == node).map(|it| it.does);
-        let found = self.questions.iter().enumerate().find_map(|(at, it)| Some((at, of(it)?)));
-        let Some((at, does)) = found.filter(|_| is_settled) else { return };
-        let Some((id, true)) = self.questions.get(at).map(|it| (it.id, it.has_begun)) else {
-            return;
-        };
-        match does {
-            Does::MoreTime => reports.push(Report::MoreTime(id)),
-            Does::Choose(choice) => {
-                let is_it = |it: &mut Item| it.id == id;
-                reports.extend(self.current.take_if(is_it).map(|it| Report::Ended(it.id)));
-                reports.push(Report::Chosen(id, choice));
-                self.questions.remove(at);
-                self.questions_changed(now);
-            }
-        }
+        let mut announced = self.questions.iter().filter(|it| it.has_begun);
+        let found = announced.find_map(|it| Some((it.id, of(it)?)));
+        let Some((id, does)) = found.filter(|_| is_settled) else { return };
+        reports.push(match does {
+            Does::MoreTime => Report::MoreTime(id),
+            Does::Choose(choice) => Report::Chosen(id, choice),
+        });
     }
 
     /// Nobody listens. What was being said is cut; questions stay up.

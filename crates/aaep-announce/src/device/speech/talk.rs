@@ -16,6 +16,7 @@ use super::voices::Voices;
 use crate::device::client::{Conversation, Out, time_for};
 use crate::device::plain::{one_line, quoted};
 use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
+use crate::words::spoken;
 
 /// How many lines of an answer are kept, and how many events that came before the answer to their message.
 const MAX_KEPT_LINES: usize = 8;
@@ -322,6 +323,7 @@ impl Talk {
 
     fn say(&mut self, utterance: Utterance, out: &mut Out) {
         let words = one_line(&utterance.words);
+        let words = if utterance.kind.is_exact() { spoken(&words) } else { words };
         if words.is_empty() {
             out.reports.extend([Report::Began(utterance.id), Report::Ended(utterance.id)]);
             return;

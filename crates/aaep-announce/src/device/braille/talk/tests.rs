@@ -290,3 +290,36 @@ fn the_pace_of_reading_changes_within_its_bounds_and_a_voice_is_something_else()
     played.talk.lost(&mut Out::default());
     assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, [], "nobody could read it");
 }
+
+#[test]
+fn a_question_is_on_the_display_exactly_and_whole_however_long_it_is() {
+    let mut played = Played::new();
+    played.hears(&cells(CELLS));
+    let words = format!("Pay DE89370400440532013000 ~~not~~ __init__ {} end", "x".repeat(20_000));
+    played.told(Order::Say(Utterance { words: words.clone(), ..question(1) }));
+    played.hears(&done());
+    played.hears(&done());
+    let mut window = sent(&played.hears(&done())).1;
+    let mut read = String::new();
+    while !window.contains("yes") {
+        assert!(played.hears(&cells(CELLS)).reports.iter().all(|it| *it == Report::Began(1)));
+        // Each window begins with its number.
+        read.push_str(window.split_once(' ').expect("a number").1);
+        window = sent(&played.hears(&on())).1;
+    }
+    let dense = |text: &str| text.replace(' ', "");
+    assert_eq!(dense(&read), dense(&words));
+}
+
+#[test]
+fn a_question_whose_time_is_over_was_not_read_until_the_person_reads_on() {
+    let mut played = Played::new();
+    played.hears(&cells(CELLS));
+    played.told(Order::Say(question(1)));
+    played.hears(&done());
+    played.hears(&done());
+    played.hears(&done());
+    assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(1)]);
+    assert_eq!(played.later(60_000).reports, [Report::Shown(1)]);
+    assert_eq!(played.hears(&on()).reports, [Report::Ended(1)]);
+}

@@ -164,9 +164,12 @@ fn a_button_answers_its_question_once() {
     played.tell(question(1, 1));
     played.pass(LOOK);
     let (no, yes) = (played.button(0, "No"), played.button(0, "Yes"));
-    played.take();
+    assert_eq!(played.take(), [Report::Began(1)]);
+    played.pass(LOOK);
     played.press(yes);
     assert_eq!(played.take(), [Report::Ended(1), Report::Chosen(1, 1)]);
+    // Whoever decides that it counts takes the question away.
+    played.tell(Order::Withdraw(1));
     played.pass(LOOK);
     played.press(yes);
     played.press(no);
@@ -286,4 +289,35 @@ fn when_nobody_listens_words_are_cut_and_questions_stay() {
     played.board.lost(&mut played.reports);
     assert_eq!(played.take(), [Report::Cut(1)]);
     assert_eq!(played.board.questions().len(), 1);
+}
+
+#[test]
+fn a_button_that_is_pressed_while_its_question_is_announced_does_not_end_it() {
+    let mut played = Played::new();
+    let Order::Say(mut asked) = question(1, 1) else { panic!("a question") };
+    asked.words = "Delete all 240 photos of the last summer?".to_owned();
+    played.tell(Order::Say(asked));
+    played.pass(LOOK);
+    let yes = played.button(0, "Yes");
+    played.take();
+    played.press(yes);
+    assert_eq!(played.take(), [Report::Chosen(1, 1)], "it was not announced to its end");
+    assert_eq!(played.board.questions().len(), 1, "it can still be answered");
+    played.pass(Duration::from_secs(10));
+    assert_eq!(played.take(), [Report::Ended(1)]);
+}
+
+#[test]
+fn what_is_asked_is_announced_with_its_marks_and_can_be_read_as_it_is() {
+    let mut played = Played::new();
+    let Order::Say(mut asked) = question(1, 1) else { panic!("a question") };
+    asked.words = "Pay DE89370400440532013000 ~~not~~ now?".to_owned();
+    played.tell(Order::Say(asked));
+    let [_, assertive] = played.board.regions();
+    assert_eq!(
+        assertive.words,
+        "Pay D E 8 9, 3 7 0 4, 0 0 4 4, 0 5 3 2, 0 1 3 0, 0 0 tilde tilde not tilde tilde now?"
+    );
+    let question = &played.board.questions()[0];
+    assert_eq!(question.region.words, "Pay DE89370400440532013000 ~~not~~ now?");
 }

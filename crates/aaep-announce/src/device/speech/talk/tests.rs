@@ -275,3 +275,20 @@ fn whatever_a_server_says_the_conversation_goes_on_or_ends_in_order() {
         }
     }
 }
+
+#[test]
+fn what_is_asked_is_spoken_with_its_marks_and_whole() {
+    let mut played = Played::new();
+    let words = "Pay DE89370400440532013000? ~~Do not~~ edit __init__.".to_owned();
+    played.told(Order::Say(Utterance {
+        kind: Kind::Question,
+        words,
+        ..utterance(1, Weight::Critical)
+    }));
+    played.hears("202 OK\r\n");
+    assert_eq!(
+        played.hears("230 OK\r\n").0,
+        "Pay D E 8 9, 3 7 0 4, 0 0 4 4, 0 5 3 2, 0 1 3 0, 0 0? tilde tilde Do not tilde tilde edit \
+         underscore underscore init underscore underscore dot\r\n.\r\n"
+    );
+}
