@@ -141,6 +141,7 @@ impl Announcer {
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
             Input::Feedback(text) => self.feedback(text),
+            Input::TooSoon { number, text } => self.too_soon(number, text),
             Input::HubNotice(text) => self.hub_notice(text),
             Input::Device(report) => self.report(report),
             Input::Wish(wish) => self.wish(wish),

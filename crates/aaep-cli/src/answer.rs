@@ -1,6 +1,7 @@
 //! `aaep answer`: answers a question by its number, from anywhere, such as from a key that runs one line.
 //!
-//! It answers exactly the question that the person was told under that number, or nothing.
+//! It answers exactly the question that the person was told under that number, or nothing. It consents only to what
+//! they had been told to its end before (ruling 33).
 
 pub(crate) mod meaning;
 mod send;
@@ -11,9 +12,9 @@ use aaep::LanguageTag;
 use clap::Args;
 
 use crate::attention::file::NumbersFile;
-use crate::attention::{Place, gather, gather_own, words};
+use crate::attention::{Place, gather, gather_own, told_whole, words};
 use crate::console::{self, COULD_NOT, Failure};
-use crate::keys::tell;
+use crate::keys::{now_unix_ms, tell};
 use send::{Came, Said};
 
 const WORDS: &str = "\
@@ -47,6 +48,7 @@ pub(crate) struct Arguments {
 
 /// Answers, and says what came of it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let begun_unix_ms = now_unix_ms();
     let Some(number) = arguments.number else { return tell_all(arguments) };
     let file = NumbersFile::own()?;
     let Some(question) = file.look()?.question(number).cloned() else {
@@ -67,8 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let said = Said {
         number,
         question: &question,
+        file: &file,
         words: &words,
         as_they_stand: arguments.text,
+        begun_unix_ms,
         token: hub.token.as_deref(),
         languages: languages(arguments),
     };
@@ -111,6 +115,7 @@ fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode
             for line in words::block(Some(number), waiting) {
                 tell(&line)?;
             }
+            told_whole(std::iter::once(waiting))?;
             tell(&words::what_can_be_said(number, &waiting.event.payload))?;
         }
         None => tell(&format!("Question {number} is over."))?,

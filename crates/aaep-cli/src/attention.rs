@@ -159,6 +159,16 @@ fn number(
     })
 }
 
+/// Remembers that the person was told these to their end, so that they can answer them by number. Objects for machines
+/// are not told to anyone.
+pub(crate) fn told_whole<'a>(told: impl Iterator<Item = &'a Waiting>) -> Result<(), Failure> {
+    let told: Vec<_> = told.filter_map(|it| it.asked.as_ref()).collect();
+    let now_unix_ms = now_unix_ms();
+    NumbersFile::own()?.change(|numbers| {
+        told.iter().for_each(|asked| numbers.presented(now_unix_ms, asked));
+    })
+}
+
 impl Queue {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match (self.is_incomplete, self.count()) {
@@ -191,6 +201,7 @@ impl Queue {
                 tell(&line)?;
             }
         }
+        told_whole(self.questions.iter().map(|(_, waiting)| waiting))?;
         tell("")?;
         if self.more > 0 {
             tell(&format!("And {} more.", console::number(self.more)))?;

@@ -22,6 +22,7 @@ use tokio::runtime::Runtime;
 
 use crate::console::{Failure, reason};
 use crate::http::Client;
+use crate::keyboard::give_terminal_back;
 use crate::keys::tell;
 use crate::stop::Stopped;
 use agent::Agent;
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let result = if arguments.serve {
         serve(&runtime, &daemon, &origin)
     } else {
+        let _inside = runtime.enter();
         clean_up_when_stopped(&runtime, folder.path().to_owned())
             .and_then(|()| show(&origin, arguments.answer))
     };
@@ -107,6 +109,7 @@ fn clean_up_when_stopped(runtime: &Runtime, folder: PathBuf) -> Result<(), Failu
         stopped.wait().await;
         // If it cannot be deleted, there is nobody left who would hear of it.
         let _ = std::fs::remove_dir_all(&folder);
+        give_terminal_back();
         std::process::exit(STOPPED);
     });
     Ok(())

@@ -3,7 +3,7 @@
 //!
 //! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
 //! hubs say, `asking` puts questions, `devices` starts what the settings
-//! name, and `typed` reads what the person types. What is said, when, and how, is decided in `aaep-announce`.
+//! name, `typed` reads what the person types, and `open` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
@@ -26,6 +26,7 @@ use tokio::time::timeout;
 use crate::attention::file::NumbersFile;
 use crate::console::Failure;
 use crate::hubs::{Hub, hubs};
+use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
 use leaving::Leaving;
@@ -35,7 +36,8 @@ const WORDS: &str = "\
 While it runs, type:
   2 yes, 2 no          answer question 2; aaep answer 2 yes does the same from elsewhere
   2 later, 2 pause     more time for question 2, or let its time stand still; 2 resume lets it go on
-  yes, no, 1, 2        the same without a number, when only one question waits and you have heard it
+  yes, no              the same without a number, when only one question waits and you have heard it
+  1, 2                 a choice by its number, where choices are listed; a digit alone never consents
   repeat               hear the last thing again
   left, away           hear what happened since you left; say that you go away for a while
   reply, exact         hear what the agent said last, or hear it exactly, code and all
@@ -109,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let begun = reaching::first(&mut heard, hubs.len()).await?;
         let (numbers, hubs) = (NumbersFile::own()?, Hubs::new(hubs));
         let room = Room::new(devices, &settings, numbers, hubs, leaving);
-        room.run(begun, heard, told, typed::lines()).await
+        room.run(begun, heard, told, Keyboard::new()).await
     });
     // Someone may still be waited for who types nothing.
     runtime.shutdown_background();

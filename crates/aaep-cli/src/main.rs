@@ -21,6 +21,7 @@ mod emit;
 mod http;
 mod hubs;
 mod kept;
+mod keyboard;
 mod keys;
 mod listen;
 mod log;

@@ -62,6 +62,14 @@ pub enum Input<'a> {
     /// What came of something that the person typed just now: told at once, or not at all if the device does not work.
     /// What it interrupts is told again whole.
     Feedback(&'a str),
+    /// The person answered a question before it was told to its end, which counts for nothing. They are told so at
+    /// once, and where they have not come to its end yet, they are asked again.
+    TooSoon {
+        /// Which question.
+        number: AskNumber,
+        /// What they are told.
+        text: &'a str,
+    },
     /// Something about the hub, in words for people. Its name comes first where there are several.
     HubNotice(&'a str),
     /// What the device tells.

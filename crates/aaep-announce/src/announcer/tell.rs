@@ -19,6 +19,8 @@ const MAX_IDS: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// That multiple.
 const PATIENCE_FACTOR: u32 = 4;
+/// What a person is told who answered a question before its end.
+const TOO_SOON: &str = "You have not come to the end of this question. Nothing was answered.";
 
 impl Announcer {
     /// Gives the device the next thing to say, if it may have one.
@@ -283,7 +285,7 @@ impl Announcer {
         let Some(answer) = question.answer(at) else { return };
         let number = question.number;
         if !answer.is_no() && question.told < Telling::Whole {
-            return self.too_soon(number);
+            return self.too_soon(number, TOO_SOON);
         }
         question.is_answered = true;
         let ids = std::mem::take(&mut question.ids);
@@ -295,13 +297,14 @@ impl Announcer {
         self.decided.outcomes.push(Outcome::Chosen { number, answer });
     }
 
-    /// The person chose an answer to a question that they cannot know to its end.
-    fn too_soon(&mut self, number: AskNumber) {
-        self.feedback("You have not come to the end of this question. Nothing was answered.");
+    /// The person answered a question that they cannot know to its end. It is told again whole.
+    pub(super) fn too_soon(&mut self, number: AskNumber, text: &str) {
+        self.feedback(text);
         let is_it = |item: &Item| item.about == About::Question(number);
-        let waits =
-            self.queue.waiting().any(is_it) || self.stopping.iter().any(|it| is_it(&it.item));
-        if let Some(question) = self.questions.get(&number).filter(|_| !waits).cloned() {
+        let waits = self.queue.waiting().any(is_it)
+            || self.stopping.iter().any(|it| is_it(&it.item) && !it.is_unwanted);
+        let question = self.questions.get(&number).filter(|it| it.told < Telling::Whole);
+        if let Some(question) = question.filter(|_| !waits).cloned() {
             self.ask(&question, About::Question(number));
         }
     }

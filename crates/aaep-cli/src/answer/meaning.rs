@@ -32,6 +32,18 @@ pub(crate) enum Meaning {
     Resume,
 }
 
+impl Meaning {
+    /// Whether it can let something happen, so that the person must have been told the question to its end. A plain
+    /// no and more time let nothing happen.
+    pub(crate) fn lets_happen(&self) -> bool {
+        match self {
+            Meaning::Accept => true,
+            Meaning::Respond(response) => *response != Response::YesNo(false),
+            Meaning::Reject | Meaning::Extend(_) | Meaning::Pause | Meaning::Resume => false,
+        }
+    }
+}
+
 /// The words mean nothing for sure, and why, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unclear(pub(crate) String);

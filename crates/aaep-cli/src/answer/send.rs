@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::meaning::{self, Meaning, Unclear};
 use crate::attention::asked::Asked;
+use crate::attention::file::NumbersFile;
 use crate::attention::look;
 use crate::attention::numbers::{Differs, Question};
 use crate::attention::words::{duration, sentence, what_can_be_said};
@@ -39,8 +40,12 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub(super) struct Said<'a> {
     pub(super) number: u8,
     pub(super) question: &'a Question,
+    /// Where it stands which questions the person was told.
+    pub(super) file: &'a NumbersFile,
     pub(super) words: &'a str,
     pub(super) as_they_stand: bool,
+    /// When the person answered at the earliest.
+    pub(super) begun_unix_ms: i64,
     pub(super) token: Option<&'a str>,
     pub(super) languages: Option<Vec<LanguageTag>>,
 }
@@ -99,11 +104,28 @@ async fn say_to(said: &Said<'_>, listener: &mut Listener) -> Result<Came, Failur
             return Ok(Came::NotDone(format!("{why} Nothing was answered. {can}")));
         }
     };
+    if meaning.lets_happen() && !was_presented(said) {
+        return Ok(Came::NotDone(format!(
+            "Question {} was not told to you to its end before you answered. Nothing was answered. Hear it first \
+             with: aaep attention",
+            said.number
+        )));
+    }
     Ok(match meaning {
         Meaning::Extend(_) | Meaning::Pause | Meaning::Resume => {
             change_time(listener, &ask, &meaning).await
         }
         answer => reply(listener, &ask, &answer).await,
+    })
+}
+
+/// Whether the person was told the question to its end before they answered. A listener may have written that only
+/// just now.
+fn was_presented(said: &Said<'_>) -> bool {
+    let newest = said.file.look().ok();
+    let newest = newest.as_ref().and_then(|it| it.question(said.number));
+    newest.is_some_and(|it| {
+        it.reply_token == said.question.reply_token && it.was_presented(said.begun_unix_ms)
     })
 }
 

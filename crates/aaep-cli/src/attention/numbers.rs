@@ -54,6 +54,9 @@ pub(crate) struct Question {
     seen_unix_s: i64,
     /// When it is over at the latest.
     until_unix_s: i64,
+    /// When the person had been told it to its end, in milliseconds since 1970 began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    presented_unix_ms: Option<i64>,
 }
 
 /// How a question that is about to be answered differs from the one that the person was told.
@@ -79,6 +82,11 @@ impl Question {
         }
     }
 
+    /// Whether the person had been told it to its end by this moment, so that an answer can be meant for it.
+    pub(crate) fn was_presented(&self, by_unix_ms: i64) -> bool {
+        self.presented_unix_ms.is_some_and(|at| at <= by_unix_ms)
+    }
+
     fn is(&self, asked: &Asked) -> bool {
         self.reply_token == asked.reply_token.as_str() && self.identity == asked.identity
     }
@@ -101,6 +109,9 @@ impl Numbers {
         let longest = i64::try_from(asked.longest_seconds).unwrap_or(i64::MAX);
         let until_unix_s = now_unix_s.saturating_add(longest).saturating_add(SLACK_SECONDS);
         let before = self.questions.remove(&number).filter(|it| it.is(asked));
+        // In other words it has to be told again.
+        let same = before.as_ref().filter(|it| it.check(asked).is_ok());
+        let presented_unix_ms = same.and_then(|it| it.presented_unix_ms);
         let mut words = before.map(|it| it.words).unwrap_or_default();
         for hash in &asked.words {
             if !words.contains(hash) && words.len() < MAX_WORDS {
@@ -117,9 +128,17 @@ impl Numbers {
             is_open: true,
             seen_unix_s: now_unix_s,
             until_unix_s,
+            presented_unix_ms,
         };
         self.questions.insert(number, question);
         Some(number)
+    }
+
+    /// The person was told a question to its end, in these words. The first time counts.
+    pub(crate) fn presented(&mut self, at_unix_ms: i64, asked: &Asked) {
+        for question in self.questions.values_mut().filter(|it| it.check(asked).is_ok()) {
+            question.presented_unix_ms.get_or_insert(at_unix_ms);
+        }
     }
 
     /// What a number stands for.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
+use aaep::extension::Delivery;
 use aaep::{Payload, printable};
+use aaep_announce::words::exact;
 
 use super::danger::Danger;
 use super::look::Waiting;
@@ -24,6 +26,10 @@ pub(crate) fn block(number: Option<u8>, waiting: &Waiting) -> Vec<String> {
         Payload::AwaitingConfirmation(asked) => {
             lines.push(format!("Then: {}", sentence(&asked.consequence)));
             lines.push(Danger::of(asked).sentences());
+            let tool = Delivery::of(&waiting.event).and_then(|it| it.tool);
+            lines.extend(tool.map(|it| format!("Tool: {}", exact(it.as_str()))));
+            let arguments = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));
+            lines.extend(arguments.map(|it| format!("Arguments: {}", exact(&it.to_string()))));
             match asked.default_decision {
                 Decision::Accept => "the agent does it",
                 Decision::Reject => "no",
@@ -31,9 +37,10 @@ pub(crate) fn block(number: Option<u8>, waiting: &Waiting) -> Vec<String> {
             .to_owned()
         }
         Payload::AwaitingClarification(asked) => {
+            lines.extend(asked.context.as_deref().map(sentence));
             lines.extend(choices(asked));
             match asked.default_response.as_deref().filter(|it| !it.is_empty()) {
-                Some(default) => format!("the agent assumes {}", printable(default)),
+                Some(default) => format!("the agent assumes {}", exact(default)),
                 None => "the agent goes on without one".to_owned(),
             }
         }
@@ -67,7 +74,7 @@ fn answers(number: u8, asked: &AwaitingClarification) -> String {
 
 fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
     let listed = asked.choices.iter().flatten().enumerate();
-    listed.map(|(at, choice)| format!("  {}. {}", at + 1, printable(&choice.label)))
+    listed.map(|(at, choice)| format!("  {}. {}", at + 1, exact(&choice.label)))
 }
 
 fn time(default: &str, left: Duration, is_paused: bool) -> String {
@@ -100,7 +107,7 @@ pub(crate) fn duration(time: Duration) -> String {
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{}{end}", printable(text))
+    format!("{}{end}", exact(text))
 }
 
 #[cfg(test)]

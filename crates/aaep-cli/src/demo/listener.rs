@@ -10,7 +10,7 @@ mod reply;
 use std::io::Write as _;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aaep_transport::sse::Parser;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use super::{Answering, words};
 use crate::agent::{not_answered, refused, strange};
 use crate::console::Failure;
 use crate::http::{Client, NoAnswer, Pieces, Request};
+use crate::keyboard::TypedLine;
 use crate::keys::tell;
 use keyboard::Keyboard;
 use reply::{Open, Understood};
@@ -36,7 +37,7 @@ const MAX_EVENT_BYTES: usize = 256 * 1024;
 /// What the listener hears, from the hub or from the person.
 pub(super) enum Heard {
     Event(Value),
-    Typed(String),
+    Typed(TypedLine),
     /// Nobody types any more.
     KeyboardGone,
     StreamEnded(Option<NoAnswer>),
@@ -55,8 +56,15 @@ pub(super) fn listen(client: &Client, answering: Option<Answering>) -> Result<()
     let keyboard = if answering.is_none() { Some(Keyboard::new(sender.clone())) } else { None };
     thread::spawn(move || hear(stream, &sender));
     let session_id = prompt(client, &subscription_id)?;
-    let mut listener =
-        Listener { client, subscription_id, session_id, answering, keyboard, open: None };
+    let mut listener = Listener {
+        client,
+        subscription_id,
+        session_id,
+        answering,
+        keyboard,
+        open: None,
+        asked: None,
+    };
     for heard in heard {
         if listener.take(heard)? {
             return Ok(());
@@ -139,6 +147,8 @@ struct Listener<'c> {
     keyboard: Option<Keyboard>,
     /// The question that waits for the person.
     open: Option<Open>,
+    /// When all of it had been written.
+    asked: Option<Instant>,
 }
 
 impl Listener<'_> {
@@ -146,7 +156,7 @@ impl Listener<'_> {
     fn take(&mut self, heard: Heard) -> Result<bool, Failure> {
         match heard {
             Heard::Event(event) => self.hear(&event),
-            Heard::Typed(text) => self.typed(&text).map(|()| false),
+            Heard::Typed(line) => self.typed(&line).map(|()| false),
             Heard::KeyboardGone => self.keyboard_gone().map(|()| false),
             Heard::StreamEnded(Some(error)) => Err(not_answered(self.client, &error)),
             Heard::StreamEnded(None) => Err(strange(self.client)),
@@ -183,6 +193,7 @@ impl Listener<'_> {
             Some(Answering::None) => Ok(()),
             None => {
                 self.open = Some(open);
+                self.asked = Some(Instant::now());
                 self.ask_person()
             }
         }
@@ -197,11 +208,19 @@ impl Listener<'_> {
         Ok(())
     }
 
-    fn typed(&mut self, text: &str) -> Result<(), Failure> {
-        let Some(open) = self.open.take() else {
+    fn typed(&mut self, line: &TypedLine) -> Result<(), Failure> {
+        if self.open.is_none() {
             return tell("Nothing is asked now. You will be asked.");
-        };
-        match open.understand(text) {
+        }
+        if self.asked.is_some_and(|asked| line.begun < asked) {
+            let typed = aaep::printable(line.text.trim());
+            tell(&format!(
+                "You typed \"{typed}\". That was for another question. Nothing was answered."
+            ))?;
+            return self.ask_person();
+        }
+        let Some(open) = self.open.take() else { return Ok(()) };
+        match open.understand(&line.text) {
             Understood::Reply(answer) => self.reply(&open, &answer),
             Understood::NotYet => {
                 self.open = Some(open);

@@ -65,6 +65,8 @@ fn confirmation(event: &Value) -> Vec<String> {
     let risk = text(event, "risk_level").map(|risk| format!("Risk {risk}."));
     let undo = (event["irreversible"] == true).then(|| "It cannot be undone.".to_owned());
     lines.extend(labelled("Note", join(&[risk, undo])));
+    let tool = text(&event["extensions"]["agentvoice"], "tool");
+    lines.extend(tool.map(|tool| format!("Tool: {tool}")));
     let default = text(event, "default_decision").unwrap_or_default();
     lines.extend(labelled(
         "Time",

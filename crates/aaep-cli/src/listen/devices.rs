@@ -8,6 +8,7 @@ use aaep_announce::device::{Device, Told, braille, lines, sounds, speech};
 use aaep_announce::{Announcer, Preferences};
 
 use crate::console::Failure;
+use crate::keyboard::BesideTyping;
 use crate::settings::{Notifications, Settings};
 
 /// A device that says words, and who decides which.
@@ -34,7 +35,7 @@ pub(crate) fn start(
     if settings.lines.on {
         let options = line_options(settings, is_json);
         devices.push(
-            lines::start(io::stdout(), options, reports.clone())
+            lines::start(BesideTyping(io::stdout()), options, reports.clone())
                 .map_err(|error| no_thread(&error))?,
         );
     }

@@ -9,12 +9,14 @@ use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
 use aaep::printable;
-use aaep_announce::device::{Told as FromDevice, braille, speech};
+use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
+use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
 use super::asking::Numbered;
@@ -24,9 +26,11 @@ use super::leaving::Leaving;
 use super::open::Open;
 use super::reaching::Heard;
 use crate::answer::meaning::{Meaning, USUAL_SECONDS};
-use crate::attention::asked;
+use crate::attention::asked::{self, Asked};
 use crate::attention::file::NumbersFile;
 use crate::console::{self, Failure};
+use crate::keyboard::Keyboard;
+use crate::keys::now_unix_ms;
 use crate::settings::Settings;
 use crate::settings::rules::Rule;
 use crate::stop::Stopped;
@@ -101,7 +105,7 @@ impl Room {
         begun: Vec<Heard>,
         mut heard: mpsc::Receiver<Heard>,
         told: Told<FromDevice>,
-        mut typed: mpsc::Receiver<String>,
+        mut keyboard: Keyboard,
     ) -> Result<ExitCode, Failure> {
         let mut told = forward(told);
         let stopped = Stopped::new().map_err(|error| {
@@ -130,7 +134,7 @@ impl Room {
                 biased;
                 () = &mut stopped => break,
                 Some(told) = told.recv() => self.report(told),
-                line = typed.recv(), if can_type => match line {
+                line = keyboard.lines.recv(), if can_type => match line {
                     Some(line) => if self.typed(&line) { break },
                     None => can_type = false,
                 },
@@ -153,6 +157,11 @@ impl Room {
 
     pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// A moment as time since listening began.
+    pub(super) fn moment(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.began)
     }
 
     /// The person leaves now.
@@ -191,7 +200,7 @@ impl Room {
                 self.tell_all(&Input::Notice(&format!("Question {number}: {error}")));
             }
             Came::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
-                let (what, rule) = (printable(asked::what(ask.event())), printable(&rule));
+                let (what, rule) = (exact(asked::what(ask.event())), printable(&rule));
                 let answer = if is_yes { "yes" } else { "no" };
                 self.tell_all(&Input::Notice(&format!(
                     "Your rule {rule} answered {answer}: {what}"
@@ -219,25 +228,30 @@ impl Room {
         for at in 0..self.devices.channels.len() {
             let Some(channel) = self.devices.channels.get_mut(at) else { return };
             let decided = channel.announcer.handle_from(now, hub, input.clone());
-            self.carry_out(at, decided);
+            self.carry_out(at, now, decided);
         }
     }
 
     fn tell(&mut self, at: usize, input: Input<'_>) {
+        self.tell_of(at, self.now(), input);
+    }
+
+    /// The same of what happened at this moment.
+    fn tell_of(&mut self, at: usize, moment: Duration, input: Input<'_>) {
         let now = self.now();
         let Some(channel) = self.devices.channels.get_mut(at) else { return };
         let decided = channel.announcer.handle(now, input);
-        self.carry_out(at, decided);
+        self.carry_out(at, moment, decided);
     }
 
-    fn carry_out(&mut self, at: usize, decided: Decided) {
+    fn carry_out(&mut self, at: usize, moment: Duration, decided: Decided) {
         let mut decided = VecDeque::from([decided]);
         while let Some(Decided { orders, outcomes }) = decided.pop_front() {
             for order in orders {
                 decided.extend(self.order(at, order));
             }
             for outcome in outcomes {
-                self.wanted(at, outcome);
+                self.wanted(at, moment, outcome);
             }
         }
     }
@@ -261,16 +275,15 @@ impl Room {
     }
 
     /// What an announcer wants of us.
-    fn wanted(&mut self, at: usize, outcome: Wanted) {
-        let now = self.now();
+    fn wanted(&mut self, at: usize, moment: Duration, outcome: Wanted) {
         match outcome {
             Wanted::Presenting(number) => {
                 if let Some(waiting) = self.open.get_mut(number) {
-                    waiting.told_since.get_or_insert(now);
+                    waiting.told_since.get_or_insert(moment);
                 }
             }
             Wanted::Presented(number) => self.presented(number),
-            Wanted::PresentedWhole(_) => {}
+            Wanted::PresentedWhole(number) => self.presented_whole(at, moment, number),
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => self.tell_others(at, &why),
@@ -314,10 +327,38 @@ impl Room {
         });
     }
 
+    /// A device told the question to its end. If that is enough for an answer here, it is for `aaep answer` too.
+    fn presented_whole(&mut self, at: usize, moment: Duration, number: AskNumber) {
+        let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
+        let has_paced = self.has_paced();
+        let Some(waiting) = self.open.get_mut(number) else { return };
+        waiting.whole.push((device, moment));
+        let Some(known) = Asked::of(waiting.ask.event()).filter(|_| waiting.is_whole(has_paced))
+        else {
+            return;
+        };
+        let (numbers, ago) = (self.numbers.clone(), self.now().saturating_sub(moment));
+        let at_unix_ms = now_unix_ms().saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(0));
+        spawn_blocking(move || {
+            if let Err(failure) = numbers.change(|it| it.presented(at_unix_ms, &known)) {
+                console::complain(&failure);
+            }
+        });
+    }
+
+    /// Whether a device works that takes its time, so that what stands in the lines may not have been read yet.
+    pub(super) fn has_paced(&self) -> bool {
+        let mut channels = self.devices.channels.iter();
+        channels.any(|it| it.device.name() != lines::NAME && it.announcer.is_working())
+    }
+
     fn report(&mut self, told: FromDevice) {
         let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
         match (at, told.report) {
-            (Some(at), report) => self.tell(at, Input::Device(report)),
+            (Some(at), report) => {
+                let moment = self.moment(told.at);
+                self.tell_of(at, moment, Input::Device(report));
+            }
             // The device for sounds has nobody who decides for it.
             (None, Report::Trouble(why) | Report::Notice(why)) => {
                 self.tell_all(&Input::Notice(&format!("About {}: {why}", told.device)));

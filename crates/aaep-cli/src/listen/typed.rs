@@ -1,16 +1,6 @@
-//! What the person types while listening: as lines, and what they mean. Deciding is pure.
-
-use std::io::{self, BufRead as _, Read as _};
-use std::thread;
+//! What the lines mean that the person types while listening. Pure.
 
 use aaep_announce::{AskNumber, Pace, Wish};
-use tokio::sync::mpsc::{self, Receiver};
-
-/// The longest line that is taken. What comes after it on the same line is another line, and means nothing.
-const MAX_LINE_BYTES: u64 = 64 * 1024;
-
-/// How many lines may wait.
-const MAX_WAITING_LINES: usize = 16;
 
 /// What a line means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,28 +60,6 @@ pub(super) fn read(line: &str) -> Typed<'_> {
 fn rate(line: &str) -> Option<i8> {
     let number: i64 = line.strip_prefix("rate ")?.trim().parse().ok()?;
     i8::try_from(number.clamp(-100, 100)).ok()
-}
-
-/// The lines of standard input, as they come. When nobody types any more, there are no more, and listening goes on.
-pub(super) fn lines() -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel(MAX_WAITING_LINES);
-    let read_all = move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            match (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return,
-            }
-            let line = String::from_utf8_lossy(&line).into_owned();
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    };
-    // Without the thread nothing can be typed; other ways to answer are left.
-    let _ = thread::Builder::new().name("typed".to_owned()).spawn(read_all);
-    receiver
 }
 
 #[cfg(test)]
