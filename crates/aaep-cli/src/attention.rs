@@ -165,7 +165,9 @@ pub(crate) fn told_whole<'a>(told: impl Iterator<Item = &'a Waiting>) -> Result<
     let told: Vec<_> = told.filter_map(|it| it.asked.as_ref()).collect();
     let now_unix_ms = now_unix_ms();
     NumbersFile::own()?.change(|numbers| {
-        told.iter().for_each(|asked| numbers.presented(now_unix_ms, asked));
+        for asked in &told {
+            numbers.presented(now_unix_ms, asked);
+        }
     })
 }
 

@@ -3,12 +3,13 @@
 //!
 //! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
 //! hubs say, `asking` puts questions, `devices` starts what the settings
-//! name, `typed` reads what the person types, and `open` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
+//! name, `typed` reads what the person types, and `meant` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
 mod hearing;
 mod leaving;
+mod meant;
 mod open;
 mod reaching;
 mod room;

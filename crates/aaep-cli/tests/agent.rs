@@ -28,6 +28,9 @@ mod kills;
 mod kit;
 #[path = "agent/listen.rs"]
 mod listen;
+#[cfg(unix)]
+#[path = "agent/meant.rs"]
+mod meant;
 #[path = "agent/pages.rs"]
 mod pages;
 #[path = "agent/replay.rs"]
@@ -45,3 +48,6 @@ mod terminal;
 #[cfg(unix)]
 #[path = "agent/trust.rs"]
 mod trust;
+#[cfg(unix)]
+#[path = "agent/voice.rs"]
+mod voice;

@@ -197,7 +197,7 @@ impl Words {
     /// Character by character, with a pause after each group.
     fn spell(&mut self, word: &[char]) {
         let has = |is: fn(&char) -> bool| word.iter().any(is);
-        let is_mixed = has(|it| it.is_ascii_uppercase()) && has(|it| it.is_ascii_lowercase());
+        let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
         for (at, c) in word.iter().enumerate() {
             if at > 0 && at.is_multiple_of(GROUP) {
                 self.out.push(',');

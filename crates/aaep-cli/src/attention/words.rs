@@ -188,6 +188,28 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_an_ask_is_left_out_or_changed() {
+        let event = confirmation(
+            "rpl_1",
+            &json!({
+                "action": "Pay DE89370400440532013000, ~~do not~~ run __init__ -x",
+                "consequence": "See \u{1b}[2J`a`\nthen b.",
+                "extra_context": { "arguments": { "to": "DE89370400440532013000", "n": -1 } },
+                "extensions": { "agentvoice": { "tool": "bank__pay" } },
+            }),
+        );
+        let told = block(Some(1), &waiting(event)).join("\n");
+        for line in [
+            "photos: Pay DE89370400440532013000, ~~do not~~ run __init__ -x.",
+            "Then: See [escape][2J`a` [line break] then b.",
+            "Tool: bank__pay",
+            r#"Arguments: {"n":-1,"to":"DE89370400440532013000"}"#,
+        ] {
+            assert!(told.contains(line), "{line:?} is not in {told}");
+        }
+    }
+
+    #[test]
     fn what_can_be_said_fits_what_is_asked() {
         let event = confirmation("rpl_1", &json!({}));
         assert_eq!(

@@ -279,7 +279,7 @@ impl Room {
         match outcome {
             Wanted::Presenting(number) => {
                 if let Some(waiting) = self.open.get_mut(number) {
-                    waiting.told_since.get_or_insert(moment);
+                    waiting.told.begin(moment);
                 }
             }
             Wanted::Presented(number) => self.presented(number),
@@ -332,8 +332,9 @@ impl Room {
         let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
         let has_paced = self.has_paced();
         let Some(waiting) = self.open.get_mut(number) else { return };
-        waiting.whole.push((device, moment));
-        let Some(known) = Asked::of(waiting.ask.event()).filter(|_| waiting.is_whole(has_paced))
+        waiting.told.end(device, moment);
+        let Some(known) =
+            Asked::of(waiting.ask.event()).filter(|_| waiting.told.is_whole_at(moment, has_paced))
         else {
             return;
         };

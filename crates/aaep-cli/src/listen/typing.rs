@@ -7,7 +7,7 @@ use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish};
 
 use super::WORDS;
-use super::open::NotBare;
+use super::meant::NotBare;
 use super::room::Room;
 use super::typed::{self, Typed};
 use crate::answer::meaning::{self, Unclear};
@@ -124,11 +124,11 @@ impl Room {
             let what = format!("No question with the number {number} waits. To hear them: list");
             return self.feedback(&what);
         };
-        if !waiting.is_told_at(begun) {
+        if !waiting.told.has_begun_at(begun) {
             return self.feedback(&format!("{} {ANOTHER}", you_typed(words)));
         }
         match meaning::understand(&waiting.ask.event().payload, words, false) {
-            Ok(meaning) if meaning.lets_happen() && !waiting.is_whole_at(begun, has_paced) => {
+            Ok(meaning) if meaning.lets_happen() && !waiting.told.is_whole_at(begun, has_paced) => {
                 let what = "You began to type before the question was told to its end.";
                 let text = format!("{} {what} Nothing was answered.", you_typed(words));
                 self.tell_all(&Input::TooSoon { number, text: &text });

@@ -42,10 +42,21 @@ impl Ear {
 
     /// Someone who listens to this hub, unless the arguments say otherwise.
     pub(crate) fn start(folder: TempDir, hub: Hub, arguments: &[&str]) -> Self {
+        Ear::start_with(folder, hub, arguments, &[])
+    }
+
+    /// The same with these variables.
+    pub(crate) fn start_with(
+        folder: TempDir,
+        hub: Hub,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut command = hub.aaep(&[&["listen"], arguments].concat());
         for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
             command.env(name, folder.path());
         }
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("aaep runs");
         let typing = process.stdin.take().expect("its input");
@@ -67,22 +78,33 @@ impl Ear {
 
     /// Waits until this was written, after what was waited for before; gives everything up to its end.
     pub(crate) fn hears(&mut self, words: &str) -> String {
+        self.hears_any(&[words])
+    }
+
+    /// The same for the first of these.
+    pub(crate) fn hears_any(&mut self, any: &[&str]) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(at) = self.heard.find(words) {
-                let rest = self.heard.split_off(at + words.len());
+            let ends = any.iter().filter_map(|it| Some(self.heard.find(it)? + it.len()));
+            if let Some(end) = ends.min() {
+                let rest = self.heard.split_off(end);
                 return std::mem::replace(&mut self.heard, rest);
             }
             let left = until.saturating_duration_since(Instant::now());
             let Ok(byte) = self.bytes.recv_timeout(left) else {
-                panic!("{words:?} was not heard, but {:?}", self.heard)
+                panic!("{any:?} was not heard, but {:?}", self.heard)
             };
             self.heard.push(char::from(byte));
         }
     }
 
     pub(crate) fn types(&mut self, line: &str) {
-        writeln!(self.typing, "{line}").expect("typed");
+        self.begins_to_type(&format!("{line}\n"));
+    }
+
+    /// Types this much of a line.
+    pub(crate) fn begins_to_type(&mut self, keys: &str) {
+        self.typing.write_all(keys.as_bytes()).expect("typed");
         self.typing.flush().expect("typed");
     }
 

@@ -26,14 +26,19 @@ const SCRIPT: &str =
     r#"while ! test -e "$0"; do sleep 0.02; done; "$@"; echo "Exit code $?."; exec sleep 600"#;
 
 /// A terminal of 80 by 24 characters in which someone listens.
-struct Terminal {
-    hub: Hub,
+pub(crate) struct Terminal {
+    pub(crate) hub: Hub,
     folder: TempDir,
 }
 
 impl Terminal {
     /// One that says of itself what TERM says, or what tmux says.
-    fn start(term: Option<&str>, arguments: &[&str]) -> Self {
+    pub(crate) fn start(term: Option<&str>, arguments: &[&str]) -> Self {
+        Terminal::run(term, &[&["listen"], arguments].concat(), "notice: Listening.\n")
+    }
+
+    /// One in which this runs, from when it says these words.
+    pub(crate) fn run(term: Option<&str>, arguments: &[&str], begins: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let hub = Hub::serve(folder.path(), "127.0.0.1:0");
         let terminal = Terminal { hub, folder };
@@ -41,12 +46,12 @@ impl Terminal {
         let mut command = terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80"]);
         command.args(["-y", "24", "sh", "-c", SCRIPT]).arg(&go);
         command.args(term.map(|term| ["env".to_owned(), format!("TERM={term}")]).iter().flatten());
-        command.args([env!("CARGO_BIN_EXE_aaep"), "listen"]).args(arguments);
+        command.arg(env!("CARGO_BIN_EXE_aaep")).args(arguments);
         said(&mut command);
         let record = format!("cat > '{}'", raw.display());
         said(&mut terminal.tmux(&["pipe-pane", &record]));
         fs::write(go, "").expect("written");
-        terminal.wait_for("notice: Listening.\n");
+        terminal.wait_for(begins);
         terminal
     }
 
@@ -73,16 +78,28 @@ impl Terminal {
     }
 
     /// Waits until this was written.
-    fn wait_for(&self, words: &str) {
+    pub(crate) fn wait_for(&self, words: &str) {
+        self.wait_until(words, |raw| raw.contains(words));
+    }
+
+    /// Waits until what was written is as it should be.
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let until = Instant::now() + PATIENCE;
-        while !self.raw().contains(words) {
-            assert!(Instant::now() < until, "{words:?} is not in {:?}", self.raw());
+        while !is_so(&self.raw()) {
+            assert!(Instant::now() < until, "{what:?} is not in {:?}", self.raw());
             thread::sleep(Duration::from_millis(20));
         }
     }
 
+    /// How the terminal is set.
+    pub(crate) fn modes(&self) -> String {
+        let name = out(&said(&mut self.tmux(&["display-message", "-p", "#{pane_tty}"])));
+        let modes = Command::new("stty").args(["-a", "-F", name.trim()]).output();
+        out(&modes.expect("stty runs"))
+    }
+
     /// All that went to the terminal, with plain ends of lines.
-    fn raw(&self) -> String {
+    pub(crate) fn raw(&self) -> String {
         let raw = fs::read(self.path("raw")).unwrap_or_default();
         String::from_utf8_lossy(&raw).replace("\r\n", "\n")
     }
@@ -93,9 +110,28 @@ impl Terminal {
         out(&output).trim().to_owned()
     }
 
-    fn types(&self, line: &str) {
-        said(&mut self.tmux(&["send-keys", "-l", line]));
-        said(&mut self.tmux(&["send-keys", "Enter"]));
+    pub(crate) fn types(&self, line: &str) {
+        self.begins_to_type(line);
+        self.presses("Enter");
+    }
+
+    /// Types without Enter, and waits until the terminal shows it.
+    pub(crate) fn begins_to_type(&self, keys: &str) {
+        said(&mut self.tmux(&["send-keys", "-l", keys]));
+        self.wait_until(keys, |raw| raw.ends_with(keys));
+    }
+
+    pub(crate) fn presses(&self, key: &str) {
+        said(&mut self.tmux(&["send-keys", key]));
+    }
+
+    /// A command of the same person.
+    pub(crate) fn aaep(&self, arguments: &[&str]) -> Command {
+        let mut command = self.hub.aaep(arguments);
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+            command.env(name, self.folder.path());
+        }
+        command
     }
 
     /// The agent does something in its session.

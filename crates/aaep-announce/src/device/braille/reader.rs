@@ -36,6 +36,16 @@ pub(super) struct Pace {
     pub(super) least_look: Duration,
 }
 
+/// What was reported of an utterance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// It had its time or was cut, so that others may come.
+    Over,
+    /// The person has read on to its end.
+    Read,
+}
+
 /// An utterance on the display, or waiting to come back to it.
 #[derive(Debug)]
 struct Item {
@@ -46,10 +56,7 @@ struct Item {
     pages: Vec<Page>,
     at: usize,
     has_begun: bool,
-    /// Whether it was reported as ended or cut, so that others may come.
-    is_over: bool,
-    /// Whether the person has read on to its end.
-    is_read: bool,
+    stage: Stage,
     is_by_hand: bool,
     /// When the time of this window, or of a whole question, is over.
     until: Option<Instant>,
@@ -67,6 +74,10 @@ impl Item {
 
     fn is_question(&self) -> bool {
         !self.choices.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage != Stage::Open
     }
 
     /// How long it takes to read what is counted from this.
@@ -168,10 +179,10 @@ impl Reader {
         self.last_was_question = self.item().is_some_and(Item::is_question);
         let pace = self.pace;
         let Some(item) = self.item_mut() else { return };
-        if !std::mem::replace(&mut item.has_begun, true) && !item.is_over {
+        if !std::mem::replace(&mut item.has_begun, true) && !item.is_over() {
             reports.push(Report::Began(item.id));
         }
-        if !item.is_over && (!item.is_question() || item.until.is_none()) {
+        if !item.is_over() && (!item.is_question() || item.until.is_none()) {
             item.until = item.time(pace).map(|time| now + time);
         }
     }
@@ -231,8 +242,7 @@ impl Reader {
             pages: Vec::new(),
             at: 0,
             has_begun: false,
-            is_over: false,
-            is_read: false,
+            stage: Stage::Open,
             is_by_hand: false,
             until: None,
         };
@@ -254,7 +264,7 @@ impl Reader {
             self.last_key.is_some_and(|key| now.saturating_duration_since(key) < STILL_READING);
         match self.item() {
             None => true,
-            Some(item) if item.is_question() => item.is_over && !is_reading,
+            Some(item) if item.is_question() => item.is_over() && !is_reading,
             Some(item) => item.weight < Weight::Critical,
         }
     }
@@ -344,7 +354,7 @@ impl Reader {
 
     pub(super) fn due(&self) -> Option<Instant> {
         self.shown?;
-        self.item().filter(|item| !item.is_over)?.until
+        self.item().filter(|item| !item.is_over())?.until
     }
 
     /// Time has passed.
@@ -373,21 +383,22 @@ impl Reader {
 
 /// The person has read it to its end, perhaps after others could come.
 fn end(item: &mut Item, reports: &mut Vec<Report>) {
-    item.is_over = true;
-    if !std::mem::replace(&mut item.is_read, true) {
+    if std::mem::replace(&mut item.stage, Stage::Read) != Stage::Read {
         reports.push(Report::Ended(item.id));
     }
 }
 
 /// It had its time.
 fn shown(item: &mut Item, reports: &mut Vec<Report>) {
-    if !std::mem::replace(&mut item.is_over, true) {
+    if !item.is_over() {
+        item.stage = Stage::Over;
         reports.push(Report::Shown(item.id));
     }
 }
 
 fn cut(item: &mut Item, reports: &mut Vec<Report>) {
-    if !std::mem::replace(&mut item.is_over, true) {
+    if !item.is_over() {
+        item.stage = Stage::Over;
         reports.push(Report::Cut(item.id));
     }
 }

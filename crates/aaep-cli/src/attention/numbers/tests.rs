@@ -165,3 +165,42 @@ fn what_we_would_not_have_written_is_not_sound() {
     unknown["more"] = json!(1);
     assert!(read(unknown).is_err());
 }
+
+#[test]
+fn a_question_was_presented_from_the_moment_on_at_which_it_was_told_to_its_end() {
+    let mut numbers = Numbers::default();
+    let asked = question("rpl_a");
+    numbers.presented(1000, &asked);
+    assert_eq!(numbers.give(NOW, HUB, &asked), Some(1));
+    let presented =
+        |numbers: &Numbers, by| numbers.question(1).is_some_and(|it| it.was_presented(by));
+    assert!(!presented(&numbers, i64::MAX), "it had no number, so nobody could mean it by one");
+    numbers.presented(1000, &asked);
+    assert!(!presented(&numbers, 999) && presented(&numbers, 1000));
+    numbers.presented(2000, &asked);
+    numbers.give(NOW, HUB, &asked);
+    assert!(presented(&numbers, 1000), "the first time counts, and a new look changes nothing");
+}
+
+#[test]
+fn a_question_in_other_words_has_to_be_told_again() {
+    let mut numbers = Numbers::default();
+    let first = question("rpl_a");
+    numbers.give(NOW, HUB, &first);
+    numbers.presented(1000, &first);
+    let other = asked("rpl_a", &json!({ "action": "Delete everything." }));
+    assert_eq!(numbers.give(NOW, HUB, &other), Some(1));
+    assert!(numbers.question(1).is_some_and(|it| !it.was_presented(i64::MAX)));
+    numbers.presented(2000, &other);
+    assert!(numbers.question(1).is_some_and(|it| it.was_presented(2000)));
+}
+
+#[test]
+fn numbers_of_the_version_before_are_read_and_were_not_presented() {
+    let mut numbers = Numbers::default();
+    numbers.give(NOW, HUB, &question("rpl_a"));
+    let before = serde_json::to_string(&numbers).expect("JSON");
+    assert!(!before.contains("presented"), "{before}");
+    let read: Numbers = serde_json::from_str(&before).expect("numbers");
+    assert!(read.question(1).is_some_and(|it| !it.was_presented(i64::MAX)));
+}

@@ -1,0 +1,194 @@
+//! Which question typed words can be meant for (ruling 33). Pure: time is an argument.
+//!
+//! Words count only for what the person knew when they began to type, and consent only to what they had been told to
+//! its end by then. Whatever came or went while they typed, the words are never turned to it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use aaep_announce::AskNumber;
+use aaep_announce::device::lines;
+
+/// How long a question must have been told before a yes without a number can be meant for it.
+const HEARD_FOR: Duration = Duration::from_secs(1);
+
+/// How long after the end of a question a yes without a number may still be meant for that one.
+const MEANT_FOR_THE_LAST: Duration = Duration::from_secs(5);
+
+/// How many questions that are over are remembered, for words that were begun before.
+const MAX_OVER: usize = 64;
+
+/// How far the person was told a question.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Since when they are being told.
+    since: Option<Duration>,
+    /// Which devices told it to its end, and when.
+    whole: Vec<(&'static str, Duration)>,
+}
+
+impl Told {
+    /// They are being told, as of this moment.
+    pub(super) fn begin(&mut self, at: Duration) {
+        self.since.get_or_insert(at);
+    }
+
+    /// A device told it to its end.
+    pub(super) fn end(&mut self, device: &'static str, at: Duration) {
+        self.begin(at);
+        self.whole.push((device, at));
+    }
+
+    /// Whether they had begun to be told at this moment.
+    pub(super) fn has_begun_at(&self, at: Duration) -> bool {
+        self.since.is_some_and(|since| since <= at)
+    }
+
+    /// Whether they had been told to its end at this moment. Beside a device that takes its time, lines that were
+    /// written at once prove nothing: `has_paced` says whether there is one that works.
+    pub(super) fn is_whole_at(&self, at: Duration, has_paced: bool) -> bool {
+        let counts = |device: &str| device != lines::NAME || !has_paced;
+        self.whole.iter().any(|(device, since)| counts(device) && *since <= at)
+    }
+}
+
+/// From when to when questions were told that are over, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Over(VecDeque<(Duration, Duration)>);
+
+impl Over {
+    /// A question is over as of now.
+    pub(super) fn add(&mut self, told: &Told, now: Duration) {
+        if let Some(since) = told.since {
+            self.0.push_back((since, now));
+            if self.0.len() > MAX_OVER {
+                self.0.pop_front();
+            }
+        }
+    }
+}
+
+/// Why words without a number are not taken as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotBare {
+    /// Nothing waits.
+    Nothing,
+    /// Several wait.
+    Several,
+    /// Something else was asked when the person began to type, or nothing was.
+    Another,
+    /// The question that was there when the person began to type is over, and nothing else waits.
+    Over,
+    /// It is not sure that the person means this one.
+    Unsure(AskNumber),
+}
+
+/// Which question words without a number are meant for that were begun at this moment: the only one that the person
+/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well.
+pub(super) fn bare<'a>(
+    waiting: impl Iterator<Item = (AskNumber, &'a Told)>,
+    over: &Over,
+    begun: Duration,
+    is_refusal: bool,
+) -> Result<AskNumber, NotBare> {
+    // One that nobody has been told of yet cannot be meant.
+    let known: Vec<(AskNumber, &Told)> = waiting.filter(|(_, it)| it.since.is_some()).collect();
+    let is_gone = over.0.iter().any(|(told, over)| *told <= begun && begun < *over);
+    if is_gone || known.iter().any(|(_, it)| !it.has_begun_at(begun)) {
+        return Err(if known.is_empty() { NotBare::Over } else { NotBare::Another });
+    }
+    let (number, told) = match known.as_slice() {
+        [] => return Err(NotBare::Nothing),
+        [only] => *only,
+        _ => return Err(NotBare::Several),
+    };
+    let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
+    let is_heard = told.since.is_some_and(|since| is_later(since, HEARD_FOR));
+    let is_alone = over.0.back().is_none_or(|(_, over)| is_later(*over, MEANT_FOR_THE_LAST));
+    if is_refusal || is_heard && is_alone { Ok(number) } else { Err(NotBare::Unsure(number)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64) -> Duration {
+        Duration::from_secs(second)
+    }
+
+    /// A question that lines told to its end at this second.
+    fn told(second: u64) -> Told {
+        let mut told = Told::default();
+        told.end(lines::NAME, at(second));
+        told
+    }
+
+    fn meant(
+        waiting: &[(AskNumber, Told)],
+        over: &[(u64, u64)],
+        begun: u64,
+        is_refusal: bool,
+    ) -> Result<AskNumber, NotBare> {
+        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over))).collect());
+        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal)
+    }
+
+    #[test]
+    fn words_are_for_the_only_question_that_was_there_when_they_were_begun() {
+        for is_refusal in [false, true] {
+            assert_eq!(meant(&[(1, told(10))], &[], 20, is_refusal), Ok(1));
+            assert_eq!(meant(&[], &[], 20, is_refusal), Err(NotBare::Nothing));
+            let two = [(1, told(10)), (2, told(15))];
+            assert_eq!(meant(&two, &[], 20, is_refusal), Err(NotBare::Several));
+        }
+    }
+
+    #[test]
+    fn words_that_were_begun_before_a_question_came_answer_nothing() {
+        for is_refusal in [false, true] {
+            let another = Err(NotBare::Another);
+            assert_eq!(meant(&[(2, told(30))], &[], 20, is_refusal), another, "nothing was asked");
+            let two = [(1, told(10)), (2, told(30))];
+            assert_eq!(meant(&two, &[], 20, is_refusal), another, "one more came");
+            assert_eq!(meant(&[(2, told(30))], &[(10, 25)], 20, is_refusal), another, "replaced");
+            // Expired, withdrawn or answered elsewhere: it is all the same.
+            let older = [(2, told(5))];
+            assert_eq!(meant(&older, &[(10, 25)], 20, is_refusal), another, "one of two went");
+            assert_eq!(meant(&[], &[(10, 25)], 20, is_refusal), Err(NotBare::Over));
+        }
+    }
+
+    #[test]
+    fn a_question_that_nobody_was_told_of_is_not_meant() {
+        let both = [(1, told(10)), (2, Told::default())];
+        assert_eq!(meant(&both, &[], 20, false), Ok(1));
+    }
+
+    #[test]
+    fn a_yes_without_a_number_needs_time_and_a_no_does_not() {
+        assert_eq!(meant(&[(1, told(10))], &[], 10, false), Err(NotBare::Unsure(1)));
+        assert_eq!(meant(&[(1, told(10))], &[], 10, true), Ok(1));
+        assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 14, false), Err(NotBare::Unsure(2)));
+        assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 15, false), Ok(2));
+    }
+
+    #[test]
+    fn lines_beside_a_voice_do_not_tell_to_the_end() {
+        let mut told = told(10);
+        assert!(told.is_whole_at(at(11), false) && !told.is_whole_at(at(11), true));
+        assert!(!told.is_whole_at(at(9), false), "begun before");
+        told.end("speech", at(30));
+        assert!(!told.is_whole_at(at(29), true), "begun in the midst of it");
+        assert!(told.is_whole_at(at(30), true));
+    }
+
+    #[test]
+    fn what_is_over_is_remembered_within_a_bound() {
+        let mut over = Over::default();
+        for second in 0..1000 {
+            over.add(&told(second), at(second + 1));
+        }
+        over.add(&Told::default(), at(2000));
+        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000)))));
+    }
+}
