@@ -12,6 +12,9 @@ use crate::desktop_session::{ScreenReader, in_session};
 use crate::patience::wait_until;
 use crate::support::{Hub, out, post};
 
+/// In this time a question can be heard to its end, at the pace that is set below.
+const TO_HEAR_IT: Duration = Duration::from_secs(4);
+
 /// `aaep listen` in this session, and its hub. What is further up ends first.
 struct Listening {
     process: Child,
@@ -27,6 +30,7 @@ impl Listening {
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
             command.env(name, folder.path());
         }
+        command.env("AAEP_WORDS_PER_MINUTE", "2000");
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Listening { process: process.expect("aaep runs"), hub, folder }
     }
@@ -82,10 +86,10 @@ fn a_question_is_announced_and_approved_from_the_desktop() {
                 .expect("it is announced");
             assert!(asked.is_assertive && asked.words.starts_with("weaver asks: "), "{asked:?}");
             assert!(asked.words.contains("It cannot be undone."), "{asked:?}");
-            let place = reader.button(button, "Delete the database?");
-            // A button that is pressed too soon does not count.
+            // A button that is pressed too soon does not count, and the question is announced again whole.
             wait_until("the answer counts", || {
-                reader.press(&place);
+                thread::sleep(TO_HEAR_IT);
+                reader.press(&reader.button(button, "Delete the database?"));
                 thread::sleep(Duration::from_millis(300));
                 asking.is_finished().then_some(())
             });

@@ -12,8 +12,6 @@ const LABELS: &[&str] = &[
     "notice: ",
     "settled: ",
     "Permission required: ",
-    "  1. No",
-    "  2. Yes",
     "Answer yes or no: ",
 ];
 

@@ -275,21 +275,27 @@ impl Board {
     }
 
     /// A button was pressed. It counts only if its question waits and was announced, and if nothing else has just
-    /// come or gone. The question stays until it is withdrawn: whether the person knows it well enough to answer it
-    /// is decided elsewhere.
-    pub(super) fn pressed(&self, now: Instant, node: u64, reports: &mut Vec<Report>) {
+    /// come or gone. Whether the person knows the question well enough to answer it is decided elsewhere; if not, it is
+    /// told again.
+    pub(super) fn pressed(&mut self, now: Instant, node: u64, reports: &mut Vec<Report>) {
         let is_settled = self
             .questions_since
             .is_some_and(|since| now.saturating_duration_since(since) >= self.settings.least_look);
         let of =
             |it: &Question| it.buttons.iter().find(|button| button.node == node).map(|it| it.does);
-        let mut announced = self.questions.iter().filter(|it| it.has_begun);
-        let found = announced.find_map(|it| Some((it.id, of(it)?)));
-        let Some((id, does)) = found.filter(|_| is_settled) else { return };
-        reports.push(match does {
-            Does::MoreTime => Report::MoreTime(id),
-            Does::Choose(choice) => Report::Chosen(id, choice),
-        });
+        let found = self.questions.iter().enumerate().find_map(|(at, it)| Some((at, of(it)?)));
+        let Some((at, does)) = found.filter(|_| is_settled) else { return };
+        let Some((id, true)) = self.questions.get(at).map(|it| (it.id, it.has_begun)) else {
+            return;
+        };
+        match does {
+            Does::MoreTime => reports.push(Report::MoreTime(id)),
+            Does::Choose(choice) => {
+                reports.push(Report::Chosen(id, choice));
+                self.questions.remove(at);
+                self.questions_changed(now);
+            }
+        }
     }
 
     /// Nobody listens. What was being said is cut; questions stay up.
