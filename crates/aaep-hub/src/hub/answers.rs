@@ -62,7 +62,9 @@ fn hash_value(value: &Value, hasher: &mut Sha256) {
         Value::String(text) => hash_text(text, hasher),
         Value::Array(items) => {
             hasher.update(b"[");
-            items.iter().for_each(|item| hash_value(item, hasher));
+            for item in items {
+                hash_value(item, hasher);
+            }
             hasher.update(b"]");
         }
         Value::Object(object) => hash_object(object, hasher),

@@ -158,12 +158,7 @@ impl Owner {
         if Delivery::is_for_the_hub_to_say(&event) {
             return Err(Refused::Rules { event_id, refusal: Refusal::SpeaksForTheHub });
         }
-        let mut event = event;
-        if entry::question(&event).is_some() {
-            let said = Delivery::of(&event).unwrap_or_default();
-            let publisher = Some(who.id.clone());
-            Delivery { publisher, ..said }.put_on(&mut event);
-        }
+        let event = with_publisher(event, who);
         let agent = SessionAgent::new(who, &agent_id);
         let about = if whose.is_none() {
             let json = agent.to_json().ok_or(Refused::TooManyNames)?;
@@ -210,6 +205,15 @@ impl Owner {
         let answers = self.handle(input, None);
         !answers.iter().any(|answer| matches!(answer, Output::NoSuchAsk { .. }))
     }
+}
+
+/// A question says who published it.
+fn with_publisher(mut event: Box<Event>, who: &Principal) -> Box<Event> {
+    if entry::question(&event).is_some() {
+        let said = Delivery::of(&event).unwrap_or_default();
+        Delivery { publisher: Some(who.id.clone()), ..said }.put_on(&mut event);
+    }
+    event
 }
 
 /// What the hub fills in where an agent leaves it out.

@@ -36,7 +36,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const MAX_PIECES: usize = 4;
 
 /// How long a client may take for one piece.
-const PIECE_TIME: Duration = Duration::from_secs(60);
+const PIECE_TIME: Duration = Duration::from_mins(1);
 
 impl App {
     /// A page of the audit log, with the words that are still stored.
