@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::serve::{Connection, Served, program};
-use crate::table::{Amount, Block, Report, Target, Wanted};
+use crate::table::{Block, Report, Target, Wanted};
 use crate::timing::{Spread, timestamp};
 use hog::Hog;
 
@@ -60,7 +60,7 @@ fn compare(options: &Options) -> Result<bool, String> {
     let served = Served::start_as_people_do(folder.path())?;
     let key = std::fs::read_to_string(folder.path().join("person.key"));
     let key = bearer(key.map_err(|error| error.to_string())?.trim());
-    let person = Person::start(&served, key)?;
+    let person = Person::start(&served, &key)?;
     let mut asking = Asking::start(&served, agent)?;
     let time = Duration::from_secs(options.seconds);
     let quiet = asking.ask_for(time)?;
@@ -190,8 +190,8 @@ impl Drop for Person {
 }
 
 impl Person {
-    fn start(served: &Served, key: String) -> Result<Self, String> {
-        let mut replies = Connection::open(served.address())?.with_headers(key.clone());
+    fn start(served: &Served, key: &str) -> Result<Self, String> {
+        let mut replies = Connection::open(served.address())?.with_headers(key.to_owned());
         let request = json!({
             "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "person",
             "capabilities": {

@@ -38,8 +38,8 @@ fn make_token(folder: &Path, scopes: &[Scope]) -> (String, String) {
         name: "reader".to_owned(),
         scopes: scopes.iter().copied().collect(),
         hears: Hears::All,
-        owners: Default::default(),
-        speaks_as: Default::default(),
+        owners: [].into(),
+        speaks_as: [].into(),
         expires: None,
     };
     let (secret, token) = tokens.create(new, NOW).expect("made");

@@ -201,8 +201,8 @@ pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
         name: name.to_owned(),
         scopes: scopes.iter().copied().collect(),
         hears: Hears::All,
-        owners: Default::default(),
-        speaks_as: Default::default(),
+        owners: [].into(),
+        speaks_as: [].into(),
         expires: None,
     };
     let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };

@@ -143,7 +143,7 @@ pub(crate) fn token_hearing(
         scopes: scopes.iter().copied().collect(),
         hears,
         owners: [name.to_owned()].into(),
-        speaks_as: Default::default(),
+        speaks_as: [].into(),
         expires: None,
     };
     let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };
