@@ -1,7 +1,7 @@
-//! How a question ended, for someone who may hear it and did not ask it.
+//! How a question ended, for the person who may hear it and whose program did not ask it.
 //!
 //! They learn what they would have been told: the outcome and what decided it, never the words of an
-//! answer.
+//! answer. No other principal learns the outcome of a question that it did not ask.
 
 use aaep::ReplyToken;
 
@@ -11,13 +11,13 @@ use crate::access::{Principal, Scope};
 use crate::store::ReadError;
 
 impl Hub {
-    /// A settled question in a session that a principal may hear. Whatever else it may be, it is not found.
+    /// A settled question in a session that the person may hear. Whatever else it may be, it is not found.
     pub(super) async fn heard_outcome(
         &self,
         principal: &Principal,
         reply_token: &ReplyToken,
     ) -> Result<AskState, HubError> {
-        if !principal.scopes.has(Scope::Listen) {
+        if !(principal.is_person() && principal.scopes.has(Scope::Listen)) {
             return Err(HubError::NoSuchAsk);
         }
         let (reader, token) = (self.reader().clone(), reply_token.clone());
