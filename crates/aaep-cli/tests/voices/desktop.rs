@@ -30,7 +30,7 @@ impl Listening {
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
             command.env(name, folder.path());
         }
-        command.env("AAEP_WORDS_PER_MINUTE", "2000");
+        command.env("AAEP_WORDS_PER_MINUTE", "1000");
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Listening { process: process.expect("aaep runs"), hub, folder }
     }
