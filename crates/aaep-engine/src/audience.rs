@@ -4,9 +4,10 @@
 //! a log of [`Unit`]s, a pure function of the events and the terms: listeners only differ in how far
 //! they are in it. Pace and rate are personal and live in `member`.
 
+mod rebuild;
 mod text;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -14,15 +15,17 @@ use aaep::event::action::OutputStreaming;
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::{
-    CognitiveLoad, Envelope, Event, EventId, LanguageTag, Object, Payload, Producer, SessionId,
-    Urgency,
+    CognitiveLoad, Envelope, Event, EventId, EventType, LanguageTag, Object, Payload, Producer,
+    SessionId, Timestamp, Urgency,
 };
 
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
-use crate::io::{AgentTags, Hears};
+use crate::io::AgentTags;
+pub(crate) use crate::io::Hears;
 use crate::member::Joined;
 use crate::terms::Terms;
+pub(crate) use rebuild::Past;
 use text::Texts;
 
 /// How many units an audience remembers. Who is further behind has a gap, and is told so.
@@ -30,6 +33,13 @@ pub const MAX_UNITS: usize = 2048;
 
 /// How many units an audience may have at first, from what happened before.
 const MAX_PRIMED_UNITS: usize = 16 * MAX_UNITS;
+
+/// How many bytes of text an audience may hold however little room there is, so that text is cut for want of room
+/// only where very much of it is open.
+const MIN_TEXT_BYTES: usize = 64 * 1024;
+
+/// Where a log begins, so that there is room before it for what happened earlier.
+const FIRST_POSITION: u64 = 1 << 32;
 
 /// A session, by the number that the engine gave it.
 pub(crate) type SessionKey = u64;
@@ -51,6 +61,8 @@ pub(crate) struct Entry {
     pub(crate) sequence_number: u64,
     /// Told to everyone at once, past filter and rate: critical events, and how a question ended.
     pub(crate) is_urgent: bool,
+    /// How many bytes it takes.
+    pub(crate) weight: usize,
 }
 
 /// What kind of thing a unit tells, as far as merging is concerned (ruling 10).
@@ -81,6 +93,10 @@ pub(crate) struct Unit {
     pub(crate) is_urgent: bool,
     /// How many of the agent's events it stands for.
     pub(crate) stands_for: u64,
+    /// The place among all events of the one with which it was made.
+    made_at: u64,
+    /// How many bytes it takes, its frame not counted.
+    weight: usize,
     sequence_number: Option<u64>,
     frame: OnceCell<Arc<Frame>>,
 }
@@ -96,6 +112,8 @@ pub(crate) struct Listeners {
     pub(crate) connected: BTreeSet<ListenerKey>,
     /// All that belong to the audience, connected or not.
     pub(crate) members: BTreeSet<ListenerKey>,
+    /// How many of them are connected. Without any, nothing is shaped and nothing kept.
+    pub(crate) present: usize,
 }
 
 /// One audience.
@@ -110,15 +128,30 @@ pub(crate) struct Audience {
     log: VecDeque<Unit>,
     /// The position of the first unit that is remembered.
     first: u64,
-    /// How many units are remembered.
-    room: usize,
+    /// All that was made with events from this place on is remembered.
+    from: u64,
+    /// Since which place nothing is shaped, because nobody is there.
+    asleep_since: Option<u64>,
+    /// From this place on, the same events give the same units again: no session left memory that had some before.
+    pure_from: u64,
+    /// The last event of the sessions that left memory since nothing is shaped.
+    gone: Option<u64>,
+    /// How many bytes the log takes.
+    bytes: Cell<usize>,
+    /// How many bytes may be taken: half of them by the log, half by text that is held.
+    pub(crate) room_bytes: usize,
+    /// What part of the room for all logs it may take (`engine::rooms`).
+    pub(crate) weight: u64,
+    /// The outputs that were cut for want of room, or begun without what was held: until they are complete, the same
+    /// events would not give the same units again.
+    impure: BTreeSet<TextKey>,
     /// Where the newest progress of a session is, and the newest state of each agent in it.
     latest_progress: BTreeMap<SessionKey, u64>,
     latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// Where an urgent event last told the state of an agent: states before are not told after it.
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
-    /// The place among all events of the newest unit that is no longer remembered.
-    forgotten: Option<u64>,
+    /// Where the questions are, by their places among all events.
+    questions: BTreeMap<u64, u64>,
     /// The text that was joined last.
     pub(crate) joined: RefCell<Option<Joined>>,
 }
@@ -133,51 +166,52 @@ impl Audience {
             listeners: Listeners::default(),
             texts,
             log: VecDeque::new(),
-            first: 0,
-            room: MAX_UNITS,
+            first: FIRST_POSITION,
+            from: 0,
+            asleep_since: None,
+            pure_from: 0,
+            gone: None,
+            bytes: Cell::new(0),
+            room_bytes: usize::MAX,
+            weight: 0,
+            impure: BTreeSet::new(),
             latest_progress: BTreeMap::new(),
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
-            forgotten: None,
+            questions: BTreeMap::new(),
             joined: RefCell::new(None),
         }
     }
 
-    /// Takes in what happened before anyone of this audience was there. As it may be told in much
-    /// smaller pieces than to others, it may be longer at first than what is kept.
-    pub(crate) fn prime<'e>(&mut self, entries: impl Iterator<Item = &'e Entry>) {
-        self.room = MAX_PRIMED_UNITS;
-        for entry in entries {
-            self.take(entry);
-        }
-        self.room = MAX_UNITS;
-    }
-
-    /// Shapes an event; what is to be told is appended to the log. Returns where that begins.
+    /// Shapes an event; what is to be told is appended to the log. Returns where that begins. The caller trims the
+    /// log when it has told what there is to tell.
     pub(crate) fn take(&mut self, entry: &Entry) -> u64 {
         let begin = self.end();
-        if !self.hears.includes(&entry.tags) {
+        if self.asleep_since.is_some() || !self.hears.includes(&entry.tags) {
             return begin;
         }
         let event = &entry.event;
         let core = event.event_type().core();
+        self.note_purity(entry);
         if core.is_some_and(aaep::CoreType::is_terminal) {
             for unit in self.texts.end_session(entry.session, self.number) {
-                self.push(unit);
+                self.push(unit, entry.order);
             }
         }
         if entry.is_urgent {
             let told = self.substitute(event);
-            self.push(Unit::new(entry, told, Kind::Other, self.number_of(entry)));
+            self.push(Unit::new(entry, told, Kind::Other, self.number_of(entry)), entry.order);
         } else if self.wants(event) {
             let is_text = matches!(event.payload, Payload::OutputStreaming(_));
             if is_text && !self.terms.keeps_every_event() {
                 for unit in self.texts.take(entry, self.number, self.number_of(entry)) {
-                    self.push(unit);
+                    self.push(unit, entry.order);
                 }
+                self.cut_for_room(entry.order);
             } else {
                 let kind = kind_of(&event.payload);
-                self.push(Unit::new(entry, Arc::clone(event), kind, self.number_of(entry)));
+                let unit = Unit::new(entry, Arc::clone(event), kind, self.number_of(entry));
+                self.push(unit, entry.order);
             }
         }
         begin
@@ -193,6 +227,11 @@ impl Audience {
         let is_background = event.envelope.urgency == Some(Urgency::Background);
         let is_too_much = self.terms.cognitive_load == CognitiveLoad::Low && is_background;
         !is_too_much && self.terms.wants(&event.event_type())
+    }
+
+    /// Whether the terms let text pass.
+    pub(crate) fn wants_text(&self) -> bool {
+        self.terms.wants(&EventType::Core(aaep::CoreType::OutputStreaming))
     }
 
     fn number_of(&self, entry: &Entry) -> Option<u64> {
@@ -213,34 +252,94 @@ impl Audience {
         }
     }
 
-    fn push(&mut self, unit: Unit) {
+    /// An output that is complete cannot make a difference any more.
+    fn note_purity(&mut self, entry: &Entry) {
+        if self.impure.is_empty() {
+            return;
+        }
+        match &entry.event.payload {
+            Payload::OutputStreaming(chunk) if chunk.complete => {
+                self.impure.remove(&text_key(entry.session, chunk));
+            }
+            _ if entry.event.event_type().core().is_some_and(aaep::CoreType::is_terminal) => {
+                self.impure.retain(|(session, _)| *session != entry.session);
+            }
+            _ => return,
+        }
+        self.pure_from = self.pure_from.max(entry.order + 1);
+    }
+
+    /// Where more text is held than there is room for, the one that waits longest is told as far as it came.
+    fn cut_for_room(&mut self, made_at: u64) {
+        while self.texts.bytes() > MIN_TEXT_BYTES.max(self.room_bytes / 2) {
+            let Some((key, units)) = self.texts.cut_oldest(self.number) else { return };
+            self.impure.insert(key);
+            for unit in units {
+                self.push(unit, made_at);
+            }
+        }
+    }
+
+    fn push(&mut self, mut unit: Unit, made_at: u64) {
+        unit.made_at = made_at;
         let at = self.end();
         let key = || (unit.session, Box::from(unit.agent()));
         match (&unit.kind, &unit.event.payload) {
             (Kind::Progress, _) => drop(self.latest_progress.insert(unit.session, at)),
             (Kind::State, _) => drop(self.latest_state.insert(key(), at)),
             (_, Payload::StateChanged(_)) => drop(self.urgent_state.insert(key(), at)),
+            (_, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) => {
+                self.questions.insert(unit.order, at);
+            }
             _ => {}
         }
+        self.bytes.set(self.bytes.get() + unit.bytes());
         self.log.push_back(unit);
-        // Twice as fast as it grows, in case it was made with more than it keeps.
-        for _ in 0..2 {
-            if self.log.len() <= self.room {
-                break;
-            }
-            self.forgotten = self.forgotten.max(self.log.pop_front().map(|unit| unit.order));
+    }
+
+    /// Forgets the oldest that is too much, after it grew by so many units: twice as fast as it grows, in case it
+    /// was made with more than it keeps. Of the bytes, all that is too much.
+    pub(crate) fn trim(&mut self, grown: u64) {
+        let mut left = grown.saturating_mul(2);
+        while self.log.len() > MAX_UNITS && left > 0 {
+            left = left.saturating_sub(self.forget_oldest());
+        }
+        while self.bytes.get() > self.room_bytes / 2 && self.forget_oldest() > 0 {}
+    }
+
+    /// How many bytes the log takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Forgets all that was made with one event, the oldest; how many units these were.
+    fn forget_oldest(&mut self) -> u64 {
+        let before = self.first;
+        while let Some(unit) = self.log.pop_front() {
+            self.bytes.set(self.bytes.get().saturating_sub(unit.bytes()));
             self.first += 1;
+            self.from = self.from.max(unit.made_at + 1);
             if self.first.is_multiple_of(MAX_UNITS as u64) {
                 self.forget_old();
             }
+            if self.log.front().is_none_or(|next| next.made_at != unit.made_at) {
+                break;
+            }
         }
+        self.first - before
     }
 
     /// Takes the words of a session out of the log. Its units keep their places, so that everyone stays where they
     /// are; whoever still was to be told one of them is told that something is missing.
     pub(crate) fn delete_session(&mut self, session_id: &SessionId) {
         let is_meant = |unit: &&mut Unit| unit.event.envelope.session_id == *session_id;
-        self.log.iter_mut().filter(is_meant).for_each(Unit::delete);
+        let mut freed = 0;
+        for unit in self.log.iter_mut().filter(is_meant) {
+            let before = unit.bytes();
+            unit.delete();
+            freed += before.saturating_sub(unit.bytes());
+        }
+        self.bytes.set(self.bytes.get().saturating_sub(freed));
         self.joined.take();
     }
 
@@ -250,11 +349,12 @@ impl Audience {
         self.latest_progress.retain(|_, at| *at >= first);
         self.latest_state.retain(|_, at| *at >= first);
         self.urgent_state.retain(|_, at| *at >= first);
+        self.questions.retain(|_, at| *at >= first);
     }
 
     /// Whether the log has everything from this place among all events on.
     pub(crate) fn reaches_back_to(&self, order: u64) -> bool {
-        self.forgotten.is_none_or(|forgotten| forgotten < order)
+        self.from <= order
     }
 
     /// The position behind the last unit.
@@ -293,7 +393,10 @@ impl Audience {
     /// The encoded unit, made when first asked for.
     pub(crate) fn frame(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
         let frame = unit.frame.get_or_init(|| {
-            encode(&unit.event, unit.is_urgent, unit.sequence_number, &self.terms, primary)
+            let number = unit.sequence_number;
+            let frame = encode(&unit.event, unit.is_urgent, number, &self.terms, primary);
+            self.bytes.set(self.bytes.get() + frame.json.len());
+            frame
         });
         Arc::clone(frame)
     }
@@ -312,14 +415,21 @@ impl Audience {
     pub(crate) fn order_before(&self, at: u64) -> u64 {
         match at.checked_sub(1).and_then(|at| self.unit(at)) {
             Some(last) => last.order + 1,
-            // What is no longer remembered comes before everything that is.
-            None => self.log.front().map_or(0, |unit| unit.order),
+            // What is no longer remembered was made with events before this.
+            None => self.from,
         }
+    }
+
+    /// Where the question is that has this place among all events.
+    pub(crate) fn position_of_question(&self, order: u64) -> Option<u64> {
+        self.questions.get(&order).copied().filter(|at| *at >= self.first)
     }
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
-        let is_it = |unit: &Unit| unit.event.envelope.event_id == *id;
+        let is_it = |unit: &Unit| {
+            unit.event.envelope.event_id == *id && unit.session != SessionKey::MAX
+        };
         let is_merged = |unit: &Unit| merged_id(&unit.event.envelope.event_id, self.number) == *id;
         let at = self.log.iter().rposition(is_it);
         let at = at.or_else(|| self.log.iter().rposition(is_merged))?;
@@ -362,9 +472,35 @@ impl Unit {
         [merged_id(own, audience), own.clone()]
     }
 
+    /// How many bytes it takes.
+    fn bytes(&self) -> usize {
+        self.weight + self.frame.get().map_or(0, |frame| frame.json.len())
+    }
+
     /// Whether its session was deleted.
     pub(crate) fn is_deleted(&self) -> bool {
         self.kind == Kind::Deleted
+    }
+
+    /// Stands for what left memory: whoever comes to it is told that something is missing.
+    fn gone(order: u64) -> Self {
+        const RIGHT: &str = "a constant of the right form";
+        let event_id = EventId::parse("evt_gone").expect(RIGHT);
+        let session_id = SessionId::parse("sess_gone").expect(RIGHT);
+        let timestamp = Timestamp::from_unix_us(0).expect(RIGHT);
+        let envelope = Envelope::new(event_id, session_id, timestamp, Producer::new("gone"));
+        let event = Arc::new(Event::new(envelope, state_without_words(state::IDLE)));
+        let weight = crate::weight::weight(&event);
+        let entry = Entry {
+            order,
+            session: SessionKey::MAX,
+            tags: AgentTags::default(),
+            event: Arc::clone(&event),
+            sequence_number: 0,
+            is_urgent: false,
+            weight,
+        };
+        Unit::new(&entry, event, Kind::Deleted, None)
     }
 
     /// Nothing is left of it but its ids, by which someone may say where they were.
@@ -374,6 +510,7 @@ impl Unit {
         let envelope = Envelope::new(event_id, session_id, timestamp, producer);
         self.event = Arc::new(Event::new(envelope, state_without_words(state::IDLE)));
         self.kind = Kind::Deleted;
+        self.weight = size_of::<Unit>() + crate::weight::weight(&self.event);
         self.frame.take();
     }
 
@@ -395,6 +532,8 @@ impl Unit {
             kind,
             is_urgent: entry.is_urgent,
             stands_for: 1,
+            made_at: entry.order,
+            weight: size_of::<Unit>() + entry.weight,
             sequence_number,
             frame: OnceCell::new(),
         }

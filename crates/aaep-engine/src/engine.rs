@@ -5,23 +5,28 @@
 
 mod asks;
 mod deliver;
+mod history;
 mod listeners;
 mod publish;
+mod rooms;
 pub use publish::is_filled;
 mod recover;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep::{Capabilities, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId};
+use aaep::{
+    Capabilities, Envelope, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId,
+};
 
+use self::asks::AskedOf;
 pub use self::asks::WaitingAsk;
 use self::listeners::Newcomer;
 pub use self::recover::Recovered;
 use crate::ask::Ask;
-use crate::audience::{Audience, Entry, ListenerKey, SessionKey};
+use crate::audience::{Audience, Entry, ListenerKey, SessionKey, TextKey};
 use crate::clock::{Now, SECOND_US};
-use crate::ids::Ids;
+use crate::ids::{Digest, Ids};
 use crate::io::{AgentTags, Hears, Input, Output, Principal};
 use crate::member::{Cursor, Limits, Place};
 use crate::order::SessionOrder;
@@ -36,6 +41,9 @@ pub const MAX_USED_TOKENS: usize = 65_536;
 pub const MAX_SESSIONS: usize = 1024;
 /// The most events of a session that are remembered.
 pub const MAX_SESSION_EVENTS: usize = 8192;
+
+/// How many bytes the histories of sessions and the logs of audiences may take, unless it is configured.
+pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
 /// has to follow, so one wrong moment would spoil the session for good (§3.2.5).
@@ -57,10 +65,17 @@ pub struct Config {
     /// in it, where something critical could not overtake it. What is longer than 4 KiB counts as several. Not less
     /// than 1.
     pub at_a_time: usize,
+    /// How many bytes the histories of sessions and the logs of audiences may take together.
+    pub memory_bytes: usize,
+    /// How many bytes of histories one principal may hold.
+    pub memory_bytes_per_principal: usize,
+    /// How long a session that is over stays in memory.
+    pub keep_ended_us: u64,
 }
 
 impl Config {
-    /// The usual times: ten seconds for a question, an hour for a subscription. 64 events at a time.
+    /// The usual times: ten seconds for a question, an hour for a subscription, ten minutes for a session that is
+    /// over. 64 events at a time. 64 MiB of memory, of which one principal has a quarter.
     pub fn new(offer: Offer, seed: [u8; 32]) -> Self {
         Config {
             offer,
@@ -68,6 +83,9 @@ impl Config {
             resume_grace_us: 10 * SECOND_US,
             keep_subscription_us: 3600 * SECOND_US,
             at_a_time: 64,
+            memory_bytes: MEMORY_BYTES,
+            memory_bytes_per_principal: MEMORY_BYTES / 4,
+            keep_ended_us: 600 * SECOND_US,
         }
     }
 }
@@ -83,6 +101,14 @@ pub(crate) struct Session {
     pub(crate) order: SessionOrder,
     /// The events, the oldest first, within [`MAX_SESSION_EVENTS`].
     pub(crate) history: VecDeque<Entry>,
+    /// Up to where the outputs went that are not complete and of which something is no longer in the history.
+    pub(crate) dropped_texts: BTreeMap<TextKey, u64>,
+    /// The envelope of its last event, if that is no longer in the history.
+    pub(crate) last_envelope: Option<Box<Envelope>>,
+    /// The place of its first event among all.
+    pub(crate) first_order: u64,
+    /// When it ended.
+    pub(crate) ended_us: Option<u64>,
     /// The number of the next event as listeners count.
     pub(crate) next_number: u64,
     /// The moment of the last event.
@@ -105,6 +131,10 @@ impl Session {
             tags,
             order: SessionOrder::new(),
             history: VecDeque::new(),
+            dropped_texts: BTreeMap::new(),
+            last_envelope: None,
+            first_order: 0,
+            ended_us: None,
             next_number: 0,
             last_us: i64::MIN,
             announced: BTreeMap::new(),
@@ -112,6 +142,11 @@ impl Session {
             clock_ahead_us: 0,
             producers: BTreeMap::new(),
         }
+    }
+
+    /// Whose share of the memory its history takes.
+    pub(crate) fn owner(&self) -> Principal {
+        self.principal
     }
 
     /// Notices who speaks in the session and how its clock goes, for events of the engine's own.
@@ -173,6 +208,23 @@ pub(crate) struct Member {
     pub(crate) began: Began,
     /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
     pub(crate) in_order_after: Option<Arc<EventId>>,
+    /// The questions that it was asked.
+    pub(crate) asked: AskedOf,
+    /// How many summaries it was told.
+    pub(crate) summaries: u64,
+    /// From which place among all events on it needs the log of its audience again, while it is away.
+    pub(crate) needs_from: u64,
+    /// The ids of what it was sent last before its connection broke, if that was in its place.
+    pub(crate) sent_last: Option<Box<SentLast>>,
+}
+
+/// What a listener was sent last, in its place: it is found again by this, also when the log has it no more.
+#[derive(Debug)]
+pub(crate) struct SentLast {
+    /// The position behind it.
+    pub(crate) at: u64,
+    /// The ids that it may have.
+    pub(crate) ids: [Digest; 2],
 }
 
 /// Something that a listener can no longer be told.
@@ -235,6 +287,8 @@ pub struct Engine {
     /// The ids of the events in the histories, so that a repeated one is noticed.
     event_ids: BTreeMap<EventId, SessionKey>,
     asks: BTreeMap<ReplyToken, Ask>,
+    /// The open questions by their places among all events, which are shorter than tokens.
+    ask_tokens: BTreeMap<u64, ReplyToken>,
     /// Which question is due when: its default, or that people are told how much time is left.
     asks_due: BTreeSet<(u64, ReplyToken)>,
     /// The open questions of each session that has any.
@@ -242,6 +296,10 @@ pub struct Engine {
     used_tokens: BTreeSet<ReplyToken>,
     used_order: VecDeque<ReplyToken>,
     audiences: BTreeMap<AudienceKey, Audience>,
+    rooms: rooms::Rooms,
+    holdings: history::Holdings,
+    /// The sessions that are over, by when they leave memory.
+    leaving: VecDeque<(u64, SessionKey)>,
     members: Vec<Option<Member>>,
     free: Vec<ListenerKey>,
     subscriptions: BTreeMap<SubscriptionId, ListenerKey>,
@@ -274,11 +332,15 @@ impl Engine {
             session_keys: BTreeMap::new(),
             event_ids: BTreeMap::new(),
             asks: BTreeMap::new(),
+            ask_tokens: BTreeMap::new(),
             asks_due: BTreeSet::new(),
             asks_of: BTreeMap::new(),
             used_tokens: BTreeSet::new(),
             used_order: VecDeque::new(),
             audiences: BTreeMap::new(),
+            rooms: rooms::Rooms::default(),
+            holdings: history::Holdings::default(),
+            leaving: VecDeque::new(),
             members: Vec::new(),
             free: Vec::new(),
             subscriptions: BTreeMap::new(),

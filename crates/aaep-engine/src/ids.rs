@@ -31,14 +31,14 @@ impl Ids {
         &self,
         subscription: &SubscriptionId,
         session: u64,
-        (now_us, place): (u64, u64),
+        (now_us, number): (u64, u64),
     ) -> EventId {
         let hash = Sha256::new()
             .chain_update(self.seed)
             .chain_update(subscription.as_str())
             .chain_update(session.to_le_bytes())
             .chain_update(now_us.to_le_bytes())
-            .chain_update(place.to_le_bytes());
+            .chain_update(number.to_le_bytes());
         let id = format!("evt_{}", hex(&hash.finalize()[..16]));
         EventId::parse(&id).expect("the form of an id")
     }

@@ -17,12 +17,13 @@ mod member;
 pub mod order;
 mod stakes;
 pub mod terms;
+mod weight;
 
 pub use audience::{ListenerKey, MAX_UNITS};
 pub use clock::Now;
 pub use engine::{
     Config, Engine, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS, MAX_SESSION_EVENTS, MAX_SESSIONS,
-    MAX_USED_TOKENS, Recovered, WaitingAsk, is_filled,
+    MAX_USED_TOKENS, MEMORY_BYTES, Recovered, WaitingAsk, is_filled,
 };
 pub use frame::Frame;
 pub use io::{

@@ -410,18 +410,22 @@ impl Cursor {
         self.remember_summary(id, audience);
     }
 
-    /// Whether something of a session is still to be told.
-    pub(crate) fn awaits_more_of(&self, session: SessionKey, audience: &Audience) -> bool {
+    /// What is next told of a session, if something is still to be told.
+    pub(crate) fn next_of<'a>(
+        &self,
+        session: SessionKey,
+        audience: &'a Audience,
+    ) -> Option<&'a Unit> {
         let is_held = |at: &u64| !self.is_ahead(*at);
         let mut held = (self.at..audience.end()).filter(is_held).filter_map(|at| audience.unit(at));
-        held.any(|unit| unit.session == session && !unit.is_urgent)
+        held.find(|unit| unit.session == session && !unit.is_urgent)
     }
 
     /// Whether anything of a session is still to be told, urgent or not.
     pub(crate) fn is_behind_in(&self, session: SessionKey, audience: &Audience) -> bool {
         let mut urgent = (self.urgent_at..audience.end()).filter_map(|at| audience.unit(at));
         urgent.any(|unit| unit.session == session && unit.is_urgent)
-            || self.awaits_more_of(session, audience)
+            || self.next_of(session, audience).is_some()
     }
 
     /// The next session to sum up.

@@ -4,7 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{MAX_UNITS, Output};
+use aaep_engine::{Config, MAX_UNITS, Output};
 use serde_json::json;
 use support::*;
 
@@ -83,18 +83,26 @@ fn a_lost_gap_notice_is_told_again() {
 }
 
 #[test]
-fn who_was_away_for_longer_than_the_log_reaches_back_is_told_of_the_gap() {
-    let many = |world: &mut World| {
-        for number in 0..MAX_UNITS + 10 {
+fn who_was_away_for_longer_than_the_history_reaches_back_is_told_of_the_gap() {
+    let many = |world: &mut World, count: usize| {
+        for number in 0..count {
             world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
         }
     };
-    let mut world = World::new();
+    let config = Config { memory_bytes: 1 << 20, ..Config::new(offer(), [7; 32]) };
+    let mut world = World::with(config);
     let one = world.listen(1, everything());
     world.start(SESSION);
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
-    many(&mut world);
+    many(&mut world, 100);
+    world.reconnect(&one, last.as_ref());
+    world.pass_s(1);
+    let told = world.take(&one);
+    assert_eq!(told.len(), 100, "so much is in the history");
+    let last = last_id(&told);
+    world.disconnect(&one);
+    many(&mut world, 1000);
     world.reconnect(&one, last.as_ref());
     let heard = world.heard(&one);
     assert!(heard.first().is_some_and(Heard::has_gap), "{}", heard.len());

@@ -91,3 +91,47 @@ fn the_same_action_waits_once_in_a_session_and_may_wait_in_another() {
     assert_eq!(refusal(&again), Some(&Refusal::AlreadyAsked));
     world.say_in("sess_2", "awaiting.confirmation", confirmation("rpl_2", json!({})));
 }
+
+/// The tokens of the questions that a listener has got.
+fn asked(world: &World, person: &Listener) -> Vec<String> {
+    let heard = world.heard(person);
+    let asked = heard.iter().filter(|it| it.kind() == "awaiting.confirmation");
+    asked.map(|it| it.text("reply_token").to_owned()).collect()
+}
+
+#[test]
+fn whoever_joins_late_is_asked_a_part_at_a_time_the_oldest_first() {
+    let mut world = World::started();
+    let first = world.listen(1, everything());
+    let tokens: Vec<String> = (0..150).map(|number| format!("rpl_{number}")).collect();
+    for token in &tokens {
+        assert_eq!(refusal(&ask(&mut world, SESSION, token, 300)), None);
+    }
+    let late = world.listen(2, everything());
+    assert_eq!(asked(&world, &late), tokens[..64], "as much as goes at a time");
+    // What was not sent yet cannot have been answered (ruling 14), and nothing is given up meanwhile.
+    assert!(!replied(&world.confirm(&late, "rpl_149", "accept")));
+    assert!(replied(&world.confirm(&late, "rpl_63", "reject")));
+    world.close(&first);
+    assert_eq!(world.engine.open_asks(), 149);
+    world.pass_us(1);
+    assert_eq!(asked(&world, &late), tokens);
+    assert!(replied(&world.confirm(&late, "rpl_149", "reject")));
+}
+
+#[test]
+fn a_question_goes_on_as_long_as_one_who_was_asked_is_there() {
+    let mut world = World::started();
+    let (one, other) = (world.listen(1, everything()), world.listen(2, everything()));
+    ask(&mut world, SESSION, "rpl_1", 300);
+    let third = world.listen(3, everything());
+    ask(&mut world, SESSION, "rpl_2", 300);
+    world.close(&one);
+    world.handle(Input::Disconnect { listener: third.key });
+    assert_eq!(world.engine.open_asks(), 2);
+    assert!(resolved(&world.close(&other)).is_empty(), "one is just away");
+    let over = world.pass_s(11);
+    let by: Vec<_> = resolved(&over).into_iter().map(|(token, _, by)| (token, by)).collect();
+    let (no_listener, again) = (DecidedBy::NoListener, DecidedBy::NoListener);
+    assert_eq!(by, [("rpl_1", no_listener), ("rpl_2", again)]);
+}

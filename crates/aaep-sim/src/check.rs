@@ -12,6 +12,7 @@ pub mod kill;
 pub mod owed;
 pub mod pace;
 pub mod session;
+pub mod shares;
 pub mod stall;
 pub mod stream;
 pub mod text;
@@ -57,6 +58,8 @@ pub struct Step<'a> {
     pub changed: Option<(usize, Presence)>,
     /// When the hub wants to be called again.
     pub deadline: Option<u64>,
+    /// How many bytes it holds for histories and logs.
+    pub memory_bytes: usize,
     /// The subscriptions that got terms, and whether they are new.
     pub accepted: &'a [(usize, bool)],
     /// The subscriptions that came back and cannot be told everything.
@@ -130,15 +133,17 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 31;
+pub const COUNT: usize = 32;
 
-/// All invariants. The twin is an engine of the same seed, for what can be told by comparing.
-pub fn all(twin: Engine) -> Vec<Box<dyn Invariant>> {
+/// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
+/// given.
+pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(form::ValidFrames),
         Box::new(form::Clock::default()),
         Box::new(handshake::WithinRequest),
         Box::new(handshake::Places),
+        Box::new(shares::Memory::new(memory_bytes)),
         Box::new(pace::Rate::default()),
         Box::new(pace::Filter),
         Box::new(pace::Quiet),

@@ -10,6 +10,8 @@ pub trait Hub {
     fn handle(&mut self, now: Now, input: Input) -> Vec<Output>;
     /// When something is due next.
     fn deadline(&self) -> Option<u64>;
+    /// How many bytes it holds for histories and logs.
+    fn memory_bytes(&self) -> usize;
     /// It was killed; this engine was made of what was stored.
     fn restart(&mut self, engine: Engine);
 }
@@ -21,6 +23,10 @@ impl Hub for Engine {
 
     fn deadline(&self) -> Option<u64> {
         Engine::deadline(self)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Engine::memory_bytes(self)
     }
 
     fn restart(&mut self, engine: Engine) {
@@ -46,6 +52,12 @@ pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
 pub fn at_a_time(seed: u64) -> usize {
     let few = usize::try_from(1 + seed / 3 % 5).unwrap_or(1);
     if seed.is_multiple_of(3) { few } else { 64 }
+}
+
+/// How many bytes the hub may hold for histories and logs: few in every fourth world, so that it has to let go.
+pub fn memory_bytes(seed: u64) -> usize {
+    let few = usize::try_from(24 + seed / 4 % 400).unwrap_or(24);
+    if seed % 4 == 1 { few * 1024 } else { aaep_engine::MEMORY_BYTES }
 }
 
 /// How the engine of a world is set up, after so many starts.
@@ -79,6 +91,9 @@ pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Conf
         resume_grace_us: GRACE_US,
         keep_subscription_us: KEEP_US,
         at_a_time: at_a_time(seed),
+        memory_bytes: memory_bytes(seed),
+        memory_bytes_per_principal: memory_bytes(seed) / 4,
+        keep_ended_us: 1_000_000 * (1 + seed % 30),
         ..Config::new(offer, secret)
     }
 }

@@ -6,6 +6,7 @@ mod consent;
 mod covering;
 mod hands;
 mod kill;
+mod shares;
 
 use aaep_engine::{Engine, Input, Now, Output};
 
@@ -35,6 +36,11 @@ pub(crate) trait Hand {
     /// The hub was killed and is there again.
     fn killed(&mut self) {}
 
+    /// How much it holds, beside the engine.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+
     /// When it wants to be called, beside the engine.
     fn deadline(&self) -> Option<u64> {
         None
@@ -61,6 +67,9 @@ pub const ALL: &[Sabotage] = &[
     sabotage("drops a critical frame", "critical at once", || Box::new(hands::DropCritical)),
     sabotage("holds a critical frame for a while", "critical at once", || {
         Box::new(hands::HoldCritical::default())
+    }),
+    sabotage("keeps every event in memory", "memory within its budget", || {
+        Box::new(shares::KeepAll::default())
     }),
     sabotage("forgets the critical events of an absence", "critical events arrive", || {
         Box::new(hands::ForgetOnReturn)
@@ -173,6 +182,10 @@ impl Hub for Sabotaged {
 
     fn deadline(&self) -> Option<u64> {
         [self.engine.deadline(), self.hand.deadline()].into_iter().flatten().min()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.engine.memory_bytes() + self.hand.memory_bytes()
     }
 
     fn restart(&mut self, engine: Engine) {

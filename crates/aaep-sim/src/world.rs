@@ -141,7 +141,7 @@ impl World {
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
             listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
             truth: Truth::new(hub::at_a_time(seed)),
-            invariants: check::all(hub::engine(seed, ceiling)),
+            invariants: check::all(hub::engine(seed, ceiling), hub::memory_bytes(seed)),
             story: Story::default(),
             failure: None,
             steps: 0,

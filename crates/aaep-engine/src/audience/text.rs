@@ -22,7 +22,12 @@ pub(super) struct Texts {
     /// Whether merged events may say so.
     extension: bool,
     open: BTreeMap<TextKey, Output>,
+    /// How many bytes all of it takes.
+    bytes: usize,
 }
+
+/// What the text of an output takes beside its characters.
+const OUTPUT_BYTES: usize = 1024;
 
 /// One output and what is held of it.
 #[derive(Debug)]
@@ -44,7 +49,8 @@ impl Texts {
         } else {
             Boundaries::from_list(&terms.boundaries)
         };
-        Texts { boundaries, extension: terms.understands_our_extension(), open: BTreeMap::new() }
+        let extension = terms.understands_our_extension();
+        Texts { boundaries, extension, open: BTreeMap::new(), bytes: 0 }
     }
 
     /// Takes a chunk and gives the pieces that are certain now.
@@ -60,6 +66,7 @@ impl Texts {
             entry.event.envelope.localization_hints.as_ref()?.primary_language.as_ref()
         });
         let boundaries = self.boundaries;
+        let bytes_before = self.open.get(&key).map_or(0, Output::bytes);
         let output = self.open.entry(key.clone()).or_insert_with(|| Output {
             cutter: Cutter::new(boundaries, language),
             position: chunk.position,
@@ -87,10 +94,41 @@ impl Texts {
         }
         let extension = self.extension;
         let units = output.units(pieces, is_complete, audience, sequence_number, extension);
+        let bytes = if is_complete { 0 } else { output.bytes() };
         if is_complete {
             self.open.remove(&key);
         }
+        self.bytes = self.bytes.saturating_sub(bytes_before) + bytes;
         units
+    }
+
+    /// How many bytes the outputs take that are not complete yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Tells what is held of the output that waits longest, as far as it came.
+    pub(super) fn cut_oldest(&mut self, audience: u64) -> Option<(TextKey, Vec<Unit>)> {
+        let oldest = self.open.iter().min_by_key(|(_, output)| output.newest.order);
+        let key = oldest.map(|(key, _)| key.clone())?;
+        let units = self.cut(&key, audience);
+        Some((key, units))
+    }
+
+    /// The outputs that are not complete yet.
+    pub(super) fn open(&self) -> impl Iterator<Item = &TextKey> {
+        self.open.keys()
+    }
+
+    /// Tells what is held of an output, and forgets the output.
+    fn cut(&mut self, key: &TextKey, audience: u64) -> Vec<Unit> {
+        let Some(mut output) = self.open.remove(key) else { return Vec::new() };
+        self.bytes = self.bytes.saturating_sub(output.bytes());
+        let mut pieces = Vec::new();
+        output.cutter.finish(&mut |piece| {
+            pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
+        });
+        output.units(pieces, false, audience, None, self.extension)
     }
 
     /// Where the held text of each output begins and ends.
@@ -104,20 +142,16 @@ impl Texts {
     /// The session is over: what is held of its outputs is told as it is.
     pub(super) fn end_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
         let keys: Vec<_> = self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
-        let mut units = Vec::new();
-        for key in keys {
-            let Some(mut output) = self.open.remove(&key) else { continue };
-            let mut pieces = Vec::new();
-            output.cutter.finish(&mut |piece| {
-                pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
-            });
-            units.extend(output.units(pieces, false, audience, None, self.extension));
-        }
-        units
+        keys.iter().flat_map(|key| self.cut(key, audience)).collect()
     }
 }
 
 impl Output {
+    /// How many bytes it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Output>() + OUTPUT_BYTES + self.cutter.held_chars() * 4 + self.newest.weight
+    }
+
     fn units(
         &mut self,
         pieces: Vec<(String, CoalesceBoundary, u64)>,
@@ -164,6 +198,7 @@ impl Output {
             && chunk.chunk == text
             && chunk.complete == is_complete
             && self.held_events <= 1;
+        let own_bytes = if is_whole { 0 } else { text.len() };
         let event = if is_whole {
             Arc::clone(source)
         } else {
@@ -179,6 +214,7 @@ impl Output {
         };
         let mut unit = Unit::new(&self.newest, event, Kind::Text, sequence_number);
         unit.stands_for = self.held_events.max(1);
+        unit.weight += own_bytes;
         unit
     }
 }

@@ -4,6 +4,7 @@
 //! who could answer, or because the agent withdrew it. Only a reply that says so, or a default that
 //! says so and is allowed to, ever means yes.
 
+mod late;
 mod time;
 mod waiting;
 
@@ -24,6 +25,7 @@ use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal
 use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
 
+pub(crate) use late::AskedOf;
 pub(super) use time::TimeWish;
 pub use waiting::WaitingAsk;
 
@@ -49,9 +51,7 @@ impl Engine {
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
         out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
-        self.asks.insert(token.clone(), ask);
-        self.asks_of.entry(session).or_default().insert(token.clone());
-        self.file(token);
+        self.open_ask(token, ask);
         self.append(now, session, Arc::clone(event), (Author::Agent, true), out);
         self.store_time(now, token, out);
         self.look_for_someone(now, token, out);
@@ -86,7 +86,11 @@ impl Engine {
                 Some(Member { presence: Presence::Away(since), .. }) => {
                     until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
                 }
-                Some(_) => until = None,
+                // One who is here is enough: there may be very many.
+                Some(_) => {
+                    until = None;
+                    break;
+                }
                 None => {}
             }
         }
@@ -122,6 +126,7 @@ impl Engine {
     /// Takes a question out of everything that knows it as open.
     fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
         let ask = self.asks.remove(token)?;
+        self.ask_tokens.remove(&ask.order);
         if let Some(filed_us) = ask.filed_us {
             self.asks_due.remove(&(filed_us, token.clone()));
         }
@@ -138,17 +143,6 @@ impl Engine {
     pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &Ask> {
         let tokens = self.asks_of.get(&session).into_iter().flatten();
         tokens.filter_map(|token| self.asks.get(token))
-    }
-
-    /// Someone came, went or changed terms: looks at every open question again.
-    pub(super) fn look_at_asks(&mut self, now: Now, out: &mut Vec<Output>) {
-        if self.asks.is_empty() {
-            return;
-        }
-        let tokens: Vec<ReplyToken> = self.asks.keys().cloned().collect();
-        for token in tokens {
-            self.look_for_someone(now, &token, out);
-        }
     }
 
     /// Does what is due for questions.
@@ -251,7 +245,8 @@ impl Engine {
         if ask.principal == principal {
             return Err(ReplyRefusal::OwnAsk);
         }
-        if !ask.told.contains(&listener) || !member.can_answer(ask) {
+        let is_asked = ask.told.contains(&listener) && !member.asked.waits(ask.order);
+        if !is_asked || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
         Ok(ask)

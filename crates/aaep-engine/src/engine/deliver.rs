@@ -15,14 +15,17 @@ const REST_US: u64 = 1_000_000;
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
     pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
-        let Engine { audiences, members, primary, config, .. } = self;
+        let log_bytes = self.log_bytes();
+        let Engine { audiences, members, primary, config, rooms, .. } = self;
         let mut told = Vec::new();
-        for audience in audiences.values_mut() {
-            let begin = audience.take(entry);
-            if audience.end() == begin {
+        for full in audiences.values_mut() {
+            full.room_bytes = rooms.room(full.weight, log_bytes);
+            let begin = full.take(entry);
+            let grown = full.end() - begin;
+            if grown == 0 {
                 continue;
             }
-            let audience = &*audience;
+            let audience = &*full;
             if !audience.listeners.unlimited.is_empty() {
                 for unit in (begin..audience.end()).filter_map(|at| audience.unit(at)) {
                     let frame = audience.frame(unit, primary);
@@ -39,6 +42,7 @@ impl Engine {
                     proceed(member, *listener, (audience, config.at_a_time), now, primary, out),
                 ));
             }
+            full.trim(grown);
         }
         for (listener, due_us) in told {
             let due_us = self.or_tell_of_deleted(now, listener, due_us);
@@ -75,6 +79,8 @@ impl Engine {
         self.tell_summaries(now, listener, out);
         if must_be_asked {
             self.ask_late(now, listener, out);
+        } else {
+            self.send_late(listener, out);
         }
         self.tell_more(now, listener, out);
     }
@@ -82,6 +88,11 @@ impl Engine {
     /// Tells a listener what it may be told now, after the summaries.
     pub(super) fn tell_more(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let due_us = self.proceed_now(now, listener, out);
+        if let Some(Some(member)) = self.members.get(listener as usize)
+            && let Some(audience) = self.audiences.get_mut(&member.wish.audience)
+        {
+            audience.trim(0);
+        }
         let due_us = self.or_tell_of_deleted(now, listener, due_us);
         self.sort_in(listener, due_us);
         self.note_order(listener, out);

@@ -8,12 +8,17 @@ use aaep::SubscriptionId;
 use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 
 use self::resume::told_at;
-use super::{Began, Engine, Member, NEVER, Presence, Wish};
+use super::asks::AskedOf;
+use super::{Began, Engine, Member, NEVER, Presence, SentLast, Wish};
 use crate::audience::{Audience, ListenerKey, TextKey};
 use crate::clock::Now;
+use crate::ids::Digest;
 use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, Limits};
 use crate::terms::{self, Door};
+
+/// How many events may have been on their way to a listener whose connection broke.
+const ON_ITS_WAY: u64 = 1024;
 
 /// Who wants to listen.
 pub(super) struct Newcomer {
@@ -55,7 +60,8 @@ impl Engine {
                     self.take_over(now, listener, wish, last, out);
                     self.remember(listener, out);
                 } else {
-                    let listener = self.add(id, who, wish);
+                    let from = self.resumes_from(resume);
+                    let listener = self.add(id, who, wish, from);
                     out.push(Output::Accepted { listener, message });
                     self.begin(now, listener, resume, out);
                     self.remember(listener, out);
@@ -132,25 +138,22 @@ impl Engine {
             self.lose(listener, None);
         }
         self.remember(listener, out);
-        self.forget_unable(listener);
+        self.forget_unable(now, listener, out);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
-    }
-
-    /// A listener that gave up answering does not count as asked any more.
-    pub(super) fn forget_unable(&mut self, listener: ListenerKey) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        for ask in self.asks.values_mut() {
-            if !member.can_answer(ask) {
-                ask.told.remove(&listener);
-            }
-        }
     }
 
     /// Other terms from now on, also for what is held: nothing of it is lost or told twice. Whether
     /// the log of the new terms reaches back that far.
     pub(super) fn move_to(&mut self, listener: ListenerKey, wish: Arc<Wish>) -> bool {
-        self.audience(&wish);
+        let Some(Some(member)) = self.members.get(listener as usize) else { return false };
+        let (principal, before) = (member.principal, Arc::clone(&member.wish));
+        let is_away = matches!(member.presence, Presence::Away(_));
+        let from = if is_away { member.needs_from } else { self.needs_from(listener) };
+        if is_away {
+            self.enter(principal, &before, from);
+        }
+        self.enter(principal, &wish, from);
         self.leave_lists(listener);
         let Engine { audiences, members, sessions, next_order, newest, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
@@ -181,7 +184,14 @@ impl Engine {
         if let Some(new) = audiences.get_mut(&wish.audience) {
             new.listeners.members.insert(listener);
         }
-        member.wish = wish;
+        member.wish = Arc::clone(&wish);
+        if moves {
+            member.sent_last = None;
+        }
+        self.leave_room(principal, &old_key);
+        if is_away {
+            self.leave_room(principal, &wish.audience);
+        }
         if moves {
             self.leave_for_good(listener, &old_key);
         }
@@ -234,12 +244,32 @@ impl Engine {
             return;
         }
         self.leave_lists(listener);
-        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            member.presence = Presence::Away(now.monotonic_us);
-        }
+        self.go_away(now, listener);
         let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
         self.set_due(listener, end_us);
-        self.look_at_asks(now, out);
+        self.look_at_asks_of(now, listener, out);
+    }
+
+    /// Remembers where a listener is whose connection broke. Its audience may forget everything.
+    fn go_away(&mut self, now: Now, listener: ListenerKey) {
+        let needs_from = self.needs_from(listener);
+        let Engine { audiences, members, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let audience = audiences.get(&member.wish.audience);
+        let at = member.cursor.at;
+        let is_level = at == member.cursor.urgent_at && member.cursor.is_plain();
+        let last = audience.filter(|_| is_level).zip(at.checked_sub(1));
+        let last = last.and_then(|(audience, at)| Some((audience, audience.unit(at)?)));
+        if let Some((audience, unit)) = last {
+            let ids = unit.ids(audience.number).map(|id| Digest::of(&id));
+            member.sent_last = Some(Box::new(SentLast { at, ids }));
+        } else if member.sent_last.as_ref().is_some_and(|last| !is_level || last.at != at) {
+            member.sent_last = None;
+        }
+        member.needs_from = needs_from;
+        member.presence = Presence::Away(now.monotonic_us);
+        let (principal, key) = (member.principal, member.wish.audience.clone());
+        self.leave_room(principal, &key);
     }
 
     pub(super) fn block(&mut self, listener: ListenerKey) {
@@ -312,8 +342,9 @@ impl Engine {
         id: SubscriptionId,
         who: &Newcomer,
         wish: Arc<Wish>,
+        from: u64,
     ) -> ListenerKey {
-        let end = self.audience(&wish).end();
+        let end = self.enter(who.principal, &wish, from).end();
         let member = Member {
             id: id.clone(),
             principal: who.principal,
@@ -328,6 +359,10 @@ impl Engine {
             missing: None,
             began: Began::At(self.next_order),
             in_order_after: self.newest.clone(),
+            asked: AskedOf::default(),
+            summaries: 0,
+            needs_from: 0,
+            sent_last: None,
         };
         let listener = self.free.pop().unwrap_or_else(|| {
             self.members.push(None);
@@ -372,19 +407,38 @@ impl Engine {
         })));
     }
 
-    /// The audience of these terms; made, with what the sessions had so far, if there is none.
-    fn audience(&mut self, wish: &Wish) -> &mut Audience {
+    /// The audience of these terms, awake, with a log from this place among all events on as far as the histories
+    /// reach; made, if there is none. Someone of this principal enters it.
+    pub(super) fn enter(&mut self, principal: Principal, wish: &Wish, from: u64) -> &mut Audience {
         let key = &wish.audience;
         if !self.audiences.contains_key(key) {
-            let number = fingerprint(key);
-            let mut audience = Audience::new(wish.terms.clone(), wish.hears.clone(), number);
-            let mut entries: Vec<_> =
-                self.sessions.values().flat_map(|session| session.history.iter()).collect();
-            entries.sort_by_key(|entry| entry.order);
-            audience.prime(entries.into_iter());
+            let (terms, hears) = (wish.terms.clone(), wish.hears.clone());
+            let since = self.past_from(&hears, from);
+            let audience = Audience::new(terms, hears, fingerprint(key)).asleep(since);
             self.audiences.insert(key.clone(), audience);
         }
+        self.enter_room(principal, key);
+        if let Some(mut audience) = self.audiences.remove(key) {
+            let from = from.max(audience.pure_from());
+            if let Some(since) = audience.asleep_since() {
+                audience.wake(&self.past(&wish.hears, from.min(since)), self.next_order);
+                audience.distrust_before(self.gone_before(&wish.hears));
+            } else if audience.from() > from {
+                audience.reach_back(&self.past(&wish.hears, from));
+            }
+            self.audiences.insert(key.clone(), audience);
+        }
+        self.fit_rooms();
         self.audiences.get_mut(key).expect("it was just made")
+    }
+
+    /// From which place among all events on a listener needs the log of its audience when it comes back.
+    fn needs_from(&self, listener: ListenerKey) -> u64 {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return 0 };
+        let Some(audience) = self.audiences.get(&member.wish.audience) else { return 0 };
+        let at = member.cursor.at.min(member.cursor.urgent_at);
+        let order = if at >= audience.end() { self.next_order } else { audience.order_before(at) };
+        order.saturating_sub(ON_ITS_WAY)
     }
 
     /// An audience without anyone is no longer shaped for.
@@ -402,6 +456,9 @@ impl Engine {
         self.leave_lists(listener);
         self.forget_due(listener);
         if let Some(member) = self.members.get_mut(listener as usize).and_then(Option::take) {
+            if !matches!(member.presence, Presence::Away(_)) {
+                self.leave_room(member.principal, &member.wish.audience);
+            }
             self.leave_for_good(listener, &member.wish.audience);
             self.subscriptions.remove(&member.id);
             if let Some(former_id) = self.former_id_of.remove(&listener) {
@@ -410,11 +467,10 @@ impl Engine {
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&listener);
             self.free.push(listener);
+            for token in self.take_asked(listener, member.asked) {
+                self.look_for_someone(now, &token, out);
+            }
         }
-        for ask in self.asks.values_mut() {
-            ask.told.remove(&listener);
-        }
-        self.look_at_asks(now, out);
     }
 }
 

@@ -8,12 +8,13 @@ use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
-use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSION_EVENTS, MAX_SESSIONS, Session};
+use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
 use crate::ask::question;
 use crate::audience::{Entry, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
+use crate::weight::weight;
 
 /// Whether an agent left nothing out of its event that [`Engine::fill`] would give it.
 pub fn is_filled(event: &Object) -> bool {
@@ -187,7 +188,7 @@ impl Engine {
         let Some(key) = ended.map(|(key, _)| *key) else {
             return Err(Refusal::TooMany("sessions"));
         };
-        self.forget(key);
+        self.let_go(key);
         Ok(())
     }
 
@@ -201,14 +202,6 @@ impl Engine {
         }
         for audience in self.audiences.values_mut() {
             audience.delete_session(session_id);
-        }
-    }
-
-    fn forget(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.remove(&key) else { return };
-        self.session_keys.remove(&session.id);
-        for entry in session.history {
-            self.event_ids.remove(&entry.event.envelope.event_id);
         }
     }
 
@@ -264,6 +257,7 @@ impl Engine {
             unix_us: now.unix_us,
         }));
         self.deliver(now, &entry, out);
+        self.look_at_memory(now, &entry);
         if matches!(entry.event.payload, Payload::SessionStarted(_)) {
             self.tell_owed_gaps(now, key, out);
         }
@@ -276,7 +270,11 @@ impl Engine {
         event: Arc<Event>,
         is_urgent: bool,
     ) -> Option<Entry> {
+        let weight = weight(&event);
         let session = self.sessions.get_mut(&key)?;
+        if session.next_number == 0 {
+            session.first_order = self.next_order;
+        }
         session.last_us = session.last_us.max(event.envelope.timestamp.unix_us());
         let entry = Entry {
             order: self.next_order,
@@ -285,17 +283,14 @@ impl Engine {
             event,
             sequence_number: session.next_number,
             is_urgent,
+            weight,
         };
         self.next_order += 1;
         session.next_number += 1;
         self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
         self.newest = Some(Arc::new(entry.event.envelope.event_id.clone()));
         session.history.push_back(entry.clone());
-        if session.history.len() > MAX_SESSION_EVENTS
-            && let Some(old) = session.history.pop_front()
-        {
-            self.event_ids.remove(&old.event.envelope.event_id);
-        }
+        self.hold(&entry);
         Some(entry)
     }
 

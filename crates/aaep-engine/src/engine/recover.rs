@@ -59,7 +59,7 @@ impl Engine {
         }
         let mut open = BTreeMap::new();
         for record in recovered.records {
-            engine.play_again(record, &mut open);
+            engine.play_again(now, record, &mut open);
         }
         engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
         for subscription in recovered.subscriptions {
@@ -74,7 +74,12 @@ impl Engine {
         (engine, out)
     }
 
-    fn play_again(&mut self, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
+    fn play_again(
+        &mut self,
+        now: Now,
+        record: Record,
+        open: &mut BTreeMap<ReplyToken, OpenAsk>,
+    ) {
         let Record { principal, tags, event, is_urgent, author, unix_us } = record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(&key) else { return };
@@ -96,6 +101,7 @@ impl Engine {
             }
         }
         let Some(entry) = self.file_event(key, Arc::clone(&event), is_urgent) else { return };
+        self.look_at_memory(now, &entry);
         if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {
             open.insert(token.clone(), OpenAsk { session: key, entry });
         }
@@ -165,11 +171,16 @@ impl Engine {
             Err(_) => out.push(Output::Forget { subscription_id }),
             Ok((_, granted)) => {
                 let wish = self.share(Wish::new(request.capabilities, granted, hears.clone()));
-                let listener = self.add(id, &Newcomer { principal, may_reply, hears }, wish);
+                let next = self.next_order;
+                let who = Newcomer { principal, may_reply, hears };
+                let listener = self.add(id, &who, wish, next);
                 if let Some(Some(member)) = self.members.get_mut(listener as usize) {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after.map(Arc::new);
+                    member.needs_from = 0;
+                    let key = member.wish.audience.clone();
+                    self.leave_room(principal, &key);
                 }
                 if let Some(former_id) = former_id {
                     self.keep_former_id(listener, &former_id);
@@ -206,9 +217,7 @@ impl Engine {
         ask.time.go_back_to(now, time.unwrap_or(&over));
         ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
-        self.asks_of.entry(open.session).or_default().insert(token.clone());
-        self.asks.insert(token.clone(), ask);
-        self.file(token);
+        self.open_ask(token, ask);
         if is_over {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
         } else {

@@ -115,6 +115,9 @@ pub(crate) struct Known {
     pub(crate) in_order: bool,
     /// And from this place on, not even that.
     pub(crate) in_order_from: u64,
+    /// The position of the event that the listener got last, where the log no longer has it and it was sent in its
+    /// place.
+    pub(crate) last_at: Option<u64>,
 }
 
 impl Cursor {
@@ -180,12 +183,17 @@ impl Cursor {
             (self.at, self.urgent_at) = (at, urgent_at);
             return Some(again);
         }
-        let at = audience.position_of(last)?;
-        let unit = audience.unit(at)?;
-        let may_have_overtaken =
-            !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
-        if (unit.order < known.from && may_have_overtaken) || unit.order < self.doubtful_before() {
-            return None;
+        let found = audience.position_of(last);
+        let at = known.last_at.or(found)?;
+        if known.last_at.is_none() {
+            let unit = audience.unit(at)?;
+            let may_have_overtaken =
+                !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
+            if (unit.order < known.from && may_have_overtaken)
+                || unit.order < self.doubtful_before()
+            {
+                return None;
+            }
         }
         (self.at, self.urgent_at) = (at + 1, at + 1);
         let Some(memory) = &mut self.memory else { return Some(Vec::new()) };

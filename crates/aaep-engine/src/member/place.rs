@@ -19,6 +19,8 @@ pub(crate) struct Place {
     untold: BTreeSet<u64>,
     /// Up to where the outputs were told of which something is still to be told.
     texts: BTreeMap<TextKey, u64>,
+    /// Those of them of which something was there already.
+    begun_texts: BTreeSet<TextKey>,
     /// From here on, what is urgent is still to be told.
     urgent_end: u64,
     folded: Folded,
@@ -53,16 +55,20 @@ impl Place {
             .map(|(key, begin, _)| (begin.max(told(&key)), key))
             .map(|(begin, key)| (key, begin))
             .collect();
+        let is_begun = |(key, begin, end): &(TextKey, u64, u64)| told(key).max(*begin) < *end;
+        let begun = log.held_texts().filter(is_begun).map(|(key, ..)| key);
+        let mut begun_texts: BTreeSet<TextKey> = begun.collect();
         for unit in held.iter().rev() {
             if let Some(chunk) = unit.text() {
                 let key = text_key(unit.session, chunk);
                 let begin = chunk.position.max(told(&key));
+                begun_texts.insert(key.clone());
                 texts.insert(key, begin);
             }
         }
         let urgent_end = log.unit(urgent_at).map_or(end, |unit| unit.order.min(end));
         let (folded, summaries) = (rest.folded.clone(), rest.summaries.clone());
-        Place { end, untold, texts, urgent_end, folded, summaries, owes_gap }
+        Place { end, untold, texts, begun_texts, urgent_end, folded, summaries, owes_gap }
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.
@@ -97,11 +103,20 @@ impl Place {
         Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries, owes_gap }))
     }
 
+    /// From which place among all events on something is still to be told.
+    pub(crate) fn first(&self) -> u64 {
+        let first = self.untold.first().copied().unwrap_or(self.end);
+        first.min(self.end).min(self.urgent_end)
+    }
+
     /// Whether a log has everything that is still to be told.
     fn is_reached_by(&self, log: &Audience, begins: &BTreeMap<TextKey, u64>) -> bool {
-        let first = self.untold.first().copied().unwrap_or(self.end);
-        let first = first.min(self.end).min(self.urgent_end);
-        let has_text = |(key, told): (&TextKey, &u64)| begins.get(key).is_none_or(|it| it <= told);
+        let first = self.first();
+        let is_wanted = log.wants_text();
+        let has_text = |(key, told): (&TextKey, &u64)| match begins.get(key) {
+            Some(begin) => begin <= told,
+            None => !is_wanted || !self.begun_texts.contains(key),
+        };
         log.reaches_back_to(first) && self.texts.iter().all(has_text)
     }
 

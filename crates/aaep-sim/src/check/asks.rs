@@ -361,10 +361,9 @@ impl Invariant for Addressed {
                 let id = &question.event.envelope.event_id;
                 let is_told = step.to(*at).any(|sent| sent.frame.event_id == *id);
                 let goes_on = subscription.resumes.is_some();
-                if can_answer(subscription, question.is_confirmation, question.principal)
-                    && !is_told
-                    && !goes_on
-                {
+                let has_enough = super::critical::sent_to(*at, step) >= truth.at_a_time;
+                let can = can_answer(subscription, question.is_confirmation, question.principal);
+                if can && !has_enough && !is_told && !goes_on {
                     let late = &subscription.id;
                     return Err(format!(
                         "{} was not sent to {late}, which came late.",

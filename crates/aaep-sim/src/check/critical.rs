@@ -46,7 +46,7 @@ fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (u
 }
 
 /// How many events a subscription was sent in a step; one that is longer than 4 KiB counts as several.
-fn sent_to(at: usize, step: &Step<'_>) -> usize {
+pub(super) fn sent_to(at: usize, step: &Step<'_>) -> usize {
     step.to(at).map(|sent| 1 + sent.frame.json.len() / 4096).sum()
 }
 

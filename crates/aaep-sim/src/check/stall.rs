@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::extension::Delivery;
 use aaep::{Message, Mode};
-use aaep_engine::{Engine, Frame, Input, ListenerKey, Output};
+use aaep_engine::{Engine, Frame, Input, ListenerKey, Now, Output};
 
 use super::{Invariant, Moment, Step};
 use crate::truth::{Presence, Subscription, Truth};
@@ -32,6 +32,18 @@ impl Stall {
         self.twins.iter().find(is_it).map_or(listener, |(key, _)| *key)
     }
 
+    /// In the twin, the wires of those who stalled take everything at once.
+    fn take_at_once(&mut self, now: Now, outputs: &[Output]) {
+        let mut more: Vec<ListenerKey> = outputs.iter().filter_map(more_for).collect();
+        while let Some(listener) = more.pop() {
+            let at = self.twins.get(&listener);
+            if at.is_some_and(|at| self.stalled.contains(at)) {
+                let outputs = self.twin.handle(now, Input::Unblock { listener });
+                more.extend(outputs.iter().filter_map(more_for));
+            }
+        }
+    }
+
     fn has_stalled(&self, listener: ListenerKey, truth: &Truth) -> bool {
         truth.of(listener).is_none_or(|(at, _)| self.stalled.contains(&at))
     }
@@ -51,6 +63,14 @@ impl Stall {
             }
         }
         self.stalled.extend(step.gaps());
+    }
+}
+
+/// The listener for whom there is more.
+fn more_for(output: &Output) -> Option<ListenerKey> {
+    match output {
+        Output::More { listener } => Some(*listener),
+        _ => None,
     }
 }
 
@@ -109,6 +129,7 @@ impl Invariant for Stall {
             self.twins.insert(key, *at);
         }
         self.follow(truth, step);
+        self.take_at_once(step.now, &twin);
         let lost = twin.iter().filter_map(|output| match output {
             Output::Deliver { frame, to } if has_gap(frame) => Some(to),
             _ => None,

@@ -83,6 +83,7 @@ impl World {
             delivered: &delivered,
             changed,
             deadline,
+            memory_bytes: self.hub.memory_bytes(),
             accepted: &accepted,
             lost: &lost,
         };

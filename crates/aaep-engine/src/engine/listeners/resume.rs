@@ -12,9 +12,8 @@ use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::publish::state_changed;
-use super::super::{Began, Engine, Member, Missing, Presence, Session, Wish};
-use crate::ask::Ask;
-use crate::audience::{ListenerKey, SessionKey, TextKey, text_key};
+use super::super::{Began, Engine, Member, Missing, Presence, SentLast, Session, Wish};
+use crate::audience::{ListenerKey, MAX_UNITS, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::Digest;
@@ -61,7 +60,7 @@ impl Engine {
         if !is_complete {
             self.lose(listener, last);
         }
-        self.forget_unable(listener);
+        self.forget_unable(now, listener, out);
         self.begin_here(listener);
         out.push(Output::Resumed { listener, is_complete });
         self.go_on(now, listener, out);
@@ -113,30 +112,63 @@ impl Engine {
         self.tell_more(now, listener, out);
     }
 
+    /// From which place among all events on the log of an audience must reach for someone who goes on without an
+    /// earlier subscription.
+    pub(super) fn resumes_from(&self, resume: Option<&Resume>) -> u64 {
+        let Some(resume) = resume else { return self.next_order };
+        let order = resume.last_event_id.as_ref().and_then(|last| self.order_of(last));
+        order.unwrap_or_else(|| self.next_order.saturating_sub(MAX_UNITS as u64))
+    }
+
+    /// The place of an event among all, if it is in memory.
+    fn order_of(&self, id: &EventId) -> Option<u64> {
+        let session = self.sessions.get(self.event_ids.get(id)?)?;
+        let entry = session.history.iter().rev().find(|it| it.event.envelope.event_id == *id);
+        entry.map(|entry| entry.order)
+    }
+
+    /// A listener is here; if it was away, so is its audience again, with as much of its log as it needs.
+    fn come_back(&mut self, listener: ListenerKey, last: Option<&EventId>) {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+        let was = std::mem::replace(&mut member.presence, Presence::Here);
+        if !matches!(was, Presence::Away(_)) {
+            return;
+        }
+        let from = match (&member.began, last) {
+            (Began::At(order), None) => member.needs_from.min(*order),
+            (Began::Where(place), None) => member.needs_from.min(place.first()),
+            _ => member.needs_from,
+        };
+        let (principal, wish) = (member.principal, Arc::clone(&member.wish));
+        self.enter(principal, &wish, from);
+    }
+
     /// Takes a listener back to right after the event that it got last, or to where it began. Whether
     /// that is known and everything since then can still be told.
     fn go_back(&mut self, listener: ListenerKey, last: Option<&EventId>) -> bool {
-        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
-            member.presence = Presence::Here;
-        }
+        self.come_back(listener, last);
         self.leave_lists(listener);
         let Some(last) = last else { return self.go_back_to_the_beginning(listener) };
         let in_order_from = self.in_order_from(listener);
-        let Engine { audiences, members, sessions, asks, .. } = self;
+        let Engine { audiences, members, sessions, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
         let Some(audience) = audiences.get(&member.wish.audience) else { return false };
         // What overtook what is known only since the subscription began here.
         let in_order = member.limits.is_none() && member.missing.is_none();
-        let known = Known { from: member.began.known_from(), in_order, in_order_from };
+        let is_it = |sent: &&SentLast| sent.ids.contains(&Digest::of(last));
+        let last_at = member.sent_last.as_deref().filter(is_it).map(|sent| sent.at - 1);
+        let known = Known { from: member.began.known_from(), in_order, in_order_from, last_at };
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
         let Some(again) = member.cursor.resume(last, audience, known, told_at) else {
             return false;
         };
-        let is_lost = |ask: &&mut Ask| again.contains(&Digest::of(&ask.event.envelope.event_id));
-        for ask in asks.values_mut().filter(|ask| !again.is_empty() && is_lost(ask)) {
-            ask.told.remove(&listener);
+        let is_complete = !member.cursor.fell_behind(audience);
+        if !again.is_empty() {
+            self.ask_again_if(listener, |ask| {
+                again.contains(&Digest::of(&ask.event.envelope.event_id))
+            });
         }
-        !member.cursor.fell_behind(audience)
+        is_complete
     }
 
     /// From which place among all events on a listener was sent everything in its place, as far as that
@@ -144,11 +176,8 @@ impl Engine {
     fn in_order_from(&self, listener: ListenerKey) -> u64 {
         let Some(Some(member)) = self.members.get(listener as usize) else { return u64::MAX };
         let Some(after) = member.in_order_after.as_deref() else { return 0 };
-        let session = self.event_ids.get(after).and_then(|key| self.sessions.get(key));
-        let mut history = session.into_iter().flat_map(|session| session.history.iter().rev());
-        let entry = history.find(|entry| entry.event.envelope.event_id == *after);
-        // If it is no longer stored, nothing is known.
-        entry.map_or(u64::MAX, |entry| entry.order + 1)
+        // If it is no longer in memory, nothing is known.
+        self.order_of(after).map_or(u64::MAX, |order| order + 1)
     }
 
     /// Takes a listener that got nothing at all back to where its subscription began; whether that is
@@ -161,8 +190,7 @@ impl Engine {
             Began::At(order) => {
                 let mut place = Place::at(*order);
                 let was_running = |session: &Session| {
-                    let first = session.history.front().map_or(0, |entry| entry.order);
-                    first < *order && session.is_running_for(&member.wish)
+                    session.first_order < *order && session.is_running_for(&member.wish)
                 };
                 let running = sessions.iter().filter(|(_, session)| was_running(session));
                 place.owe_summaries(running.map(|(key, _)| *key));
@@ -177,7 +205,7 @@ impl Engine {
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
         let Some(cursor) = Cursor::at_place(&place, audience, told_at) else { return false };
         member.cursor = cursor;
-        self.forget_asked(listener);
+        self.ask_again_if(listener, |_| true);
         true
     }
 
@@ -191,7 +219,7 @@ impl Engine {
             return false;
         }
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        let known = Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX };
+        let known = Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX, last_at: None };
         if member.cursor.resume(last, audience, known, told_at).is_some() {
             return !member.cursor.fell_behind(audience);
         }
@@ -231,15 +259,8 @@ impl Engine {
     /// A listener starts anew because something cannot be told any more; the summaries say so
     /// (ruling 20), or the first one of the next session if none is running.
     pub(super) fn lose(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
-        self.forget_asked(listener);
+        self.ask_again_if(listener, |_| true);
         self.pass_over(listener, missing_after);
-    }
-
-    /// Whether a listener was asked is not known any more: it is asked again.
-    fn forget_asked(&mut self, listener: ListenerKey) {
-        for ask in self.asks.values_mut() {
-            ask.told.remove(&listener);
-        }
     }
 
     fn pass_over(&mut self, listener: ListenerKey, missing_after: Option<&EventId>) {
@@ -291,7 +312,8 @@ impl Engine {
     pub(in super::super) fn tell_gap(&mut self, listener: ListenerKey) -> bool {
         let Some(Some(member)) = self.members.get(listener as usize) else { return false };
         let Some(audience) = self.audiences.get(&member.wish.audience) else { return false };
-        if member.slot.is_some() || !member.cursor.fell_behind(audience) {
+        let is_away = matches!(member.presence, Presence::Away(_));
+        if is_away || member.slot.is_some() || !member.cursor.fell_behind(audience) {
             return false;
         }
         // Who is here and only slow was told everything urgent at once.
@@ -299,7 +321,7 @@ impl Engine {
         let must_be_asked = (member.presence != Presence::Here || member.cursor.urgent_waits())
             && (member.cursor.urgent_at..audience.end()).any(is_urgent);
         if must_be_asked {
-            self.forget_asked(listener);
+            self.ask_again_if(listener, |_| true);
         }
         self.pass_over(listener, None);
         must_be_asked
@@ -316,6 +338,8 @@ impl Engine {
         let Some(session) = sessions.get(&key) else { return };
         let hears = |listener: &ListenerKey| {
             let member = members.get(*listener as usize).and_then(Option::as_ref);
+            let is_here = |member: &Member| !matches!(member.presence, Presence::Away(_));
+            let member = member.filter(|member| is_here(member));
             member.is_some_and(|member| session.is_running_for(&member.wish))
         };
         let told: Vec<ListenerKey> = owed_gaps.iter().copied().filter(hears).collect();
@@ -368,6 +392,7 @@ impl Engine {
             let session = self.sessions.get(&key).filter(|_| counts);
             let number = session.map(|session| session.next_number.saturating_sub(1));
             let frame = encode(&event, false, number, terms, &self.primary);
+            member.summaries += 1;
             member.cursor.tell_summary(&frame.event_id, audience);
             out.push(Output::Deliver { frame, to: vec![listener] });
         }
@@ -377,13 +402,15 @@ impl Engine {
     fn summary(&mut self, now: Now, key: SessionKey, listener: ListenerKey) -> Option<Event> {
         let member = self.members.get(listener as usize)?.as_ref()?;
         let audience = self.audiences.get(&member.wish.audience)?;
-        let awaits_more = || member.cursor.awaits_more_of(key, audience);
-        let session = self.sessions.get(&key)?;
-        if session.order.is_ended() && !awaits_more() {
+        let next = || member.cursor.next_of(key, audience).filter(|unit| !unit.is_deleted());
+        let session = self.sessions.get(&key);
+        if session.is_none_or(|session| session.order.is_ended()) && next().is_none() {
             return None;
         }
-        let like = session.history.back()?.event.envelope.clone();
-        let known = session.announced.get(&like.producer.agent_id);
+        // A session that is over may have left memory before everyone heard all of it.
+        let last = session.and_then(Session::last_envelope).or_else(|| Some(&next()?.event.envelope));
+        let like = last?.clone();
+        let known = session.and_then(|session| session.announced.get(&like.producer.agent_id));
         let known = known.map_or(state::IDLE, String::as_str).to_owned();
         let name = like.producer.agent_name.as_ref().unwrap_or(&like.producer.agent_id);
         let gap = member.missing.as_ref().map(|missing| Gap {
@@ -399,46 +426,15 @@ impl Engine {
         if gap.is_some() {
             summary.push_str(" Some of what happened before is missing here.");
         }
-        // Two at the same moment are at different places.
-        let place = audience.order_before(member.cursor.at);
-        let id = self.ids.personal_event(&member.id, key, (now.monotonic_us, place));
+        // Two at the same moment have different numbers.
+        let number = member.summaries;
+        let id = self.ids.personal_event(&member.id, key, (now.monotonic_us, number));
         let envelope = self.envelope_with(id, now, key, &like);
         let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
         if gap.is_some() {
             Delivery { gap, ..Delivery::new() }.put_on(&mut event);
         }
         Some(event)
-    }
-
-    /// Every open question that the listener may answer and was not asked, with its own event
-    /// (ruling 19).
-    pub(in super::super) fn ask_late(
-        &mut self,
-        now: Now,
-        listener: ListenerKey,
-        out: &mut Vec<Output>,
-    ) {
-        let Engine { audiences, members, asks, primary, .. } = self;
-        if let Some(Some(member)) = members.get_mut(listener as usize)
-            && member.presence == Presence::Here
-            && let Some(audience) = audiences.get(&member.wish.audience)
-        {
-            let mut late: Vec<_> = asks.values_mut().filter(|ask| member.can_answer(ask)).collect();
-            late.sort_by_key(|ask| ask.order);
-            for ask in late {
-                // What is still to come in the log is told with it.
-                let is_ahead = audience
-                    .position_of(&ask.event.envelope.event_id)
-                    .is_some_and(|at| at >= member.cursor.urgent_at && member.slot.is_none());
-                if ask.told.insert(listener) && !is_ahead {
-                    // Out of its place it has no number, which would not fit its neighbours.
-                    let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
-                    member.cursor.remember_question(&frame.event_id, audience);
-                    out.push(Output::Deliver { frame, to: vec![listener] });
-                }
-            }
-        }
-        self.look_at_asks(now, out);
     }
 }
 
@@ -452,5 +448,6 @@ pub(super) fn told_at(sessions: &BTreeMap<SessionKey, Session>, key: &TextKey, o
         }
         _ => None,
     });
-    end.unwrap_or(0)
+    let dropped = || sessions.get(&key.0).and_then(|session| session.dropped_texts.get(key));
+    end.or_else(|| dropped().copied()).unwrap_or(0)
 }

@@ -1,0 +1,190 @@
+//! Which questions concern which listener, and asking those late that came before it (ruling 19).
+//!
+//! Coming and going costs in proportion to the questions that a listener was asked, not to all that are open. A
+//! listener that comes late is sent a part of them at a time, as of everything else; until a question is sent, a
+//! reply to it does not count. Nothing here settles a question.
+
+use std::collections::BTreeMap;
+
+use aaep::ReplyToken;
+
+use super::super::{Engine, Presence};
+use crate::ask::Ask;
+use crate::audience::ListenerKey;
+use crate::clock::Now;
+use crate::frame::encode;
+use crate::io::Output;
+
+/// The questions that one listener was asked, by their places among all events. Most have none.
+#[derive(Debug, Default)]
+pub(crate) struct AskedOf {
+    /// Those asked; some may be settled by now.
+    orders: Vec<u64>,
+    /// Those of them that are still to be sent, and whether they never were.
+    late: BTreeMap<u64, bool>,
+}
+
+/// From how many on it is looked which of the questions are settled by now.
+const MANY_ASKED: usize = 64;
+
+impl AskedOf {
+    /// Whether a question was never sent yet.
+    pub(super) fn waits(&self, order: u64) -> bool {
+        self.late.get(&order) == Some(&true)
+    }
+}
+
+impl Engine {
+    /// Takes a question in as open. Everyone in `told` counts as asked.
+    pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: Ask) {
+        let (order, session) = (ask.order, ask.session);
+        for listener in &ask.told {
+            if let Some(Some(member)) = self.members.get_mut(*listener as usize) {
+                member.asked.orders.push(order);
+            }
+        }
+        let many = MANY_ASKED.max(2 * self.asks.len());
+        for listener in &ask.told {
+            if let Some(Some(member)) = self.members.get_mut(*listener as usize)
+                && member.asked.orders.len() > many
+            {
+                let open = &self.ask_tokens;
+                member.asked.orders.retain(|it| *it == order || open.contains_key(it));
+            }
+        }
+        self.ask_tokens.insert(order, token.clone());
+        self.asks_of.entry(session).or_default().insert(token.clone());
+        self.asks.insert(token.clone(), ask);
+        self.file(token);
+    }
+
+    /// The open questions that a listener was asked.
+    fn asked_of(&self, asked: &AskedOf) -> Vec<ReplyToken> {
+        asked.orders.iter().filter_map(|order| self.ask_tokens.get(order).cloned()).collect()
+    }
+
+    /// Someone came, went or changed terms: looks at the questions that it was asked.
+    pub(in crate::engine) fn look_at_asks_of(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        for token in self.asked_of(&member.asked) {
+            self.look_for_someone(now, &token, out);
+        }
+    }
+
+    /// A listener that is gone was asked nothing any more; which questions it was asked.
+    pub(in crate::engine) fn take_asked(
+        &mut self,
+        listener: ListenerKey,
+        asked: AskedOf,
+    ) -> Vec<ReplyToken> {
+        let tokens = self.asked_of(&asked);
+        for token in &tokens {
+            if let Some(ask) = self.asks.get_mut(token) {
+                ask.told.remove(&listener);
+            }
+        }
+        tokens
+    }
+
+    /// Whether a listener got what it was asked is not known any more: it is asked again where `is_meant` says so.
+    pub(in crate::engine) fn ask_again_if(
+        &mut self,
+        listener: ListenerKey,
+        is_meant: impl Fn(&Ask) -> bool,
+    ) {
+        let Engine { members, asks, ask_tokens, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let AskedOf { orders, late } = &mut member.asked;
+        for order in orders {
+            let ask = ask_tokens.get(order).and_then(|token| asks.get(token));
+            if ask.is_some_and(&is_meant) {
+                late.entry(*order).or_insert(false);
+            }
+        }
+    }
+
+    /// A listener that gave up answering does not count as asked any more.
+    pub(in crate::engine) fn forget_unable(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        let is_unable = |token: &ReplyToken| {
+            self.asks.get(token).is_some_and(|ask| !member.can_answer(ask))
+        };
+        let mut unable = self.asked_of(&member.asked);
+        unable.retain(is_unable);
+        for token in unable {
+            if let Some(ask) = self.asks.get_mut(&token)
+                && let Some(Some(member)) = self.members.get_mut(listener as usize)
+            {
+                ask.told.remove(&listener);
+                let order = ask.order;
+                member.asked.orders.retain(|it| *it != order);
+                member.asked.late.remove(&order);
+            }
+            self.look_for_someone(now, &token, out);
+        }
+    }
+
+    /// Every open question that the listener may answer and was not asked, with its own event
+    /// (ruling 19).
+    pub(in crate::engine) fn ask_late(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
+        let Engine { audiences, members, asks, .. } = self;
+        if let Some(Some(member)) = members.get_mut(listener as usize)
+            && member.presence == Presence::Here
+            && let Some(audience) = audiences.get(&member.wish.audience)
+        {
+            for ask in asks.values_mut() {
+                if !member.can_answer(ask) || !ask.told.insert(listener) {
+                    continue;
+                }
+                member.asked.orders.push(ask.order);
+                member.asked.late.insert(ask.order, true);
+            }
+            // What is still to come in the log is told with it.
+            let (urgent_at, is_behind) = (member.cursor.urgent_at, member.slot.is_none());
+            let position = |order: u64| audience.position_of_question(order);
+            let is_ahead = |order: u64| position(order).is_some_and(|at| at >= urgent_at);
+            member.asked.late.retain(|order, _| !(is_behind && is_ahead(*order)));
+        }
+        self.send_late(listener, out);
+        self.look_at_asks_of(now, listener, out);
+    }
+
+    /// Sends the questions that are still to be sent, as many as go at a time; the rest when the wire has taken them.
+    pub(in crate::engine) fn send_late(&mut self, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Engine { audiences, members, asks, ask_tokens, primary, config, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
+        if member.presence != Presence::Here || member.rests {
+            return;
+        }
+        for _ in 0..config.at_a_time.max(1) {
+            let Some((order, _)) = member.asked.late.pop_first() else { return };
+            let Some(ask) = ask_tokens.get(&order).and_then(|token| asks.get(token)) else {
+                continue;
+            };
+            // Out of its place it has no number, which would not fit its neighbours.
+            let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
+            member.cursor.remember_question(&frame.event_id, audience);
+            out.push(Output::Deliver { frame, to: vec![listener] });
+        }
+        if !member.asked.late.is_empty() {
+            member.rests = true;
+            out.push(Output::More { listener });
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The histories of sessions within their budget: in bytes, for each principal and in all, the oldest first.
+//!
+//! What leaves memory is stored all the same; whoever comes back and was before it is told that something is missing.
+//! Nothing here decides what anyone is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep::Envelope;
+
+use super::{Engine, MAX_SESSION_EVENTS, Session};
+use crate::audience::{Entry, Hears, Past, SessionKey, TextKey, text_key};
+use crate::clock::Now;
+use crate::io::{AgentTags, Principal};
+
+/// What a principal holds of the budget for histories.
+#[derive(Debug, Default)]
+struct Holding {
+    bytes: usize,
+    /// Its events, the oldest first.
+    events: BTreeMap<u64, SessionKey>,
+}
+
+/// Who holds how much.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
+    bytes: usize,
+    held: BTreeMap<Principal, Holding>,
+    /// The same by how much, the most last.
+    by_bytes: BTreeSet<(usize, Principal)>,
+    /// The newest events that are no longer in memory, of sessions that are.
+    dropped: Newest,
+    /// The newest events of sessions that left memory as a whole, although they were not deleted.
+    gone: Newest,
+}
+
+/// How many different agents are told apart in [`Newest`].
+const MAX_TAGS: usize = 1024;
+
+/// The newest of some events, by who hears them.
+#[derive(Debug, Default)]
+struct Newest {
+    by_tags: BTreeMap<AgentTags, u64>,
+    /// The newest of those that are not told apart.
+    other: Option<u64>,
+}
+
+impl Newest {
+    fn note(&mut self, tags: &AgentTags, order: u64) {
+        if self.by_tags.len() >= MAX_TAGS && !self.by_tags.contains_key(tags) {
+            self.other = self.other.max(self.by_tags.values().max().copied());
+            self.by_tags.clear();
+        }
+        let newest = self.by_tags.entry(tags.clone()).or_default();
+        *newest = order.max(*newest);
+    }
+
+    fn heard(&self, hears: &Hears) -> Option<u64> {
+        let heard = self.by_tags.iter().filter(|(tags, _)| hears.includes(tags));
+        heard.map(|(_, order)| *order).max().max(self.other)
+    }
+}
+
+impl Holdings {
+    /// How many bytes all histories take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn change(&mut self, owner: Principal, change: impl FnOnce(&mut Holding)) {
+        let holding = self.held.entry(owner).or_default();
+        let before = holding.bytes;
+        change(holding);
+        let after = holding.bytes;
+        let is_empty = holding.events.is_empty();
+        self.by_bytes.remove(&(before, owner));
+        self.bytes = self.bytes.saturating_sub(before) + after;
+        if is_empty {
+            self.held.remove(&owner);
+        } else {
+            self.by_bytes.insert((after, owner));
+        }
+    }
+
+    fn hold(&mut self, owner: Principal, entry: &Entry) {
+        self.change(owner, |holding| {
+            holding.bytes += entry.weight;
+            holding.events.insert(entry.order, entry.session);
+        });
+    }
+
+    fn let_go(&mut self, owner: Principal, entry: &Entry) {
+        self.change(owner, |holding| {
+            holding.bytes = holding.bytes.saturating_sub(entry.weight);
+            holding.events.remove(&entry.order);
+        });
+    }
+
+}
+
+impl Session {
+    /// The envelope of its last event.
+    pub(super) fn last_envelope(&self) -> Option<&Envelope> {
+        let last = self.history.back().map(|entry| &entry.event.envelope);
+        last.or(self.last_envelope.as_deref())
+    }
+
+    /// The oldest event leaves memory. Up to where its output went stays known.
+    fn drop_oldest(&mut self) -> Option<Entry> {
+        let entry = self.history.pop_front()?;
+        if let aaep::Payload::OutputStreaming(chunk) = &entry.event.payload {
+            let key = text_key(entry.session, chunk);
+            if chunk.complete {
+                self.dropped_texts.remove(&key);
+            } else {
+                let end = chunk.position + chunk.chunk.chars().count() as u64;
+                self.dropped_texts.insert(key, end);
+            }
+        }
+        if self.history.is_empty() {
+            self.last_envelope = Some(Box::new(entry.event.envelope.clone()));
+        }
+        Some(entry)
+    }
+}
+
+impl Engine {
+    /// How many bytes the histories and the logs of audiences take.
+    pub fn memory_bytes(&self) -> usize {
+        self.holdings.bytes() + self.audiences.values().map(crate::audience::Audience::bytes).sum::<usize>()
+    }
+
+    /// Half of the budget is for histories, and half for the logs of audiences.
+    fn history_bytes(&self) -> usize {
+        self.config.memory_bytes / 2
+    }
+
+    /// How many bytes the logs of all audiences may take together.
+    pub(super) fn log_bytes(&self) -> usize {
+        self.config.memory_bytes / 2
+    }
+
+    /// An event is in the history of its session.
+    pub(super) fn hold(&mut self, entry: &Entry) {
+        let Some(session) = self.sessions.get(&entry.session) else { return };
+        let (owner, is_long) = (session.owner(), session.history.len() > MAX_SESSION_EVENTS);
+        self.holdings.hold(owner, entry);
+        if is_long {
+            self.drop_oldest_of(entry.session);
+        }
+    }
+
+    /// Lets the oldest go that is beyond the budget: of whoever holds more than its share, and then of whoever holds
+    /// most.
+    pub(super) fn trim_history(&mut self, owner: Principal) {
+        let share = self.config.memory_bytes_per_principal.min(self.history_bytes());
+        let held = |engine: &Engine| engine.holdings.held.get(&owner).map_or(0, |it| it.bytes);
+        while held(self) > share && self.drop_oldest_held(owner) {}
+        while self.holdings.bytes > self.history_bytes() {
+            let Some((_, most)) = self.holdings.by_bytes.last().copied() else { return };
+            if !self.drop_oldest_held(most) {
+                return;
+            }
+        }
+    }
+
+    fn drop_oldest_held(&mut self, owner: Principal) -> bool {
+        let oldest = self.holdings.held.get(&owner).and_then(|it| it.events.first_key_value());
+        let Some((_, session)) = oldest.map(|(order, session)| (*order, *session)) else {
+            return false;
+        };
+        self.drop_oldest_of(session)
+    }
+
+    fn drop_oldest_of(&mut self, key: SessionKey) -> bool {
+        let Some(session) = self.sessions.get_mut(&key) else { return false };
+        let owner = session.owner();
+        let Some(entry) = session.drop_oldest() else { return false };
+        self.event_ids.remove(&entry.event.envelope.event_id);
+        self.holdings.let_go(owner, &entry);
+        self.holdings.dropped.note(&entry.tags, entry.order);
+        true
+    }
+
+    /// The place after the newest event of a session that left memory as a whole, of those that are heard.
+    pub(super) fn gone_before(&self, hears: &Hears) -> u64 {
+        self.holdings.gone.heard(hears).map_or(0, |order| order + 1)
+    }
+
+    /// A session that is over leaves memory. It is stored all the same.
+    pub(super) fn let_go(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get(&key) else { return };
+        if let Some(last) = session.history.back() {
+            self.holdings.gone.note(&session.tags, last.order);
+        }
+        self.forget(key);
+    }
+
+    /// A session is no longer in memory.
+    pub(super) fn forget(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.remove(&key) else { return };
+        self.session_keys.remove(&session.id);
+        for entry in &session.history {
+            self.event_ids.remove(&entry.event.envelope.event_id);
+            self.holdings.let_go(session.owner(), entry);
+        }
+        let orders: Vec<u64> = session.history.iter().map(|entry| entry.order).collect();
+        for audience in self.audiences.values_mut() {
+            if audience.hears.includes(&session.tags) {
+                audience.note_gone(&orders);
+            }
+        }
+    }
+
+    /// From which place among all events on the histories are whole, at the earliest from this one.
+    pub(super) fn past_from(&self, hears: &Hears, from: u64) -> u64 {
+        self.holdings.dropped.heard(hears).map_or(from, |dropped| from.max(dropped + 1))
+    }
+
+    /// What the histories have, from this place among all events on at the earliest, for who hears these.
+    pub(super) fn past(&self, hears: &Hears, from: u64) -> Past<'_> {
+        let from = self.past_from(hears, from);
+        let mut past =
+            Past { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
+        for session in self.sessions.values() {
+            let is_before = session.history.back().is_none_or(|last| last.order < from);
+            if is_before && session.order.is_ended() {
+                continue;
+            }
+            let begin = session.history.partition_point(|entry| entry.order < from);
+            past.chunks.extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
+            past.entries.extend(session.history.range(begin..));
+            if !session.dropped_texts.is_empty() {
+                let texts = session.history.iter().filter_map(text_of);
+                past.is_exact &= !texts.into_iter().any(|it| session.dropped_texts.contains_key(&it));
+            }
+        }
+        past.entries.sort_unstable_by_key(|entry| entry.order);
+        past
+    }
+}
+
+impl Engine {
+    /// After an event: what is beyond the budget leaves memory, and so do sessions that are over for long enough.
+    pub(super) fn look_at_memory(&mut self, now: Now, entry: &Entry) {
+        if let Some(session) = self.sessions.get_mut(&entry.session) {
+            if session.order.is_ended() && session.ended_us.is_none() {
+                session.ended_us = Some(now.monotonic_us);
+                let leaves_us = now.monotonic_us.saturating_add(self.config.keep_ended_us);
+                self.leaving.push_back((leaves_us, entry.session));
+            }
+            let owner = session.owner();
+            self.trim_history(owner);
+        }
+        while let Some((at, key)) = self.leaving.front().copied()
+            && at <= now.monotonic_us
+        {
+            self.leaving.pop_front();
+            self.let_go(key);
+        }
+    }
+}
+
+/// The output that an event is a chunk of.
+fn text_of(entry: &Entry) -> Option<TextKey> {
+    match &entry.event.payload {
+        aaep::Payload::OutputStreaming(chunk) => Some(text_key(entry.session, chunk)),
+        _ => None,
+    }
+}
