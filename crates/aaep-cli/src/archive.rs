@@ -248,6 +248,22 @@ impl Archive {
         }
     }
 
+    /// Ends a session that runs. Only a hub that runs can do that.
+    pub(crate) fn end(&self, id: &SessionId) -> Result<(), Failure> {
+        let Archive::Hub(client) = self else {
+            return Err(Failure::new(
+                "a session can be ended only in a hub that runs, and --store names a folder"
+                    .to_owned(),
+                "Say the same without --store while the hub runs.",
+            ));
+        };
+        let path = format!("/aaep/v1/sessions/{id}/end");
+        let request = Request { method: "POST", path: &path, body: None, timeout: TIMEOUT };
+        let answer = client.send(&request);
+        let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
+        if answer.is_success() { Ok(()) } else { Err(agent::refused(client, &answer)) }
+    }
+
     fn page(&self, path: &str) -> Result<Answer, NoAnswer> {
         let Archive::Hub(client) = self else {
             return Err(NoAnswer::NotHttp("this is no hub"));

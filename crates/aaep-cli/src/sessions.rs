@@ -1,4 +1,4 @@
-//! `aaep sessions`: lists, shows and deletes what a hub has stored of sessions.
+//! `aaep sessions`: lists, shows, ends and deletes what a hub has of sessions.
 //!
 //! It tells what is stored and judges nothing of it. Deleting is said twice or not done.
 
@@ -53,6 +53,17 @@ enum Command {
         #[command(flatten)]
         place: Whereabouts,
     },
+    /// End a session that runs, because its agent is gone or does not end it.
+    ///
+    /// Everyone who listens hears that it ended by hand, and its open questions are withdrawn: nothing
+    /// is accepted.
+    #[command(after_help = EXIT_CODES)]
+    End {
+        /// The session, as `aaep sessions list` names it.
+        session_id: SessionId,
+        #[command(flatten)]
+        place: Whereabouts,
+    },
     /// Delete a session that has ended: its events, what was answered, and the words in the audit log.
     ///
     /// The audit log goes on saying that something was asked and answered, and says that it was
@@ -74,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::List { json, place } => list(place, *json)?,
         Command::Show { session_id, json, place } => show(place, session_id, *json)?,
+        Command::End { session_id, place } => end(place, session_id)?,
         Command::Delete { session_id, yes, place } => delete(place, session_id, *yes)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -121,6 +133,13 @@ fn show(place: &Whereabouts, session_id: &SessionId, as_json: bool) -> Result<()
         }
     }
     out.flush().map_err(failed)
+}
+
+fn end(place: &Whereabouts, session_id: &SessionId) -> Result<(), Failure> {
+    place.open()?.end(session_id)?;
+    tell(&format!(
+        "Session {session_id} has ended. Everyone who listens was told, and its open questions were withdrawn."
+    ))
 }
 
 fn delete(place: &Whereabouts, session_id: &SessionId, is_sure: bool) -> Result<(), Failure> {

@@ -427,9 +427,8 @@ impl Audience {
 
     /// Where the unit with this id is, or the last unit that an event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
-        let is_it = |unit: &Unit| {
-            unit.event.envelope.event_id == *id && unit.session != SessionKey::MAX
-        };
+        let is_it =
+            |unit: &Unit| unit.event.envelope.event_id == *id && unit.session != SessionKey::MAX;
         let is_merged = |unit: &Unit| merged_id(&unit.event.envelope.event_id, self.number) == *id;
         let at = self.log.iter().rposition(is_it);
         let at = at.or_else(|| self.log.iter().rposition(is_merged))?;

@@ -5,10 +5,12 @@
 
 mod asks;
 mod deliver;
+mod ending;
 mod history;
 mod listeners;
 mod publish;
 mod rooms;
+mod shares;
 pub use publish::is_filled;
 mod recover;
 
@@ -71,6 +73,10 @@ pub struct Config {
     pub memory_bytes_per_principal: usize,
     /// How long a session that is over stays in memory.
     pub keep_ended_us: u64,
+    /// How many sessions of one principal may run at a time.
+    pub sessions_per_principal: usize,
+    /// How many questions of one principal may be open at a time.
+    pub asks_per_principal: usize,
 }
 
 impl Config {
@@ -86,6 +92,8 @@ impl Config {
             memory_bytes: MEMORY_BYTES,
             memory_bytes_per_principal: MEMORY_BYTES / 4,
             keep_ended_us: 600 * SECOND_US,
+            sessions_per_principal: MAX_SESSIONS / 8,
+            asks_per_principal: MAX_OPEN_ASKS / 16,
         }
     }
 }
@@ -109,6 +117,10 @@ pub(crate) struct Session {
     pub(crate) first_order: u64,
     /// When it ended.
     pub(crate) ended_us: Option<u64>,
+    /// When its agent was last heard.
+    pub(crate) heard_us: u64,
+    /// Whether it counts among the running sessions of its principal.
+    pub(crate) is_counted: bool,
     /// The number of the next event as listeners count.
     pub(crate) next_number: u64,
     /// The moment of the last event.
@@ -135,6 +147,8 @@ impl Session {
             last_envelope: None,
             first_order: 0,
             ended_us: None,
+            heard_us: 0,
+            is_counted: false,
             next_number: 0,
             last_us: i64::MIN,
             announced: BTreeMap::new(),
@@ -293,8 +307,8 @@ pub struct Engine {
     asks_due: BTreeSet<(u64, ReplyToken)>,
     /// The open questions of each session that has any.
     asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
-    used_tokens: BTreeSet<ReplyToken>,
-    used_order: VecDeque<ReplyToken>,
+    used_tokens: shares::UsedTokens,
+    shares: shares::Shares,
     audiences: BTreeMap<AudienceKey, Audience>,
     rooms: rooms::Rooms,
     holdings: history::Holdings,
@@ -335,8 +349,8 @@ impl Engine {
             ask_tokens: BTreeMap::new(),
             asks_due: BTreeSet::new(),
             asks_of: BTreeMap::new(),
-            used_tokens: BTreeSet::new(),
-            used_order: VecDeque::new(),
+            used_tokens: shares::UsedTokens::default(),
+            shares: shares::Shares::default(),
             audiences: BTreeMap::new(),
             rooms: rooms::Rooms::default(),
             holdings: history::Holdings::default(),
@@ -390,6 +404,7 @@ impl Engine {
             }
             Input::Unblock { listener } => self.unblock(now, listener, out),
             Input::DeleteSession { session_id } => self.delete_session(&session_id),
+            Input::EndSession { session_id, why } => self.end_session(now, &session_id, why, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
             Input::Presented { principal, subscription_id, reply_token } => {
@@ -424,6 +439,30 @@ impl Engine {
     /// How many subscriptions there are, broken ones that may come back counted.
     pub fn subscriptions(&self) -> usize {
         self.subscriptions.len()
+    }
+
+    /// Whether there are as many subscriptions as there can be.
+    pub fn has_no_place(&self) -> bool {
+        self.subscriptions.len() >= self.config.offer.max_concurrent_subscriptions
+    }
+
+    /// The listener that has been away longest, of this principal or of all.
+    pub fn oldest_away(&self, principal: Option<Principal>) -> Option<ListenerKey> {
+        let away = self.subscriptions.values().filter_map(|listener| {
+            let member = self.members.get(*listener as usize)?.as_ref()?;
+            match member.presence {
+                Presence::Away(since) => Some((since, *listener, member.principal)),
+                _ => None,
+            }
+        });
+        let theirs = away.filter(|(.., whose)| principal.is_none_or(|it| it == *whose));
+        theirs.min().map(|(_, listener, _)| listener)
+    }
+
+    /// Whether all events of a session are in memory.
+    pub fn remembers_all_of(&self, session_id: &SessionId) -> bool {
+        let events = |session: &Session| session.history.len() as u64 == session.next_number;
+        self.session(session_id).is_some_and(events)
     }
 
     /// How many listeners are here and have something waiting for their rate or pace. Looks at all that

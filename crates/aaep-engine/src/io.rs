@@ -12,7 +12,7 @@ use aaep::reply::Response;
 use aaep::{Event, ReplyToken, SubscriptionId};
 
 pub use audit::{Audit, ReplyRefusal};
-pub use input::{EndReason, Input, Resume};
+pub use input::{EndReason, Input, Resume, SessionEnd};
 pub use output::{Output, Refusal};
 
 /// A person or program that was let in, by the number that the caller gave it (rulings 14 and 36). A

@@ -28,7 +28,7 @@ pub use engine::{
 pub use frame::Frame;
 pub use io::{
     AgentTags, AskTimeRecord, Audit, Author, EndReason, Hears, Input, Output, Principal, Record,
-    Refusal, ReplyRefusal, Resolution, Resume, Subscription,
+    Refusal, ReplyRefusal, Resolution, Resume, SessionEnd, Subscription,
 };
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};
 pub use stakes::{ActionStakes, StatedRisk, StatedUndo};

@@ -39,7 +39,10 @@ pub use certificate::{
 pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
 pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;
-pub use guard::{ConnectionPermit, Guard, MAX_PRINCIPALS, SubscriptionPermit};
+pub use guard::{
+    Claim, ConnectionPermit, Guard, MAX_PRINCIPALS, RESERVED_CONNECTIONS, RequestPermit,
+    SubscriptionPermit,
+};
 pub use jwks::{
     FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
 };

@@ -160,6 +160,7 @@ impl App {
     /// Answers a request.
     async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
         let now = self.hub.clock().now();
+        let _working = connection.working();
         let (page, passed) = self.doors.pass(&connection, &request, now).await;
         let route = match &passed {
             Ok(Passed::Open(route) | Passed::By(route, _) | Passed::Refused(route, _)) => {
@@ -170,7 +171,12 @@ impl App {
         let answered = match passed {
             Ok(Passed::Open(route)) => Ok(self.open(&route, &connection, &request)),
             Ok(Passed::By(route, principal)) => {
-                self.handle(route, Arc::new(*principal), &connection, request).await
+                match self.guard.request(&principal.id, now.monotonic_us) {
+                    Ok(_request) => {
+                        self.handle(route, Arc::new(*principal), &connection, request).await
+                    }
+                    Err(limit) => Err(Box::new(answer::limited(limit))),
+                }
             }
             Ok(Passed::Refused(route, error)) => {
                 self.metrics.refused(answer::access_code(&error));
@@ -226,6 +232,7 @@ impl App {
             Route::Sessions => self.sessions(&principal, request.uri()).await,
             Route::SessionEvents(id) => self.session_events(&principal, &id, request.uri()).await,
             Route::DeleteSession(id) => self.delete_session(&principal, &id).await,
+            Route::EndSession(id) => self.end_session(&principal, &id).await,
             Route::Health | Route::Ready | Route::Manifest | Route::KeySet => {
                 Ok(self.open(&route, connection, &request))
             }

@@ -42,8 +42,10 @@ fn is_caught(sabotage: &Sabotage) -> bool {
 #[test]
 fn every_invariant_has_a_saboteur() {
     let twin = aaep_sim::hub::engine(0, None);
-    let names: Vec<&str> =
-        aaep_sim::check::all(twin, aaep_sim::hub::memory_bytes(0)).iter().map(|invariant| invariant.name()).collect();
+    let names: Vec<&str> = aaep_sim::check::all(twin, aaep_sim::hub::memory_bytes(0))
+        .iter()
+        .map(|invariant| invariant.name())
+        .collect();
     assert_eq!(names.len(), aaep_sim::check::COUNT);
     for name in names {
         assert!(ALL.iter().any(|it| it.caught_by == name), "Nothing shows that {name} can fail.");

@@ -17,7 +17,7 @@ use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
-use super::{Engine, MAX_USED_TOKENS, Member, Presence};
+use super::{Engine, Member, Presence};
 use crate::ask::Ask;
 use crate::audience::{ListenerKey, SessionKey, cut};
 use crate::clock::Now;
@@ -127,6 +127,7 @@ impl Engine {
     fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
         let ask = self.asks.remove(token)?;
         self.ask_tokens.remove(&ask.order);
+        self.count_ask(ask.principal, &ask.event, false);
         if let Some(filed_us) = ask.filed_us {
             self.asks_due.remove(&(filed_us, token.clone()));
         }
@@ -263,7 +264,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(ask) = self.take_ask(token) else { return };
-        self.use_up(token);
+        self.used_tokens.add(Some(ask.principal), token);
         if *resolution == Resolution::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
@@ -315,17 +316,6 @@ impl Engine {
         let notice = resolution_notice(token, resolution, decided_by);
         notice.put_on(&mut event);
         self.append(now, ask.session, Arc::new(event), (Author::Hub, true), out);
-    }
-
-    pub(super) fn use_up(&mut self, token: &ReplyToken) {
-        if self.used_tokens.insert(token.clone()) {
-            self.used_order.push_back(token.clone());
-        }
-        if self.used_order.len() > MAX_USED_TOKENS
-            && let Some(oldest) = self.used_order.pop_front()
-        {
-            self.used_tokens.remove(&oldest);
-        }
     }
 
     /// The agent no longer needs an answer.

@@ -94,7 +94,6 @@ impl Holdings {
             holding.events.remove(&entry.order);
         });
     }
-
 }
 
 impl Session {
@@ -126,7 +125,8 @@ impl Session {
 impl Engine {
     /// How many bytes the histories and the logs of audiences take.
     pub fn memory_bytes(&self) -> usize {
-        self.holdings.bytes() + self.audiences.values().map(crate::audience::Audience::bytes).sum::<usize>()
+        self.holdings.bytes()
+            + self.audiences.values().map(crate::audience::Audience::bytes).sum::<usize>()
     }
 
     /// Half of the budget is for histories, and half for the logs of audiences.
@@ -219,19 +219,20 @@ impl Engine {
     /// What the histories have, from this place among all events on at the earliest, for who hears these.
     pub(super) fn past(&self, hears: &Hears, from: u64) -> Past<'_> {
         let from = self.past_from(hears, from);
-        let mut past =
-            Past { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
+        let mut past = Past { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
         for session in self.sessions.values() {
             let is_before = session.history.back().is_none_or(|last| last.order < from);
             if is_before && session.order.is_ended() {
                 continue;
             }
             let begin = session.history.partition_point(|entry| entry.order < from);
-            past.chunks.extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
+            past.chunks
+                .extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
             past.entries.extend(session.history.range(begin..));
             if !session.dropped_texts.is_empty() {
                 let texts = session.history.iter().filter_map(text_of);
-                past.is_exact &= !texts.into_iter().any(|it| session.dropped_texts.contains_key(&it));
+                past.is_exact &=
+                    !texts.into_iter().any(|it| session.dropped_texts.contains_key(&it));
             }
         }
         past.entries.sort_unstable_by_key(|entry| entry.order);
@@ -242,6 +243,7 @@ impl Engine {
 impl Engine {
     /// After an event: what is beyond the budget leaves memory, and so do sessions that are over for long enough.
     pub(super) fn look_at_memory(&mut self, now: Now, entry: &Entry) {
+        self.count_session(entry.session);
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             if session.order.is_ended() && session.ended_us.is_none() {
                 session.ended_us = Some(now.monotonic_us);

@@ -89,6 +89,7 @@ impl Engine {
                 out.push(Output::Published { principal, event_id });
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.take_note(&event, now.unix_us);
+                    session.heard_us = now.monotonic_us;
                 }
                 self.take_in(now, session, event, &admitted, out);
             }
@@ -124,9 +125,7 @@ impl Engine {
             if self.is_being_asked(event) {
                 return Err(Refusal::AlreadyAsked);
             }
-            if self.asks.len() >= super::MAX_OPEN_ASKS {
-                return Err(Refusal::TooMany("open questions"));
-            }
+            self.check_ask_share(principal, event)?;
         }
         let id = &event.envelope.session_id;
         if let Some(&key) = self.session_keys.get(id) {
@@ -149,11 +148,13 @@ impl Engine {
         }
         let mut order = SessionOrder::new();
         let admitted = order.admit(event).map_err(Refusal::Order)?;
+        self.check_session_share(principal)?;
         self.make_room()?;
         let key = self.next_session;
         self.next_session += 1;
         self.session_keys.insert(id.clone(), key);
         self.sessions.insert(key, Session { order, ..Session::new(id.clone(), principal, tags) });
+        self.count_session(key);
         Ok((key, admitted))
     }
 
@@ -384,7 +385,7 @@ impl Engine {
     }
 
     /// What an errored or cancelled session left open is closed before its end is told.
-    fn close_left_open(
+    pub(super) fn close_left_open(
         &mut self,
         now: Now,
         key: SessionKey,

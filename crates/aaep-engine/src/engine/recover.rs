@@ -55,7 +55,7 @@ impl Engine {
         engine.ids = Ids::after_stop(engine.config.seed, now.unix_us);
         let mut out = Vec::new();
         for token in &recovered.used_tokens {
-            engine.use_up(token);
+            engine.used_tokens.add(None, token);
         }
         let mut open = BTreeMap::new();
         for record in recovered.records {
@@ -74,21 +74,18 @@ impl Engine {
         (engine, out)
     }
 
-    fn play_again(
-        &mut self,
-        now: Now,
-        record: Record,
-        open: &mut BTreeMap<ReplyToken, OpenAsk>,
-    ) {
+    fn play_again(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
         let Record { principal, tags, event, is_urgent, author, unix_us } = record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.take_note(&event, unix_us);
+        session.heard_us = now.monotonic_us;
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         match (author, &event.payload) {
             (Author::Hub, Payload::StateChanged(change)) => {
                 session.speak_for(&event.envelope.producer.agent_id, &change.to_state);
             }
+            (Author::Hub, Payload::SessionErrored(_)) => session.order.take_again(&event),
             // It only closes what the end of the session left open, and the end follows.
             (Author::Hub, _) => {}
             (Author::Agent, payload) => {
@@ -101,13 +98,15 @@ impl Engine {
             }
         }
         let Some(entry) = self.file_event(key, Arc::clone(&event), is_urgent) else { return };
+        self.count_session(key);
         self.look_at_memory(now, &entry);
         if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {
             open.insert(token.clone(), OpenAsk { session: key, entry });
         }
         let said = said.filter(|_| author == Author::Hub);
         if let Some(resolution) = said.and_then(|said| said.resolution) {
-            self.use_up(&resolution.reply_token);
+            let principal = self.sessions.get(&key).map(|session| session.principal);
+            self.used_tokens.add(principal, &resolution.reply_token);
             if let Some(ask) = open.remove(&resolution.reply_token)
                 && resolution.outcome == Outcome::Accept
                 && let Some(session) = self.sessions.get_mut(&ask.session)

@@ -120,6 +120,13 @@ pub enum Input {
         /// Which session.
         session_id: SessionId,
     },
+    /// The hub ends a session that runs: everyone hears so, and its questions are withdrawn.
+    EndSession {
+        /// Which session.
+        session_id: SessionId,
+        /// Why.
+        why: SessionEnd,
+    },
     /// Someone answers a confirmation.
     Confirm {
         /// Who.
@@ -186,6 +193,18 @@ pub struct Resume {
     pub last_event_id: Option<EventId>,
 }
 
+/// Why the hub ends a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Nothing was heard of its agent for so long, and it is not there.
+    Silent {
+        /// How long.
+        after_us: u64,
+    },
+    /// Someone who looks after the hub said so.
+    ByHand,
+}
+
 /// Why a producer ends a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
@@ -198,6 +217,8 @@ pub enum EndReason {
     PermissionChanged,
     /// The listener took too little for too long.
     TooSlow,
+    /// It was away, and a newer subscription of the same principal needed its place.
+    GaveWay,
 }
 
 impl EndReason {
@@ -208,6 +229,7 @@ impl EndReason {
             EndReason::AccessEnded => "access_ended",
             EndReason::PermissionChanged => "permission_changed",
             EndReason::TooSlow => "too_slow",
+            EndReason::GaveWay => "gave_way",
         }
     }
 
@@ -225,6 +247,9 @@ impl EndReason {
             EndReason::TooSlow => {
                 "Too much was waiting for this listener for too long. Subscribe again, perhaps with \
                  a lower max_events_per_second."
+            }
+            EndReason::GaveWay => {
+                "It was away, and a newer subscription needed its place. Subscribe again."
             }
         }
     }

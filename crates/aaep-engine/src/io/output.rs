@@ -158,6 +158,8 @@ pub enum Refusal {
     AlreadyAsked,
     /// There are too many open questions, sessions or events.
     TooMany(&'static str),
+    /// The principal has as many of these as one may have; others may have theirs.
+    OverShare(&'static str),
     /// An event with this id came before; the first one stands.
     Repeated,
 }

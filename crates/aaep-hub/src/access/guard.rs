@@ -2,14 +2,23 @@
 //!
 //! What is taken is a permit that returns itself when dropped, so that no way out of a function can
 //! forget it. Memory is bounded: whoever holds nothing and has been quiet is forgotten. No clock.
+//!
+//! A connection on which nothing happens gives way to a new one, the oldest first, and some places are kept for the
+//! person's own programs and for answers, so that nobody can lock a person out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 use crate::access::limits::{LimitError, Limits};
 
 /// How many principals are kept apart at once.
 pub const MAX_PRINCIPALS: usize = 4096;
+/// How many connections of a principal, and of all, are kept for the person's own programs and for answers.
+pub const RESERVED_CONNECTIONS: usize = 8;
+/// What is added to the id of a principal for connections of programs that the system tells apart.
+const LOCAL_POOL: &str = " on the local socket";
 /// Budgets are counted in millionths of an event, so that nothing is lost to rounding.
 const EVENT: u64 = 1_000_000;
 
@@ -29,12 +38,45 @@ struct Shared {
 struct Counts {
     connections: usize,
     principals: HashMap<String, Taken>,
+    /// The connections on which nothing happens, the one that has been quiet longest first.
+    idle: BTreeMap<u64, Idle>,
+    next_idle: u64,
+}
+
+/// A connection on which nothing happens.
+#[derive(Debug)]
+struct Idle {
+    holder: Option<Holder>,
+    gives_way: Arc<Notify>,
+}
+
+/// Whose a connection is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holder {
+    principal: String,
+    /// The process at the other end, if the system says so.
+    program: Option<u32>,
+}
+
+impl Counts {
+    /// The connection that has been quiet longest, of those that are meant, ends. Whether there is one.
+    fn make_way(&mut self, is_meant: impl Fn(Option<&Holder>) -> bool) -> bool {
+        let mut idle = self.idle.iter().filter(|(_, idle)| is_meant(idle.holder.as_ref()));
+        let Some(number) = idle.next().map(|(number, _)| *number) else { return false };
+        if let Some(idle) = self.idle.remove(&number) {
+            idle.gives_way.notify_one();
+        }
+        true
+    }
 }
 
 /// What one principal has taken.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 struct Taken {
     connections: usize,
+    /// How many of them each program has.
+    programs: BTreeMap<Option<u32>, usize>,
+    requests: usize,
     subscriptions: usize,
     /// What may still be published, in millionths of an event, at the moment below.
     budget: u64,
@@ -55,12 +97,23 @@ impl Guard {
     /// Takes a connection, before anyone knows whose it is.
     pub fn connection(&self) -> Result<ConnectionPermit, LimitError> {
         let mut counts = self.counts();
-        if counts.connections >= self.limits().connections {
+        if counts.connections >= self.limits().connections
+            && !counts.make_way(|_| true)
+            && counts.connections >= self.limits().connections + RESERVED_CONNECTIONS
+        {
             return Err(LimitError::Connections);
         }
         counts.connections += 1;
         drop(counts);
-        Ok(ConnectionPermit { guard: self.clone(), principal: None })
+        let mut permit = ConnectionPermit {
+            guard: self.clone(),
+            holder: None,
+            gives_way: Arc::new(Notify::new()),
+            busy: 0,
+            idle: None,
+        };
+        permit.rest();
+        Ok(permit)
     }
 
     /// Takes a subscription for the principal with this id.
@@ -78,6 +131,19 @@ impl Guard {
         taken.subscriptions += 1;
         drop(counts);
         Ok(SubscriptionPermit { guard: self.clone(), principal: principal.to_owned() })
+    }
+
+    /// Takes a request of the principal with this id.
+    pub fn request(&self, principal: &str, now_us: u64) -> Result<RequestPermit, LimitError> {
+        let most = self.limits().requests_per_principal;
+        let mut counts = self.counts();
+        let taken = self.taken(&mut counts, principal, now_us)?;
+        if taken.requests >= most {
+            return Err(LimitError::RequestsOfPrincipal);
+        }
+        taken.requests += 1;
+        drop(counts);
+        Ok(RequestPermit { guard: self.clone(), principal: principal.to_owned() })
     }
 
     /// Takes this many events out of what the principal may publish: all of them or none.
@@ -119,13 +185,14 @@ impl Guard {
         if !counts.principals.contains_key(principal) && counts.principals.len() >= MAX_PRINCIPALS {
             counts.principals.retain(|_, taken| {
                 self.refill(taken, now_us);
-                taken.connections > 0 || taken.subscriptions > 0 || taken.budget < full
+                let holds = taken.connections + taken.subscriptions + taken.requests;
+                holds > 0 || taken.budget < full
             });
             if counts.principals.len() >= MAX_PRINCIPALS {
                 return Err(LimitError::Principals);
             }
         }
-        let new = Taken { connections: 0, subscriptions: 0, budget: full, budget_at_us: now_us };
+        let new = Taken { budget: full, budget_at_us: now_us, ..Taken::default() };
         let taken = counts.principals.entry(principal.to_owned()).or_insert(new);
         self.refill(taken, now_us);
         Ok(taken)
@@ -154,32 +221,108 @@ impl Guard {
 #[derive(Debug)]
 pub struct ConnectionPermit {
     guard: Guard,
-    principal: Option<String>,
+    holder: Option<Holder>,
+    gives_way: Arc<Notify>,
+    /// How many requests are under way on it.
+    busy: usize,
+    /// Its number among those on which nothing happens.
+    idle: Option<u64>,
+}
+
+/// Whose a connection is, and what for.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// The id of the principal.
+    pub principal: &'a str,
+    /// The process at the other end, if the system says so.
+    pub program: Option<u32>,
+    /// Whether it may take a place that is kept: it is the person's own program, or it answers.
+    pub is_reserved: bool,
+}
+
+impl<'a> Claim<'a> {
+    /// A connection of the principal with this id, for anything.
+    pub fn of(principal: &'a str) -> Self {
+        Claim { principal, program: None, is_reserved: false }
+    }
 }
 
 impl ConnectionPermit {
-    /// Counts the connection as that of the principal with this id, now that it is known. A
-    /// connection that was another's before is that no more; if it cannot be had, it stays so.
-    pub fn belongs_to(&mut self, principal: &str, now_us: u64) -> Result<(), LimitError> {
-        if self.principal.as_deref() == Some(principal) {
+    /// Counts the connection as that of a principal, now that it is known. A connection that was another's before
+    /// is that no more; if it cannot be had, it stays so.
+    pub fn belongs_to(&mut self, claim: Claim<'_>, now_us: u64) -> Result<(), LimitError> {
+        let Claim { principal, program, is_reserved } = claim;
+        // Programs that the system tells apart do not share places with those that it does not.
+        let pool = if program.is_some() { LOCAL_POOL } else { "" };
+        let principal = &format!("{principal}{pool}");
+        let holder = Holder { principal: principal.clone(), program };
+        if self.holder.as_ref() == Some(&holder) {
             return Ok(());
         }
-        let most = self.guard.limits().connections_per_principal;
+        let limits = self.guard.limits();
+        let most = limits.connections_per_principal;
+        let of_program = if program.is_some() { most - most / 4 } else { most };
         let mut counts = self.guard.counts();
+        if counts.connections > limits.connections && !is_reserved {
+            return Err(LimitError::Connections);
+        }
         let taken = self.guard.taken(&mut counts, principal, now_us)?;
-        if taken.connections >= most {
+        let (connections, own) = (taken.connections, taken.programs.get(&program).copied());
+        let kept = if is_reserved { RESERVED_CONNECTIONS } else { 0 };
+        let is_theirs = |it: Option<&Holder>| it.is_some_and(|it| it.principal == *principal);
+        let is_own = |it: Option<&Holder>| it == Some(&holder);
+        if own.unwrap_or(0) >= of_program + kept && !counts.make_way(is_own) {
+            return Err(LimitError::ConnectionsOfProgram);
+        }
+        if connections >= most + kept && !counts.make_way(is_theirs) {
             return Err(LimitError::ConnectionsOfPrincipal);
         }
+        let taken = self.guard.taken(&mut counts, principal, now_us)?;
         taken.connections += 1;
+        *taken.programs.entry(program).or_default() += 1;
         drop(counts);
-        self.leave(Some(principal.to_owned()));
+        self.leave(Some(holder));
         Ok(())
     }
 
-    fn leave(&mut self, next: Option<String>) {
-        if let Some(before) = std::mem::replace(&mut self.principal, next) {
-            self.guard.give_back(&before, |taken| {
+    /// Something happens on it.
+    pub fn work(&mut self) {
+        self.busy += 1;
+        if let Some(number) = self.idle.take() {
+            self.guard.counts().idle.remove(&number);
+        }
+    }
+
+    /// Something is done on it. When nothing happens any more, it gives way to others.
+    pub fn rest(&mut self) {
+        self.busy = self.busy.saturating_sub(1);
+        if self.busy > 0 || self.idle.is_some() {
+            return;
+        }
+        let mut counts = self.guard.counts();
+        let number = counts.next_idle;
+        counts.next_idle += 1;
+        let (holder, gives_way) = (self.holder.clone(), Arc::clone(&self.gives_way));
+        counts.idle.insert(number, Idle { holder, gives_way });
+        drop(counts);
+        self.idle = Some(number);
+    }
+
+    /// What says that it must end to make room for another.
+    pub fn gives_way(&self) -> Arc<Notify> {
+        Arc::clone(&self.gives_way)
+    }
+
+    fn leave(&mut self, next: Option<Holder>) {
+        if let Some(before) = std::mem::replace(&mut self.holder, next) {
+            self.guard.give_back(&before.principal, |taken| {
                 taken.connections = taken.connections.saturating_sub(1);
+                if let Some(count) = taken.programs.get_mut(&before.program) {
+                    *count -= 1;
+                    if *count == 0 {
+                        taken.programs.remove(&before.program);
+                    }
+                }
             });
         }
     }
@@ -190,6 +333,24 @@ impl Drop for ConnectionPermit {
         self.leave(None);
         let mut counts = self.guard.counts();
         counts.connections = counts.connections.saturating_sub(1);
+        if let Some(number) = self.idle {
+            counts.idle.remove(&number);
+        }
+    }
+}
+
+/// One request that is under way. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct RequestPermit {
+    guard: Guard,
+    principal: String,
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        self.guard.give_back(&self.principal, |taken| {
+            taken.requests = taken.requests.saturating_sub(1);
+        });
     }
 }
 
@@ -228,24 +389,76 @@ mod tests {
     #[test]
     fn connections_are_bounded_and_come_back() {
         let guard = guard();
-        let first = guard.connection().expect("room");
-        let _others = [guard.connection().expect("room"), guard.connection().expect("room")];
+        let busy = || {
+            let mut permit = guard.connection().expect("room");
+            permit.work();
+            permit
+        };
+        let first = busy();
+        let _others: Vec<_> = (0..2 + RESERVED_CONNECTIONS).map(|_| busy()).collect();
         assert_eq!(guard.connection().err(), Some(LimitError::Connections));
         drop(first);
         assert!(guard.connection().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_quiet_connection_gives_way_the_oldest_first() {
+        let guard = guard();
+        let mut all: Vec<_> = (0..2).map(|_| guard.connection().expect("room")).collect();
+        for permit in &mut all {
+            permit.work();
+            permit.belongs_to(Claim::of("a"), 0).expect("room");
+        }
+        let mut third = guard.connection().expect("room");
+        third.work();
+        let full = third.belongs_to(Claim::of("a"), 0);
+        assert_eq!(full, Err(LimitError::ConnectionsOfPrincipal), "something happens on both");
+        all[1].rest();
+        all[0].rest();
+        assert_eq!(third.belongs_to(Claim::of("a"), 0), Ok(()));
+        all[1].gives_way().notified().await;
+    }
+
+    #[test]
+    fn a_place_is_kept_for_the_person_and_for_answers() {
+        let guard = guard();
+        let mut busy: Vec<_> = (0..3).map(|_| guard.connection().expect("room")).collect();
+        busy.iter_mut().for_each(ConnectionPermit::work);
+        for permit in &mut busy[..2] {
+            permit.belongs_to(Claim::of("a"), 0).expect("room");
+        }
+        let claim = Claim { is_reserved: true, ..Claim::of("a") };
+        assert!(busy[2].belongs_to(Claim::of("a"), 0).is_err());
+        assert_eq!(busy[2].belongs_to(claim, 0), Ok(()));
+    }
+
+    #[test]
+    fn one_program_leaves_places_for_the_others() {
+        let limits = Limits { connections_per_principal: 4, ..Limits::default() };
+        let guard = Guard::new(limits);
+        let mut busy: Vec<_> = (0..5).map(|_| guard.connection().expect("room")).collect();
+        busy.iter_mut().for_each(ConnectionPermit::work);
+        let of = |program| Claim { program: Some(program), ..Claim::of("local") };
+        for permit in &mut busy[..3] {
+            permit.belongs_to(of(1), 0).expect("room");
+        }
+        assert_eq!(busy[3].belongs_to(of(1), 0), Err(LimitError::ConnectionsOfProgram));
+        assert_eq!(busy[3].belongs_to(of(2), 0), Ok(()));
+        let full = busy[4].belongs_to(of(2), 0);
+        assert_eq!(full, Err(LimitError::ConnectionsOfPrincipal));
     }
 
     #[test]
     fn one_principal_cannot_take_everything() {
         let guard = guard();
         let mut three: Vec<_> = (0..3).map(|_| guard.connection().expect("room")).collect();
-        assert_eq!(three[0].belongs_to("a", 0), Ok(()));
-        assert_eq!(three[0].belongs_to("a", 0), Ok(()), "the same again takes nothing");
-        assert_eq!(three[1].belongs_to("a", 0), Ok(()));
-        assert_eq!(three[2].belongs_to("a", 0), Err(LimitError::ConnectionsOfPrincipal));
-        assert_eq!(three[2].belongs_to("b", 0), Ok(()));
-        assert_eq!(three[0].belongs_to("b", 0), Ok(()), "it is no more that of a");
-        assert_eq!(three[2].belongs_to("a", 0), Ok(()));
+        assert_eq!(three[0].belongs_to(Claim::of("a"), 0), Ok(()));
+        assert_eq!(three[0].belongs_to(Claim::of("a"), 0), Ok(()), "the same again takes nothing");
+        assert_eq!(three[1].belongs_to(Claim::of("a"), 0), Ok(()));
+        assert_eq!(three[2].belongs_to(Claim::of("a"), 0), Err(LimitError::ConnectionsOfPrincipal));
+        assert_eq!(three[2].belongs_to(Claim::of("b"), 0), Ok(()));
+        assert_eq!(three[0].belongs_to(Claim::of("b"), 0), Ok(()), "it is no more that of a");
+        assert_eq!(three[2].belongs_to(Claim::of("a"), 0), Ok(()));
     }
 
     #[test]

@@ -22,6 +22,18 @@ pub struct Limits {
     pub connections: usize,
     /// How many of them one principal may have.
     pub connections_per_principal: usize,
+    /// How many requests of one principal may be under way at once.
+    pub requests_per_principal: usize,
+    /// How many bytes of memory the histories of sessions and what is kept for subscribers may take.
+    pub memory_bytes: usize,
+    /// How many bytes of the histories one principal may take. What leaves memory stays stored.
+    pub memory_bytes_per_principal: usize,
+    /// How many sessions of one principal may run at once.
+    pub sessions_per_principal: usize,
+    /// How many questions of one principal may be open at once.
+    pub asks_per_principal: usize,
+    /// After how long without an event a session ends by itself, if its agent is not connected; 0 for never.
+    pub silent_session_ms: u64,
     /// How many subscriptions one principal may have at once.
     pub subscriptions_per_principal: usize,
     /// How many events one principal may publish in a second, over time.
@@ -49,6 +61,12 @@ impl Default for Limits {
             header_bytes: 16 * 1024,
             connections: 1024,
             connections_per_principal: 64,
+            requests_per_principal: 128,
+            memory_bytes: aaep_engine::MEMORY_BYTES,
+            memory_bytes_per_principal: aaep_engine::MEMORY_BYTES / 4,
+            sessions_per_principal: 128,
+            asks_per_principal: 256,
+            silent_session_ms: 24 * 3600 * 1000,
             subscriptions_per_principal: 64,
             publishes_per_second: 200,
             publish_burst: 1000,
@@ -65,6 +83,10 @@ pub enum LimitError {
     Connections,
     /// The principal has as many connections as it may have.
     ConnectionsOfPrincipal,
+    /// The program has as many connections as it may have.
+    ConnectionsOfProgram,
+    /// The principal has as many requests under way as it may have.
+    RequestsOfPrincipal,
     /// The principal has as many subscriptions as it may have.
     SubscriptionsOfPrincipal,
     /// The principal publishes too fast; the same is welcome after a while.
@@ -110,6 +132,12 @@ impl fmt::Display for LimitError {
             }
             LimitError::ConnectionsOfPrincipal => {
                 f.write_str("You have too many connections. Close one that is not used.")
+            }
+            LimitError::ConnectionsOfProgram => {
+                f.write_str("This program has too many connections. Close one that is not used.")
+            }
+            LimitError::RequestsOfPrincipal => {
+                f.write_str("You have too many requests under way. Wait for some of them.")
             }
             LimitError::SubscriptionsOfPrincipal => {
                 f.write_str("You have too many subscriptions. Close one that is not used.")

@@ -162,6 +162,13 @@ impl HubBuilder {
         let offered = self.offer.max_concurrent_subscriptions;
         self.offer.max_concurrent_subscriptions = offered.min(most);
         let mut config = Config::new(self.offer.clone(), seed);
+        if let Some(guard) = &self.guard {
+            let limits = guard.limits();
+            config.memory_bytes = limits.memory_bytes;
+            config.memory_bytes_per_principal = limits.memory_bytes_per_principal;
+            config.sessions_per_principal = limits.sessions_per_principal;
+            config.asks_per_principal = limits.asks_per_principal;
+        }
         if let Some(grace) = self.resume_grace_us {
             config.resume_grace_us = grace;
         }

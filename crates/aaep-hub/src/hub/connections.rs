@@ -41,6 +41,13 @@ pub(super) struct Connection {
     _permit: Option<ConnectionPermit>,
 }
 
+impl Connection {
+    /// Whether an agent of this principal is there.
+    pub(super) fn is_agent_of(&self, principal: u64) -> bool {
+        self.kind == Kind::Agent && self.number == principal
+    }
+}
+
 /// A socket whose HTTP head has been answered, with what belongs to it.
 #[derive(Debug)]
 pub struct NewConnection {

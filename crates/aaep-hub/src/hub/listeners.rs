@@ -15,7 +15,7 @@ use serde_json::json;
 use super::connections::Kind;
 use super::owner::{Listener, Owner};
 use super::posts::NotInstructed;
-use crate::access::{LimitError, Principal, Scope};
+use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
 /// What the hub answers to a message of a listener.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +119,7 @@ impl Owner {
         let before = before.filter(|(_, whose)| *whose == number).map(|(listener, _)| listener);
         let permit = match before.and_then(|it| self.listeners.get_mut(&it)?.permit.take()) {
             Some(permit) => permit,
-            None => self.guard.subscription(&principal.id, now_us).map_err(rejected)?,
+            None => self.subscription_permit(principal, number, now_us).map_err(rejected)?,
         };
         let input = Input::Subscribe {
             principal: number,
@@ -208,6 +208,27 @@ impl Owner {
                 );
             }
         }
+    }
+
+    /// Takes a subscription of the share of a principal. Those that are away give way, the oldest first.
+    fn subscription_permit(
+        &mut self,
+        principal: &Principal,
+        number: u64,
+        now_us: u64,
+    ) -> Result<SubscriptionPermit, LimitError> {
+        if self.engine.has_no_place()
+            && let Some(listener) = self.engine.oldest_away(None)
+        {
+            self.handle(Input::End { listener, reason: EndReason::GaveWay }, None);
+        }
+        let full = match self.guard.subscription(&principal.id, now_us) {
+            Err(full @ LimitError::SubscriptionsOfPrincipal) => full,
+            other => return other,
+        };
+        let Some(listener) = self.engine.oldest_away(Some(number)) else { return Err(full) };
+        self.handle(Input::End { listener, reason: EndReason::GaveWay }, None);
+        self.guard.subscription(&principal.id, now_us)
     }
 
     /// A listener says something.

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aaep::extension::DecidedBy;
 use aaep::{Event, ReplyToken, SubscriptionId};
@@ -47,6 +47,9 @@ const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 4;
 
 /// How many may wait for the outcome of one question at once. The oldest is sent home first.
 const MAX_WAITING_FOR_ASK: usize = 16;
+
+/// How often it is looked whether sessions have been silent for too long.
+const LOOK_FOR_SILENCE_EVERY: Duration = Duration::from_secs(30);
 
 /// Something to be done with what the owner owns.
 pub(super) type Request = Box<dyn FnOnce(&mut Owner) + Send>;
@@ -119,6 +122,8 @@ impl Owner {
         mut heard: mpsc::UnboundedReceiver<Heard>,
         batches: SyncSender<Batch>,
     ) {
+        let mut silence = tokio::time::interval(LOOK_FOR_SILENCE_EVERY);
+        silence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.is_stopping {
             let due = self.engine.deadline().into_iter().chain(self.refusals.deadline_us()).min();
             let due = due.map(|at| self.clock.instant(at).into());
@@ -140,6 +145,7 @@ impl Owner {
                     self.handle(Input::Tick, None);
                     self.count_refusals(false);
                 }
+                _ = silence.tick() => self.end_silent_sessions(),
             }
             for _ in 0..MAX_PER_TURN {
                 if self.batch.changes.len() + self.remembered.len() > MAX_CHANGES_PER_TURN {

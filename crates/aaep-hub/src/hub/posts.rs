@@ -24,6 +24,9 @@ const POST_US: u64 = 90_000_000;
 /// How many agents may have a post.
 const MAX_POSTS: usize = 1024;
 
+/// How many agents of one principal may have a post.
+const MAX_POSTS_PER_PRINCIPAL: usize = MAX_POSTS / 8;
+
 /// How many instructions may lie in one post. Past it, no more is taken for that agent.
 const MAX_INSTRUCTIONS: usize = 64;
 
@@ -112,6 +115,18 @@ impl fmt::Display for NotInstructed {
     }
 }
 
+impl Posts {
+    /// How many posts a principal has.
+    fn of(&self, principal: u64) -> usize {
+        self.0.values().filter(|post| post.principal == principal).count()
+    }
+
+    /// Whether an agent of this principal is there.
+    pub(super) fn is_there(&self, principal: u64, now_us: u64) -> bool {
+        self.0.values().any(|post| post.principal == principal && post.is_alive(now_us))
+    }
+}
+
 impl Owner {
     /// An agent says what it can be told. Gives back whether it may speak under that name.
     pub(super) fn declare(
@@ -133,7 +148,9 @@ impl Owner {
             post.accepts = accepts;
             post.seen_us = now_us;
             post.connection = connection.or(post.connection);
-        } else if self.posts.0.len() < MAX_POSTS {
+        } else if self.posts.0.len() < MAX_POSTS
+            && self.posts.of(principal) < MAX_POSTS_PER_PRINCIPAL
+        {
             let waiting = VecDeque::new();
             let (last, poller, seen_us) = (0, None, now_us);
             let tags = who.agent_tags(agent_id);

@@ -147,7 +147,8 @@ impl Owner {
         if whose.is_some_and(|whose| whose != principal) {
             return Err(foreign());
         }
-        if whose.is_none()
+        // What left memory may have come before all the same.
+        if !self.engine.remembers_all_of(&session_id)
             && let Some(before) = self.stored_before(principal, &published)
         {
             let before = before.map_err(|()| foreign())?;

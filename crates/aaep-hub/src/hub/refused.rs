@@ -70,6 +70,7 @@ impl Refused {
             Refused::NameNotYours => 403,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
+            Refused::Rules { refusal: Refusal::OverShare(_), .. } => 429,
             Refused::Rules { .. }
             | Refused::Before
             | Refused::KeyUsed
@@ -90,6 +91,7 @@ fn code(refusal: &Refusal) -> &'static str {
         Refusal::ClockDiffers { .. } => "clock_differs",
         Refusal::AlreadyAsked => "already_asked",
         Refusal::TooMany(_) => "too_many",
+        Refusal::OverShare(_) => "over_share",
         Refusal::Repeated => "repeated",
     }
 }
@@ -161,6 +163,9 @@ fn rule(refusal: &Refusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ),
         Refusal::TooMany(what) => {
             write!(f, "The hub has as many {what} as it takes. End some, then try again.")
+        }
+        Refusal::OverShare(what) => {
+            write!(f, "You have as many {what} as one may have. End some, then try again.")
         }
         Refusal::Repeated => f.write_str("An event with this id came before. The first one stands."),
     }

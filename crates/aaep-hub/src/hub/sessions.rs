@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aaep::{ReplyToken, SessionId};
-use aaep_engine::{AgentTags, Input};
+use aaep_engine::{AgentTags, Input, SessionEnd};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -166,6 +166,54 @@ impl Hub {
         let (who, id) = (principal.id.clone(), session_id.clone());
         let deleting = self.call(move |owner| owner.delete(who, id)).await?;
         deleting.await.map_err(|_| HubError::Stopped)
+    }
+}
+
+impl Hub {
+    /// Ends a session that runs, by hand: everyone hears so, and its questions are withdrawn. None if there is no
+    /// such session that the principal may hear; otherwise whether it was running.
+    pub async fn end_session(
+        &self,
+        principal: &Principal,
+        session_id: &SessionId,
+    ) -> Result<Option<bool>, HubError> {
+        let (reader, id) = (self.reader().clone(), session_id.clone());
+        let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
+        let (who, session_id) = (principal.clone(), session_id.clone());
+        self.call(move |owner| {
+            let may_hear = who.hearing().includes(&owner.agent_of(&session).tags);
+            may_hear.then(|| owner.end_by_hand(session_id))
+        })
+        .await
+    }
+}
+
+impl Owner {
+    fn end_by_hand(&mut self, session_id: SessionId) -> bool {
+        let is_known = self.engine.principal_of(&session_id).is_some();
+        if !is_known || self.engine.has_ended(&session_id) {
+            return false;
+        }
+        tracing::info!(session_id = %aaep::printable(session_id.as_str()), "A session is ended by hand.");
+        self.handle(Input::EndSession { session_id, why: SessionEnd::ByHand }, None);
+        true
+    }
+
+    /// Ends the sessions of which nothing was heard for long, if their agent is not connected.
+    pub(super) fn end_silent_sessions(&mut self) {
+        let after_us = self.guard.limits().silent_session_ms.saturating_mul(1000);
+        if after_us == 0 {
+            return;
+        }
+        let now = self.clock.now();
+        for session_id in self.engine.silent_sessions(now, after_us) {
+            let Some(principal) = self.engine.principal_of(&session_id) else { continue };
+            let is_connected = self.connections.values().any(|it| it.is_agent_of(principal));
+            if !is_connected && !self.posts.is_there(principal, now.monotonic_us) {
+                let why = SessionEnd::Silent { after_us };
+                self.handle(Input::EndSession { session_id, why }, None);
+            }
+        }
     }
 }
 

@@ -161,7 +161,10 @@ pub(crate) fn challenge(answer: &mut Answer, error: &AccessError) {
 /// A limit was reached.
 pub(crate) fn limited(error: LimitError) -> Answer {
     let code = match error {
-        LimitError::Connections | LimitError::ConnectionsOfPrincipal => "too_many_connections",
+        LimitError::Connections
+        | LimitError::ConnectionsOfPrincipal
+        | LimitError::ConnectionsOfProgram => "too_many_connections",
+        LimitError::RequestsOfPrincipal => "too_many_requests",
         LimitError::SubscriptionsOfPrincipal => "too_many_subscriptions",
         LimitError::PublishRate { .. } => "too_fast",
         LimitError::TooManyAtOnce => "too_many_at_once",

@@ -115,6 +115,7 @@ pub(super) async fn requests(
         idle: Duration::from_millis(limits.idle_ms),
     };
     let connection = Arc::new(connection);
+    let quiet = Arc::clone(&connection);
     let has_asked = AtomicBool::new(false);
     let service = service_fn(|request| {
         has_asked.store(true, Ordering::Relaxed);
@@ -137,6 +138,7 @@ pub(super) async fn requests(
             }
         }
         () = ending.ending() => tracing::debug!("A connection was cut because the hub ends."),
+        () = quiet.gives_way() => tracing::debug!("A quiet connection gave way to a new one."),
         () = nothing_came => tracing::debug!("A connection on which nothing came was closed."),
     }
 }

@@ -5,7 +5,7 @@
 //! sender hears no more than [`AccessError::public_message`]. The answer to a wrong credential is held back where
 //! many of them come from; a right one never is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use aaep::printable;
@@ -13,12 +13,13 @@ use aaep_engine::Now;
 use http::header::{AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, Method, Request, Uri};
 use hyper::body::Incoming;
+use tokio::sync::Notify;
 
 use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
 use super::stop::Stop;
 use crate::access::{
-    Access, AccessError, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
+    Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
     Principal, RequestError, TooManyFailures, cors_headers, is_cross_site, preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
@@ -28,23 +29,74 @@ use crate::lines::{LIBRARY_LINES, LineLimit};
 pub(crate) struct Connection {
     /// The other end.
     pub(crate) peer: Peer,
+    /// The process at the other end, if the system says so.
+    program: Option<u32>,
+    /// Says that it must end to make room for another.
+    gives_way: Arc<Notify>,
     permit: Mutex<Option<ConnectionPermit>>,
+}
+
+/// A request is under way on a connection until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Working(Arc<Connection>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        if let Some(permit) = self.0.permit().as_mut() {
+            permit.rest();
+        }
+    }
 }
 
 impl Connection {
     pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
-        Connection { peer, permit: Mutex::new(Some(permit)) }
+        let gives_way = permit.gives_way();
+        Connection { peer, program: None, gives_way, permit: Mutex::new(Some(permit)) }
+    }
+
+    /// The same, of this process.
+    #[cfg(unix)]
+    pub(crate) fn of_program(mut self, program: Option<u32>) -> Self {
+        self.program = program;
+        self
+    }
+
+    fn permit(&self) -> MutexGuard<'_, Option<ConnectionPermit>> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request is under way.
+    pub(crate) fn working(self: &Arc<Self>) -> Working {
+        if let Some(permit) = self.permit().as_mut() {
+            permit.work();
+        }
+        Working(Arc::clone(self))
+    }
+
+    /// It never gives way to others.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn stays(&self) {
+        if let Some(permit) = self.permit().as_mut() {
+            permit.work();
+        }
+    }
+
+    /// Waits until it must end to make room for another.
+    pub(crate) async fn gives_way(&self) {
+        self.gives_way.notified().await;
     }
 
     /// Counts the connection as that of this principal.
-    fn belongs_to(&self, principal: &Principal, now: Now) -> Result<(), LimitError> {
-        let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
-        permit.as_mut().map_or(Ok(()), |it| it.belongs_to(&principal.id, now.monotonic_us))
+    fn belongs_to(&self, principal: &Principal, route: &Route, now: Now) -> Result<(), LimitError> {
+        // The person's own programs always get in, and whoever answers.
+        let is_reserved = principal.is_person() || route.is_for_answering();
+        let claim = Claim { principal: &principal.id, program: self.program, is_reserved };
+        self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
     /// Takes the place of the connection along, for a socket that lives on elsewhere.
     pub(crate) fn take_permit(&self) -> Option<ConnectionPermit> {
-        self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.permit().take()
     }
 }
 
@@ -132,7 +184,7 @@ impl Doors {
             allowed => allowed.map(|()| it),
         });
         match allowed {
-            Ok(principal) => match connection.belongs_to(&principal, now) {
+            Ok(principal) => match connection.belongs_to(&principal, &route, now) {
                 Ok(()) => Ok(Passed::By(route, Box::new(principal))),
                 Err(limit) => Err(Box::new(answer::limited(limit))),
             },

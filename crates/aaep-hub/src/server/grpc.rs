@@ -28,7 +28,7 @@ use tower_service::Service as _;
 use super::App;
 use super::answer::{self, refusal};
 use super::door::Connection;
-use crate::access::{AccessError, LimitError, Principal, Scope};
+use crate::access::{AccessError, Claim, LimitError, Principal, Scope};
 use crate::hub::NewConnection;
 use health::HubHealth;
 
@@ -162,7 +162,10 @@ impl Producer for HubProducer {
         // The connection counts among all connections; each call counts once more, and as the caller's.
         let mut permit = app.guard.connection().map_err(limited)?;
         let now_us = app.hub.clock().now().monotonic_us;
-        permit.belongs_to(&principal.id, now_us).map_err(limited)?;
+        permit.work();
+        let is_reserved = principal.is_person();
+        let claim = Claim { is_reserved, ..Claim::of(&principal.id) };
+        permit.belongs_to(claim, now_us).map_err(limited)?;
         let (socket, end) = pair().map_err(|error| {
             if app.doors.may_log() {
                 tracing::warn!(%error, "A call could not be taken.");

@@ -62,6 +62,7 @@ pub(super) async fn serve(
     connection: Connection,
     mut stop: Stop,
 ) {
+    connection.stays();
     let idle = Duration::from_millis(app.guard.limits().idle_ms);
     let builder = builder(app.guard.limits().header_bytes);
     let mut cut = app.calls.clone();

@@ -19,7 +19,7 @@ use super::connection::requests;
 use super::door::Connection;
 use super::stop::Stop;
 use super::{ACCEPT_PAUSE, App};
-use crate::access::{AccessError, ConnectionPermit, Peer, Principal, Scope};
+use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Scope};
 use crate::hub::NewConnection;
 
 /// Accepts connections until the hub stops.
@@ -64,12 +64,14 @@ async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, 
         return;
     };
     let peer = accepted.other_user().map_or_else(Peer::same_user, Peer::other_user);
+    let program = accepted.process_id();
     match Framing::recognise(first) {
         Some(framing) => listen(&app, accepted, peer, framing, permit).await,
         #[cfg(unix)]
         None if first.is_ascii_uppercase() => {
             let stream = accepted.into_stream();
-            requests(app, stream, Connection::new(peer, permit), stop).await;
+            let connection = Connection::new(peer, permit).of_program(program);
+            requests(app, stream, connection, stop).await;
         }
         None => tracing::debug!("A local connection speaks neither messages nor HTTP."),
     }
@@ -83,6 +85,7 @@ async fn listen(
     framing: Framing,
     mut permit: ConnectionPermit,
 ) {
+    permit.work();
     let now = app.hub.clock().now();
     let known = match credential(&mut accepted, framing).await {
         Ok(credential) => known(app, &peer, credential.as_deref()).await,
@@ -92,6 +95,7 @@ async fn listen(
         }
     };
     let known = known.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
+    let program = accepted.process_id();
     let (socket, read_ahead) = match accepted.into_socket() {
         Ok(taken) => taken,
         Err(error) => {
@@ -109,7 +113,7 @@ async fn listen(
         permit: Some(permit),
     };
     let outcome = match known {
-        Ok(principal) => match permit.belongs_to(&principal.id, now.monotonic_us) {
+        Ok(principal) => match permit.belongs_to(claim(&principal, program), now.monotonic_us) {
             Ok(()) => app.hub.listener_socket(connection(principal, permit)).await,
             Err(limit) => {
                 let reason = limit.to_string();
@@ -139,6 +143,11 @@ async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Opt
     };
     accepted.skip(bytes).await?;
     Ok(Some(credential))
+}
+
+/// A connection of this principal; the person's own programs always get in.
+fn claim(principal: &Principal, program: Option<u32>) -> Claim<'_> {
+    Claim { principal: &principal.id, program, is_reserved: principal.is_person() }
 }
 
 /// Who a peer is, by its user and by what it showed.

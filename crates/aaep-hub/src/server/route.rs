@@ -59,6 +59,8 @@ pub(crate) enum Route {
     SessionEvents(String),
     /// A stored session is to be deleted.
     DeleteSession(String),
+    /// A session that runs is ended by hand.
+    EndSession(String),
 }
 
 /// Why no route was found.
@@ -110,9 +112,11 @@ impl Route {
     pub(crate) fn scope(&self) -> Option<Scope> {
         match self {
             Route::Health | Route::Ready | Route::Manifest | Route::KeySet => None,
-            Route::Metrics | Route::Audit | Route::Backup | Route::DeleteSession(_) => {
-                Some(Scope::Admin)
-            }
+            Route::Metrics
+            | Route::Audit
+            | Route::Backup
+            | Route::DeleteSession(_)
+            | Route::EndSession(_) => Some(Scope::Admin),
             Route::Subscribe
             | Route::Events
             | Route::Reply
@@ -139,6 +143,11 @@ impl Route {
             self,
             Route::Events | Route::LegacyEvents | Route::ListenerSocket | Route::AgentSocket
         )
+    }
+
+    /// Whether someone looks what waits for an answer, or answers.
+    pub(crate) fn is_for_answering(&self) -> bool {
+        matches!(self, Route::Reply | Route::WaitingAsks | Route::LegacyMessage)
     }
 
     /// What the log calls it. Never what stands in the address.
@@ -169,6 +178,7 @@ impl Route {
             Route::Sessions => "sessions",
             Route::SessionEvents(_) => "session events",
             Route::DeleteSession(_) => "delete session",
+            Route::EndSession(_) => "end session",
         }
     }
 }
@@ -203,6 +213,11 @@ fn session(method: &Method, rest: &str) -> Result<Route, NoRoute> {
         let is_get = [Method::GET, Method::HEAD].contains(method);
         let route = Route::SessionEvents(id);
         return if is_get { Ok(route) } else { Err(NoRoute::Method("GET, HEAD")) };
+    }
+    if let Some(id) = rest.strip_suffix("/end") {
+        let route = Route::EndSession(one_name(id)?);
+        let is_post = method == Method::POST;
+        return if is_post { Ok(route) } else { Err(NoRoute::Method("POST")) };
     }
     let id = one_name(rest)?;
     let is_delete = method == Method::DELETE;

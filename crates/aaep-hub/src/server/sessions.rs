@@ -105,6 +105,27 @@ fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<Answer>> {
     text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
+impl App {
+    /// Ends a session that runs, by hand.
+    pub(super) async fn end_session(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Answer, Box<Answer>> {
+        let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
+        let outcome = self.hub.end_session(principal, &id).await.map_err(|error| failed(&error))?;
+        Ok(match outcome {
+            None => no_such_session(),
+            Some(true) => answer::done(),
+            Some(false) => answer::refusal(
+                StatusCode::CONFLICT,
+                "already_ended",
+                "The session has ended already. Nothing was changed.",
+            ),
+        })
+    }
+}
+
 fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
     let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
     Ok(usize::try_from(limit.unwrap_or(DEFAULT_ROWS)).unwrap_or(MAX_PAGE_ROWS))

@@ -5,16 +5,31 @@ use crate::support::*;
 #[test]
 fn one_connection_too_many_is_told_so() {
     let hub = TestHub::with(|options| options.config.limits.connections = 2);
-    let mut kept = hub.connect();
-    kept.send("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    assert_eq!(kept.reply().status, 200);
-    let subscription = hub.open_stream("", "/events");
-    let refused = hub.get("/healthz");
+    let streams = [hub.open_stream("", "/events"), hub.open_stream("", "/events")];
+    let refused = hub.get("/aaep/v1/agents");
     refused.refuses(503, "too_many_connections");
     assert!(refused.header("retry-after").is_some());
-    drop((kept, subscription));
+    assert_eq!(hub.get("/aaep/v1/asks").status, 200, "a place is kept for whoever answers");
+    drop(streams);
     hub.wait_until_empty();
-    assert_eq!(hub.get("/healthz").status, 200, "the places came back");
+    assert_eq!(hub.get("/aaep/v1/agents").status, 200, "the places came back");
+}
+
+#[test]
+fn connections_on_which_nothing_happens_lock_nobody_out() {
+    let hub = TestHub::with(|options| {
+        options.config.limits.connections = 4;
+        options.config.limits.connections_per_principal = 3;
+    });
+    let mut quiet: Vec<Client> = (0..8).map(|_| hub.connect()).collect();
+    for client in &mut quiet[6..] {
+        client.send("GET /aaep/v1/agents HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        assert_eq!(client.reply().status, 200);
+    }
+    let mut stream = hub.stream("", &hub.subscribe(""));
+    hub.begin("sess_1");
+    assert_eq!(stream.event()["session_id"], "sess_1");
+    assert_eq!(hub.get("/aaep/v1/asks").status, 200);
 }
 
 #[test]

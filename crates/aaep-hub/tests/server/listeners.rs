@@ -140,11 +140,24 @@ fn strangers_are_rejected_in_the_words_of_the_handshake() {
 #[test]
 fn one_person_cannot_take_all_subscriptions() {
     let hub = TestHub::with(|options| options.config.limits.subscriptions_per_principal = 2);
-    let _both = [hub.subscribe(""), hub.subscribe("")];
+    let _both = [hub.stream("", &hub.subscribe("")), hub.stream("", &hub.subscribe(""))];
     let rejected = hub.post("/aaep/v1/subscriptions", &subscription_request());
     assert_eq!(rejected.status, 429);
     assert_eq!(rejected.json()["reason_code"], "rate_limit");
     assert!(rejected.header("retry-after").is_some());
+}
+
+#[test]
+fn subscriptions_that_are_away_give_way_to_new_ones_the_oldest_first() {
+    let hub = TestHub::with(|options| options.config.limits.subscriptions_per_principal = 3);
+    let here = hub.subscribe("");
+    let mut stream = hub.stream("", &here);
+    let broken: Vec<String> = (0..8).map(|_| hub.subscribe("")).collect();
+    let events = |id: &String| hub.get(&format!("/aaep/v1/events?subscription_id={id}")).status;
+    let gone: Vec<bool> = broken[..6].iter().map(|id| events(id) == 404).collect();
+    assert_eq!(gone, [true; 6], "only the two newest are left");
+    hub.begin("sess_1");
+    assert_eq!(stream.event()["session_id"], "sess_1", "whoever listens notices nothing");
 }
 
 #[test]

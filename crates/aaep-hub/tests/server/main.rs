@@ -17,6 +17,7 @@ mod listeners;
 mod local;
 mod replies;
 mod sessions;
+mod shares;
 mod sockets;
 mod stopping;
 mod support;

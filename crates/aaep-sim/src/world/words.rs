@@ -18,6 +18,7 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
         Input::Publish { principal, event, .. } => {
             format!("Agent {principal} publishes {}.", about(event))
         }
+        Input::EndSession { session_id, .. } => format!("The hub ends {session_id}."),
         Input::DeleteSession { session_id } => format!("Someone deletes {session_id}."),
         Input::Withdraw { principal, reply_token } => {
             format!("Agent {principal} withdraws {reply_token}.")

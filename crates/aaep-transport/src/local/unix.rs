@@ -29,6 +29,7 @@ pub struct LocalDoor {
 pub struct Accepted {
     stream: UnixStream,
     user_id: u32,
+    process_id: Option<u32>,
 }
 
 /// The number of the user of this process.
@@ -84,8 +85,9 @@ impl LocalDoor {
     /// The next connection. May be dropped while it waits.
     pub async fn accept(&self) -> io::Result<Accepted> {
         let (stream, _) = self.listener.accept().await?;
-        let user_id = stream.peer_cred()?.uid();
-        Ok(Accepted { stream, user_id })
+        let peer = stream.peer_cred()?;
+        let process_id = peer.pid().and_then(|pid| u32::try_from(pid).ok());
+        Ok(Accepted { stream, user_id: peer.uid(), process_id })
     }
 }
 
@@ -102,6 +104,11 @@ impl Accepted {
     /// The number of the user at the other end, if it is another one than ours.
     pub fn other_user(&self) -> Option<u32> {
         Some(self.user_id).filter(|user_id| *user_id != own_user_id())
+    }
+
+    /// The process at the other end, if the system says so.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process_id
     }
 
     /// The connection, for a loop; nothing was read from it.

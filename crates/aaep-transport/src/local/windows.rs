@@ -73,6 +73,11 @@ impl Accepted {
         None
     }
 
+    /// The process at the other end, if the system says so.
+    pub fn process_id(&self) -> Option<u32> {
+        None
+    }
+
     /// The first byte that comes; none if the peer ends before it.
     pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
         Ok(self.first_bytes(1).await?.first().copied())

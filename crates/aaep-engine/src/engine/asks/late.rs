@@ -38,6 +38,7 @@ impl Engine {
     /// Takes a question in as open. Everyone in `told` counts as asked.
     pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: Ask) {
         let (order, session) = (ask.order, ask.session);
+        self.count_ask(ask.principal, &ask.event, true);
         for listener in &ask.told {
             if let Some(Some(member)) = self.members.get_mut(*listener as usize) {
                 member.asked.orders.push(order);
@@ -116,9 +117,8 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
-        let is_unable = |token: &ReplyToken| {
-            self.asks.get(token).is_some_and(|ask| !member.can_answer(ask))
-        };
+        let is_unable =
+            |token: &ReplyToken| self.asks.get(token).is_some_and(|ask| !member.can_answer(ask));
         let mut unable = self.asked_of(&member.asked);
         unable.retain(is_unable);
         for token in unable {

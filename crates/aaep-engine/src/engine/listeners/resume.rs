@@ -219,7 +219,8 @@ impl Engine {
             return false;
         }
         let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-        let known = Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX, last_at: None };
+        let known =
+            Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX, last_at: None };
         if member.cursor.resume(last, audience, known, told_at).is_some() {
             return !member.cursor.fell_behind(audience);
         }
@@ -408,7 +409,8 @@ impl Engine {
             return None;
         }
         // A session that is over may have left memory before everyone heard all of it.
-        let last = session.and_then(Session::last_envelope).or_else(|| Some(&next()?.event.envelope));
+        let last =
+            session.and_then(Session::last_envelope).or_else(|| Some(&next()?.event.envelope));
         let like = last?.clone();
         let known = session.and_then(|session| session.announced.get(&like.producer.agent_id));
         let known = known.map_or(state::IDLE, String::as_str).to_owned();

@@ -1,0 +1,130 @@
+//! What each principal may take of what there is for all: running sessions, open questions, used tokens (ruling 38).
+//!
+//! One principal at its limit is refused, and nobody else notices. Nothing here ends or forgets anything by itself.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use aaep::{Event, ReplyToken};
+
+use super::{Engine, MAX_OPEN_ASKS, MAX_USED_TOKENS};
+use crate::audience::SessionKey;
+use crate::io::{Principal, Refusal};
+use crate::weight::weight;
+
+/// How many used tokens of one principal are remembered.
+const MAX_USED_TOKENS_EACH: usize = MAX_USED_TOKENS / 16;
+
+/// What one principal takes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    sessions: usize,
+    asks: usize,
+    ask_bytes: usize,
+}
+
+/// Who takes how much.
+#[derive(Debug, Default)]
+pub(crate) struct Shares(BTreeMap<Principal, Share>);
+
+impl Shares {
+    fn of(&self, principal: Principal) -> Share {
+        self.0.get(&principal).copied().unwrap_or_default()
+    }
+
+    fn change(&mut self, principal: Principal, change: impl FnOnce(&mut Share)) {
+        let share = self.0.entry(principal).or_default();
+        change(share);
+        if *share == Share::default() {
+            self.0.remove(&principal);
+        }
+    }
+}
+
+/// The tokens of questions that are settled, the newest of each principal.
+#[derive(Debug, Default)]
+pub(crate) struct UsedTokens {
+    known: BTreeSet<ReplyToken>,
+    by_principal: BTreeMap<Option<Principal>, VecDeque<ReplyToken>>,
+}
+
+impl UsedTokens {
+    pub(super) fn contains(&self, token: &ReplyToken) -> bool {
+        self.known.contains(token)
+    }
+
+    /// A token is used up, by whoever asked, if that is known.
+    pub(super) fn add(&mut self, principal: Option<Principal>, token: &ReplyToken) {
+        if !self.known.insert(token.clone()) {
+            return;
+        }
+        let own = self.by_principal.entry(principal).or_default();
+        own.push_back(token.clone());
+        let most = if principal.is_some() { MAX_USED_TOKENS_EACH } else { MAX_USED_TOKENS };
+        let oldest = if own.len() > most {
+            own.pop_front()
+        } else if self.known.len() > MAX_USED_TOKENS {
+            let most = self.by_principal.values_mut().max_by_key(|tokens| tokens.len());
+            most.and_then(VecDeque::pop_front)
+        } else {
+            None
+        };
+        if let Some(oldest) = oldest {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a principal may ask one more question.
+    pub(super) fn check_ask_share(
+        &self,
+        principal: Principal,
+        event: &Event,
+    ) -> Result<(), Refusal> {
+        if self.asks.len() >= MAX_OPEN_ASKS {
+            return Err(Refusal::TooMany("open questions"));
+        }
+        let share = self.shares.of(principal);
+        let most_bytes = self.config.memory_bytes_per_principal / 4;
+        let bytes = share.ask_bytes + weight(event);
+        if share.asks >= self.config.asks_per_principal || bytes > most_bytes {
+            return Err(Refusal::OverShare("open questions"));
+        }
+        Ok(())
+    }
+
+    /// Whether a principal may begin one more session.
+    pub(super) fn check_session_share(&self, principal: Principal) -> Result<(), Refusal> {
+        if self.shares.of(principal).sessions >= self.config.sessions_per_principal {
+            return Err(Refusal::OverShare("running sessions"));
+        }
+        Ok(())
+    }
+
+    /// A session runs from now on, or is over.
+    pub(super) fn count_session(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let is_running = !session.order.is_ended();
+        if std::mem::replace(&mut session.is_counted, is_running) == is_running {
+            return;
+        }
+        self.shares.change(session.principal, |share| {
+            share.sessions =
+                if is_running { share.sessions + 1 } else { share.sessions.saturating_sub(1) };
+        });
+    }
+
+    /// A question is open from now on, or settled.
+    pub(super) fn count_ask(&mut self, principal: Principal, event: &Event, is_open: bool) {
+        let bytes = weight(event);
+        self.shares.change(principal, |share| {
+            if is_open {
+                share.asks += 1;
+                share.ask_bytes += bytes;
+            } else {
+                share.asks = share.asks.saturating_sub(1);
+                share.ask_bytes = share.ask_bytes.saturating_sub(bytes);
+            }
+        });
+    }
+}
