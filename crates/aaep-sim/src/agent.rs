@@ -83,6 +83,11 @@ impl Agent {
         Agent { manner: Manner::WellBehaved, sessions_left: 1, ..Agent::new(990, rng) }
     }
 
+    /// An agent that begins as many sessions as it can.
+    pub fn hog(rng: &mut Rng) -> Self {
+        Agent { sessions_left: u64::MAX, ..Agent::new(970, rng) }
+    }
+
     /// How it behaves.
     pub fn manner(&self) -> Manner {
         self.manner

@@ -75,6 +75,14 @@ impl Step<'_> {
         })
     }
 
+    /// Whether the step begins this session.
+    pub fn is_first_of(&self, session_id: &SessionId) -> bool {
+        self.recorded().any(|event| {
+            event.envelope.session_id == *session_id
+                && matches!(event.payload, aaep::Payload::SessionStarted(_))
+        })
+    }
+
     /// The session that was deleted.
     pub fn deleted(&self) -> Option<&SessionId> {
         match self.input {
@@ -133,7 +141,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 32;
+pub const COUNT: usize = 33;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
 /// given.
@@ -144,6 +152,7 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
         Box::new(handshake::WithinRequest),
         Box::new(handshake::Places),
         Box::new(shares::Memory::new(memory_bytes)),
+        Box::new(shares::Shares::default()),
         Box::new(pace::Rate::default()),
         Box::new(pace::Filter),
         Box::new(pace::Quiet),

@@ -40,6 +40,9 @@ pub const GRACE_US: u64 = 10_000_000;
 /// How long a broken subscription can be taken up again.
 pub const KEEP_US: u64 = 40_000_000;
 
+/// How many sessions of one principal may run at a time.
+pub const SESSIONS_PER_PRINCIPAL: usize = 2;
+
 /// How many subscriptions there can be at a time.
 pub const MAX_SUBSCRIPTIONS: usize = 24;
 
@@ -57,7 +60,12 @@ pub fn at_a_time(seed: u64) -> usize {
 /// How many bytes the hub may hold for histories and logs: few in every fourth world, so that it has to let go.
 pub fn memory_bytes(seed: u64) -> usize {
     let few = usize::try_from(24 + seed / 4 % 400).unwrap_or(24);
-    if seed % 4 == 1 { few * 1024 } else { aaep_engine::MEMORY_BYTES }
+    if is_cramped(seed) { few * 1024 } else { aaep_engine::MEMORY_BYTES }
+}
+
+/// Whether the hub of a world has little memory.
+pub fn is_cramped(seed: u64) -> bool {
+    seed % 4 == 1
 }
 
 /// How the engine of a world is set up, after so many starts.
@@ -93,6 +101,7 @@ pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Conf
         at_a_time: at_a_time(seed),
         memory_bytes: memory_bytes(seed),
         memory_bytes_per_principal: memory_bytes(seed) / 4,
+        sessions_per_principal: SESSIONS_PER_PRINCIPAL,
         keep_ended_us: 1_000_000 * (1 + seed % 30),
         ..Config::new(offer, secret)
     }

@@ -68,6 +68,9 @@ pub const ALL: &[Sabotage] = &[
     sabotage("holds a critical frame for a while", "critical at once", || {
         Box::new(hands::HoldCritical::default())
     }),
+    sabotage("refuses others for what one has taken", "a share for each principal", || {
+        Box::new(shares::RefuseOthers::default())
+    }),
     sabotage("keeps every event in memory", "memory within its budget", || {
         Box::new(shares::KeepAll::default())
     }),

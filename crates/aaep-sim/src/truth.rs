@@ -156,6 +156,8 @@ impl Subscription {
 pub struct Truth {
     /// How many events whoever is behind is sent at a time.
     pub at_a_time: usize,
+    /// Whether the hub has so little memory that text may begin in the middle after a gap.
+    pub is_cramped: bool,
     /// All subscriptions that ever were.
     pub subscriptions: Vec<Subscription>,
     /// Those that the hub has now.

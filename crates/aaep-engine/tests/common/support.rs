@@ -321,10 +321,28 @@ impl World {
         document
     }
 
-    pub(crate) fn publish(&mut self, principal: u64, mut draft: Object) -> Vec<Output> {
+    pub(crate) fn publish(&mut self, principal: u64, draft: Object) -> Vec<Output> {
+        self.publish_as((principal, AgentTags::default()), draft)
+    }
+
+    /// The same of an agent that is heard by those who want this tag.
+    pub(crate) fn publish_tagged(
+        &mut self,
+        principal: u64,
+        tag: &str,
+        draft: Object,
+    ) -> Vec<Output> {
+        self.publish_as((principal, AgentTags::new([tag.to_owned()])), draft)
+    }
+
+    fn publish_as(
+        &mut self,
+        (principal, tags): (u64, AgentTags),
+        mut draft: Object,
+    ) -> Vec<Output> {
         self.engine.fill(self.now, &mut draft);
         let Message::Event(event) = message(&Json::Object(draft)) else { panic!("no event") };
-        self.handle(Input::Publish { principal, tags: AgentTags::default(), event })
+        self.handle(Input::Publish { principal, tags, event })
     }
 
     /// An event that may be refused.

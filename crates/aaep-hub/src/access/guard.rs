@@ -41,6 +41,8 @@ struct Counts {
     /// The connections on which nothing happens, the one that has been quiet longest first.
     idle: BTreeMap<u64, Idle>,
     next_idle: u64,
+    /// How many connections were told to end and have not ended yet.
+    leaving: usize,
 }
 
 /// A connection on which nothing happens.
@@ -59,12 +61,18 @@ struct Holder {
 }
 
 impl Counts {
+    /// How many connections stay.
+    fn staying(&self) -> usize {
+        self.connections.saturating_sub(self.leaving)
+    }
+
     /// The connection that has been quiet longest, of those that are meant, ends. Whether there is one.
     fn make_way(&mut self, is_meant: impl Fn(Option<&Holder>) -> bool) -> bool {
         let mut idle = self.idle.iter().filter(|(_, idle)| is_meant(idle.holder.as_ref()));
         let Some(number) = idle.next().map(|(number, _)| *number) else { return false };
         if let Some(idle) = self.idle.remove(&number) {
             idle.gives_way.notify_one();
+            self.leaving += 1;
         }
         true
     }
@@ -97,9 +105,9 @@ impl Guard {
     /// Takes a connection, before anyone knows whose it is.
     pub fn connection(&self) -> Result<ConnectionPermit, LimitError> {
         let mut counts = self.counts();
-        if counts.connections >= self.limits().connections
+        if counts.staying() >= self.limits().connections
             && !counts.make_way(|_| true)
-            && counts.connections >= self.limits().connections + RESERVED_CONNECTIONS
+            && counts.staying() >= self.limits().connections + RESERVED_CONNECTIONS
         {
             return Err(LimitError::Connections);
         }
@@ -111,6 +119,7 @@ impl Guard {
             gives_way: Arc::new(Notify::new()),
             busy: 0,
             idle: None,
+            is_leaving: false,
         };
         permit.rest();
         Ok(permit)
@@ -227,6 +236,8 @@ pub struct ConnectionPermit {
     busy: usize,
     /// Its number among those on which nothing happens.
     idle: Option<u64>,
+    /// Whether it was told to end.
+    is_leaving: bool,
 }
 
 /// Whose a connection is, and what for.
@@ -263,7 +274,7 @@ impl ConnectionPermit {
         let most = limits.connections_per_principal;
         let of_program = if program.is_some() { most - most / 4 } else { most };
         let mut counts = self.guard.counts();
-        if counts.connections > limits.connections && !is_reserved {
+        if counts.staying() > limits.connections && !is_reserved {
             return Err(LimitError::Connections);
         }
         let taken = self.guard.taken(&mut counts, principal, now_us)?;
@@ -289,14 +300,14 @@ impl ConnectionPermit {
     pub fn work(&mut self) {
         self.busy += 1;
         if let Some(number) = self.idle.take() {
-            self.guard.counts().idle.remove(&number);
+            self.is_leaving |= self.guard.counts().idle.remove(&number).is_none();
         }
     }
 
     /// Something is done on it. When nothing happens any more, it gives way to others.
     pub fn rest(&mut self) {
         self.busy = self.busy.saturating_sub(1);
-        if self.busy > 0 || self.idle.is_some() {
+        if self.busy > 0 || self.idle.is_some() || self.is_leaving {
             return;
         }
         let mut counts = self.guard.counts();
@@ -334,7 +345,10 @@ impl Drop for ConnectionPermit {
         let mut counts = self.guard.counts();
         counts.connections = counts.connections.saturating_sub(1);
         if let Some(number) = self.idle {
-            counts.idle.remove(&number);
+            self.is_leaving |= counts.idle.remove(&number).is_none();
+        }
+        if self.is_leaving {
+            counts.leaving = counts.leaving.saturating_sub(1);
         }
     }
 }

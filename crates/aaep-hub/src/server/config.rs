@@ -20,6 +20,9 @@ use crate::relay::{ChildTable, MAX_CHILDREN};
 use crate::store::Retention;
 use crate::tls::TlsFiles;
 
+/// How little memory a hub can be given.
+const MIN_MEMORY_BYTES: usize = 1024 * 1024;
+
 /// The largest configuration file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
@@ -180,11 +183,23 @@ impl Config {
             ("limits.connections", limits.connections),
             ("limits.connections_per_principal", limits.connections_per_principal),
             ("limits.subscriptions_per_principal", limits.subscriptions_per_principal),
+            ("limits.requests_per_principal", limits.requests_per_principal),
+            ("limits.sessions_per_principal", limits.sessions_per_principal),
+            ("limits.asks_per_principal", limits.asks_per_principal),
             ("limits.publish_burst", limits.publish_burst as usize),
             ("limits.publishes_per_second", limits.publishes_per_second as usize),
         ] {
             if value == 0 {
                 return Err(ConfigFileError::Setting(name, "is 0. Use 1 or more.".to_owned()));
+            }
+        }
+        for (name, value) in [
+            ("limits.memory_bytes", limits.memory_bytes),
+            ("limits.memory_bytes_per_principal", limits.memory_bytes_per_principal),
+        ] {
+            if value < MIN_MEMORY_BYTES {
+                let why = format!("is less than {MIN_MEMORY_BYTES}. Use that or more.");
+                return Err(ConfigFileError::Setting(name, why));
             }
         }
         // hyper panics with a smaller buffer.

@@ -39,10 +39,12 @@ pub(super) async fn serve(
         return plain(app, stream, connection, stop).await;
     };
     let handshake_time = Duration::from_millis(app.guard.limits().handshake_ms);
+    let gives_way = permit.gives_way();
     let handshake = TlsAcceptor::from(certificates.config()).accept(stream);
     let accepted = tokio::select! {
         accepted = tokio::time::timeout(handshake_time, handshake) => accepted,
         () = stop.finishing() => return,
+        () = gives_way.notified() => return,
     };
     let stream = match accepted {
         Ok(Ok(stream)) => stream,
@@ -81,6 +83,7 @@ async fn plain(app: Arc<App>, stream: TcpStream, connection: Connection, stop: S
         let is_spoken = tokio::select! {
             looked = tokio::time::timeout(first_time, super::http2::is_spoken(&stream)) => looked,
             () = finishing.finishing() => return,
+            () = connection.gives_way() => return,
         };
         match is_spoken {
             Ok(Ok(true)) => return super::http2::serve(app, stream, connection, stop).await,

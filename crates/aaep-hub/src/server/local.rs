@@ -55,9 +55,11 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
 /// Serves a connection until it ends, is taken over by the wire, or the hub stops.
 async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, mut stop: Stop) {
     let patience = Duration::from_millis(app.guard.limits().handshake_ms);
+    let gives_way = permit.gives_way();
     let first = tokio::select! {
         first = tokio::time::timeout(patience, accepted.first_byte()) => first,
         () = stop.finishing() => return,
+        () = gives_way.notified() => return,
     };
     let Ok(Ok(Some(first))) = first else {
         tracing::debug!("A local connection on which nothing came was closed.");

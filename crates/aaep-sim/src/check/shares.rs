@@ -1,6 +1,12 @@
 //! Shares: nobody takes more than there is, and nobody takes another's.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep::{CoreType, SessionId};
+use aaep_engine::{Output, Principal, Record, Refusal};
+
 use super::{Invariant, Moment};
+use crate::hub::SESSIONS_PER_PRINCIPAL;
 use crate::truth::Truth;
 
 /// What is held for histories and logs stays within the budget.
@@ -28,6 +34,54 @@ impl Invariant for Memory {
         let Moment::Handled(step) = moment else { return Ok(()) };
         if step.memory_bytes > self.bytes {
             return Err(format!("{} bytes are held, of {}.", step.memory_bytes, self.bytes));
+        }
+        Ok(())
+    }
+}
+
+/// One principal at its limit is refused, and nobody else.
+#[derive(Default)]
+pub struct Shares {
+    running: BTreeMap<Principal, BTreeSet<SessionId>>,
+}
+
+impl Invariant for Shares {
+    fn name(&self) -> &'static str {
+        "a share for each principal"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "No principal runs more sessions than its share, and only one that has its share is refused for that."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for output in step.outputs {
+            match output {
+                Output::Record(Record { principal, event, .. }) => {
+                    let running = self.running.entry(*principal).or_default();
+                    let session_id = &event.envelope.session_id;
+                    if event.event_type().core().is_some_and(CoreType::is_terminal) {
+                        running.remove(session_id);
+                    } else if step.is_first_of(session_id) {
+                        running.insert(session_id.clone());
+                    }
+                    if running.len() > SESSIONS_PER_PRINCIPAL {
+                        return Err(format!("{principal} runs {} sessions.", running.len()));
+                    }
+                }
+                Output::Refused { principal, refusal, .. } => {
+                    let running = self.running.get(principal).map_or(0, BTreeSet::len);
+                    let is_for_share = matches!(
+                        refusal,
+                        Refusal::OverShare("running sessions") | Refusal::TooMany("sessions")
+                    );
+                    if is_for_share && running < SESSIONS_PER_PRINCIPAL {
+                        return Err(format!("{principal} runs {running} and was refused."));
+                    }
+                }
+                _ => {}
+            }
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Hands that take more than their share.
 
-use aaep_engine::{Input, Now, Output, Record};
+use std::collections::BTreeSet;
+
+use aaep_engine::{Input, Now, Output, Principal, Record, Refusal};
 
 use super::Hand;
 
@@ -21,5 +23,22 @@ impl Hand for KeepAll {
 
     fn memory_bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// Refuses the first session of everyone but the first, as if that one had taken all there is.
+#[derive(Default)]
+pub(super) struct RefuseOthers {
+    known: BTreeSet<Principal>,
+}
+
+impl Hand for RefuseOthers {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        let Input::Publish { principal, event, .. } = input else { return };
+        if self.known.insert(*principal) && self.known.len() > 1 {
+            let event_id = event.envelope.event_id.clone();
+            let refusal = Refusal::OverShare("running sessions");
+            *outputs = vec![Output::Refused { principal: *principal, event_id, refusal }];
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::{Todo, Who, World};
 use crate::agent::Agent;
 use crate::check::Moment;
 use crate::listener::{Temper, WIRE};
+use crate::rng::Rng;
 use crate::truth::Presence;
 
 impl World {
@@ -235,6 +236,7 @@ impl World {
         if self.is_calm {
             return;
         }
+        self.hog_begins();
         let listener = self.rng.size(0, self.listeners.len() - 1);
         match self.rng.below(10) {
             0..=4 => {
@@ -275,6 +277,15 @@ impl World {
         }
         let pause = self.rng.between(300_000, 4_000_000);
         self.later(pause, Todo::Trouble);
+    }
+
+    /// Someone begins one session after the other and ends none, now and then, with chances of its own.
+    fn hog_begins(&mut self) {
+        let mut rng = Rng::new(self.counter);
+        if rng.chance(40) {
+            let input = self.hog.start(self.now().unix_us, &mut rng);
+            self.feed(Some(Who::Agent), &input);
+        }
     }
 
     /// Everything comes to its end: all read, all come back, agents finish.

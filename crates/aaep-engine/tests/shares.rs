@@ -1,0 +1,192 @@
+//! Shares: nobody takes another's room (ruling 38), and what is held stays within its budget.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep_engine::{Config, Input, Refusal, Resume, SessionEnd};
+use serde_json::json;
+use support::*;
+
+fn small() -> Config {
+    Config {
+        sessions_per_principal: 3,
+        asks_per_principal: 2,
+        memory_bytes: 256 * 1024,
+        memory_bytes_per_principal: 64 * 1024,
+        ..Config::new(offer(), [7; 32])
+    }
+}
+
+fn start_as(world: &mut World, principal: u64, session: &str) -> Vec<aaep_engine::Output> {
+    let fields = json!({ "summary_normal": "Begins.", "producer": { "agent_id": format!("agent-{principal}") } });
+    world.publish(principal, World::draft(session, "session.started", fields))
+}
+
+#[test]
+fn one_principal_at_its_limit_of_sessions_is_refused_and_others_begin() {
+    let mut world = World::with(small());
+    for number in 0..3 {
+        assert_eq!(refusal(&start_as(&mut world, 1, &format!("sess_{number}"))), None);
+    }
+    let refused = start_as(&mut world, 1, "sess_3");
+    assert_eq!(refusal(&refused), Some(&Refusal::OverShare("running sessions")));
+    assert_eq!(refusal(&start_as(&mut world, 2, "sess_other")), None);
+    let end = json!({ "summary_normal": "Done.", "producer": { "agent_id": "agent-1" } });
+    world.publish(1, World::draft("sess_0", "session.completed", end));
+    assert_eq!(refusal(&start_as(&mut world, 1, "sess_3")), None, "an ended one does not count");
+}
+
+#[test]
+fn one_principal_at_its_limit_of_questions_is_refused_and_others_ask() {
+    let mut world = World::with(small());
+    let person = world.listen(9, everything());
+    let mut ask = |world: &mut World, principal: u64, token: &str| {
+        let session = format!("sess_{principal}");
+        start_as(world, principal, &session);
+        let more = json!({
+            "action": format!("Delete {token}."),
+            "producer": { "agent_id": format!("agent-{principal}") },
+        });
+        let draft = World::draft(&session, "awaiting.confirmation", confirmation(token, more));
+        world.publish(principal, draft)
+    };
+    assert_eq!(refusal(&ask(&mut world, 1, "rpl_1")), None);
+    assert_eq!(refusal(&ask(&mut world, 1, "rpl_2")), None);
+    let refused = ask(&mut world, 1, "rpl_3");
+    assert_eq!(refusal(&refused), Some(&Refusal::OverShare("open questions")));
+    assert_eq!(refusal(&ask(&mut world, 2, "rpl_4")), None);
+    assert!(replied(&world.confirm(&person, "rpl_1", "reject")));
+    assert_eq!(refusal(&ask(&mut world, 1, "rpl_3")), None, "an answered one does not count");
+}
+
+#[test]
+fn memory_stays_within_its_budget_and_a_flood_takes_nobody_elses_history() {
+    let mut world = World::with(small());
+    let away = world.subscribe(
+        5,
+        aaep_engine::Hears::Tagged(aaep_engine::AgentTags::new(["quiet".to_owned()])),
+        everything(),
+        None,
+    );
+    let away = granted(5, &away);
+    let quiet = |world: &mut World, kind: &str, fields| {
+        let draft = World::draft("sess_quiet", kind, fields);
+        world.publish_tagged(2, "quiet", draft)
+    };
+    quiet(&mut world, "session.started", json!({ "summary_normal": "Begins." }));
+    let last = last_id(&world.take(&away));
+    world.disconnect(&away);
+    quiet(&mut world, "progress.updated", json!({ "progress": { "step": 1 } }));
+    start_as(&mut world, 1, "sess_flood");
+    for number in 0..600 {
+        let fields = json!({
+            "progress": { "step": number + 1, "description": "x".repeat(400) },
+            "producer": { "agent_id": "agent-1" },
+        });
+        world.publish(1, World::draft("sess_flood", "progress.updated", fields));
+        assert!(world.engine.memory_bytes() <= 256 * 1024);
+    }
+    world.reconnect(&away, last.as_ref());
+    let heard = world.heard(&away);
+    assert_eq!(kinds(heard), ["progress.updated"], "nothing is missing of what it may hear");
+}
+
+#[test]
+fn an_audience_costs_nothing_while_nobody_in_it_listens() {
+    let mut world = World::with(Config::new(offer(), [7; 32]));
+    world.start(SESSION);
+    world.say("progress.updated", json!({ "progress": { "step": 1 } }));
+    let before = world.engine.memory_bytes();
+    for number in 0..12 {
+        let pattern = format!("aaep:agent.progress.updated{}", "x".repeat(number));
+        let wishes = json!({ "event_filters": { "include": ["*"], "exclude": [pattern] } });
+        let one = world.listen(number as u64, wishes);
+        world.disconnect(&one);
+    }
+    assert_eq!(world.engine.memory_bytes(), before);
+    let step = json!({ "progress": { "step": 2 } });
+    world.say("progress.updated", step.clone());
+    let one_event = world.engine.memory_bytes() - before;
+    world.say("progress.updated", step);
+    assert!(world.engine.memory_bytes() <= before + 2 * one_event + 64, "once, not for each");
+}
+
+#[test]
+fn who_comes_back_to_an_audience_that_slept_hears_what_it_missed_and_nothing_twice() {
+    for wishes in [everything(), json!({}), limited(50, json!({}))] {
+        let mut world = World::started();
+        let one = world.listen(1, wishes.clone());
+        world.chunk("One sentence. And half ", 0, false);
+        world.pass_s(1);
+        let last = last_id(&world.take(&one));
+        world.disconnect(&one);
+        world.chunk("of another. A third.", 23, true);
+        world.handle(Input::Tick);
+        let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+        let outputs = world.take_over(1, wishes, resume);
+        let again = granted(1, &outputs);
+        world.pass_s(2);
+        let text: String = world
+            .heard(&again)
+            .iter()
+            .filter(|it| it.kind() == "output.streaming")
+            .map(|it| it.text("chunk").to_owned())
+            .collect();
+        assert!("And half of another. A third.".ends_with(&text), "{text}");
+        assert!(text.ends_with("of another. A third."), "{text}");
+        assert!(!world.heard(&again).iter().any(Heard::has_gap));
+    }
+}
+
+#[test]
+fn a_session_without_a_word_ends_and_its_tools_and_text_with_it() {
+    let mut world = World::started();
+    let person = world.listen(1, everything());
+    world.chunk("Half a ", 0, false);
+    let after_us = 24 * 3600 * SECOND;
+    world.jump_us(after_us - SECOND);
+    assert!(world.engine.silent_sessions(world.now, after_us).is_empty());
+    world.jump_us(SECOND);
+    let silent = world.engine.silent_sessions(world.now, after_us);
+    assert_eq!(silent.len(), 1);
+    let session_id = silent[0].clone();
+    world.take(&person);
+    let why = SessionEnd::Silent { after_us };
+    world.handle(Input::EndSession { session_id: session_id.clone(), why });
+    let heard = world.take(&person);
+    assert_eq!(kinds(&heard), ["output.streaming", "session.errored"]);
+    let words = "Ended without a word: nothing came from the agent for 24 hours.";
+    assert_eq!(heard[1].text("summary_normal"), words);
+    assert!(world.engine.has_ended(&session_id));
+    world.restart(5);
+    assert!(world.engine.has_ended(&session_id), "also after a restart");
+}
+
+#[test]
+fn a_session_with_an_open_question_is_not_silent_and_ending_it_withdraws_the_question() {
+    let mut world = World::started();
+    world.listen(1, everything());
+    let more = json!({ "timeout_seconds": 86_400 });
+    world.say("awaiting.confirmation", confirmation("rpl_1", more));
+    world.jump_us(3600 * SECOND);
+    assert!(world.engine.silent_sessions(world.now, 3600 * SECOND).is_empty());
+    let session_id = aaep::SessionId::parse(SESSION).expect("id");
+    let outputs = world.handle(Input::EndSession { session_id, why: SessionEnd::ByHand });
+    let by: Vec<_> = resolved(&outputs).into_iter().map(|(_, outcome, _)| outcome).collect();
+    assert_eq!(by, [aaep_engine::Resolution::Withdrawn]);
+}
+
+#[test]
+fn the_subscription_that_has_been_away_longest_is_the_first_to_give_way() {
+    let mut world = World::new();
+    let all: Vec<Listener> = (0..3).map(|_| world.listen(1, everything())).collect();
+    let other = world.listen(2, everything());
+    assert_eq!(world.engine.oldest_away(Some(1)), None);
+    world.disconnect(&other);
+    world.pass_s(1);
+    world.disconnect(&all[1]);
+    world.pass_s(1);
+    world.disconnect(&all[0]);
+    assert_eq!(world.engine.oldest_away(Some(1)), Some(all[1].key));
+    assert_eq!(world.engine.oldest_away(None), Some(other.key));
+}
