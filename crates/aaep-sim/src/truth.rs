@@ -169,8 +169,8 @@ pub struct Truth {
 
 impl Truth {
     /// Of a world in which nothing has happened, and whoever is behind is sent so many events at a time.
-    pub fn new(at_a_time: usize) -> Self {
-        Truth { at_a_time, ..Truth::default() }
+    pub fn new(at_a_time: usize, is_cramped: bool) -> Self {
+        Truth { at_a_time, is_cramped, ..Truth::default() }
     }
 
     /// The subscription that a hub means by this number.

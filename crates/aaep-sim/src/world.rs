@@ -143,7 +143,7 @@ impl World {
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
             listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
-            truth: Truth { is_cramped: hub::is_cramped(seed), ..Truth::new(hub::at_a_time(seed)) },
+            truth: Truth::new(hub::at_a_time(seed), hub::is_cramped(seed)),
             invariants: check::all(hub::engine(seed, ceiling), hub::memory_bytes(seed)),
             story: Story::default(),
             failure: None,
