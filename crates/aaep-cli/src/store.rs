@@ -33,7 +33,13 @@ pub(crate) fn open(folder: &Path) -> Result<Result<(Store, Recovered), OpenError
         ));
     }
     // Nothing is swept here, so it does not matter how long the hub keeps sessions.
-    Ok(Store::open(folder, Retention::default()))
+    let opened = Store::open(folder, Retention::default());
+    if let Ok((_, recovered)) = &opened {
+        for note in &recovered.notes {
+            crate::console::say(note);
+        }
+    }
+    Ok(opened)
 }
 
 /// Why a store cannot be looked into, with what to do at the command line.

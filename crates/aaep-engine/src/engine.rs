@@ -24,7 +24,7 @@ use aaep::{
 use self::asks::AskedOf;
 pub use self::asks::WaitingAsk;
 use self::listeners::Newcomer;
-pub use self::recover::Recovered;
+pub use self::recover::{Recovered, Replayed};
 use crate::ask::Ask;
 use crate::audience::{Audience, Entry, ListenerKey, SessionKey, TextKey};
 use crate::clock::{Now, SECOND_US};
@@ -46,6 +46,9 @@ pub const MAX_SESSION_EVENTS: usize = 8192;
 
 /// How many bytes the histories of sessions and the logs of audiences may take, unless it is configured.
 pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
+
+/// The longest name of an agent, in bytes. The specification sets no limit (§3.2.6.1).
+pub const MAX_AGENT_ID_BYTES: usize = 1024;
 
 /// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
 /// has to follow, so one wrong moment would spoil the session for good (§3.2.5).

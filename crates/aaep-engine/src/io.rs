@@ -99,6 +99,9 @@ pub struct AskTimeRecord {
     pub limit_unix_us: i64,
     /// How often its time was changed.
     pub changes: u32,
+    /// When this was stored, by the same clock; none if that is not known. After a stop, no more time is left
+    /// than was left then, or when the question was asked.
+    pub stored_unix_us: Option<i64>,
 }
 
 /// A subscription as it is stored.

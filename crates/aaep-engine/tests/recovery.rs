@@ -289,3 +289,57 @@ fn ids_do_not_repeat_after_a_stop_even_with_the_same_seed() {
         }
     }
 }
+
+/// A kill during which the clock of the machine is set to another time.
+fn restart_with_jump(world: &mut World, jump_s: i64) -> Vec<Output> {
+    world.now.unix_us += jump_s * 1_000_000;
+    world.restart(1)
+}
+
+#[test]
+fn a_clock_that_was_set_back_gives_a_question_no_more_time() {
+    let (mut world, one) = asked(json!({ "timeout_seconds": 5 }));
+    let outputs = restart_with_jump(&mut world, -3600);
+    let one = again(&one, &outputs);
+    world.reconnect(&one, None);
+    assert_eq!(resolution(&world.pass_s(6)), Some(Resolution::Reject), "five seconds were left");
+    assert!(!replied(&world.confirm(&one, "rpl_1", "accept")));
+}
+
+#[test]
+fn no_time_is_won_by_one_stop_after_another() {
+    let (mut world, one) = asked(json!({ "timeout_seconds": 40 }));
+    let mut outputs = Vec::new();
+    for _ in 0..4 {
+        outputs = restart_with_jump(&mut world, -3600);
+        assert_eq!(resolution(&outputs), None);
+        let one = again(&one, &outputs);
+        world.reconnect(&one, None);
+        world.pass_s(8);
+        // Something is recorded, so that it is known how late it was.
+        world.say("progress.updated", json!({ "progress": { "percent": 1 } }));
+    }
+    let left = outputs.iter().find_map(|output| match output {
+        Output::Time(record) => Some(record.ends_unix_us? - record.stored_unix_us?),
+        _ => None,
+    });
+    assert!(left.is_some_and(|left| left <= 40_000_000 - 3 * 8_000_000), "{left:?}");
+}
+
+#[test]
+fn a_clock_that_was_set_ahead_ends_a_question_and_accepts_nothing() {
+    let (mut world, _) = asked(json!({ "timeout_seconds": 60 }));
+    let outputs = restart_with_jump(&mut world, 40 * 24 * 3600);
+    assert_eq!(resolution(&outputs), Some(Resolution::Reject));
+}
+
+#[test]
+fn what_is_lost_is_never_taken_for_a_yes() {
+    let (mut world, _) = asked(json!({
+        "timeout_seconds": 5, "irreversible": false, "reversibility": "reversible",
+        "risk_level": "low", "default_decision": "accept",
+    }));
+    world.stored.is_incomplete = true;
+    let outputs = world.restart(60);
+    assert_eq!(resolution(&outputs), Some(Resolution::Reject), "its default is accept");
+}

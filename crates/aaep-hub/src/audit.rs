@@ -22,7 +22,7 @@ mod line;
 mod show;
 
 pub use chain::{Broken, MAX_LINE_BYTES, Verified, Why, verify};
-pub(crate) use file::{AdoptError, AuditFile, LOG_BROKEN, adopt, look, set_aside};
+pub(crate) use file::{AdoptError, Adopted, AuditFile, LOG_BROKEN, adopt, look, set_aside};
 pub use line::{Entry, Hash, Line};
 pub(crate) use line::{Head, details_hash, new_salt};
 pub use show::{Details, ExportError, Show, Shown, export, show, show_after};

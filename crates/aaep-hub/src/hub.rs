@@ -83,6 +83,7 @@ pub use violations::to_json as violations_to_json;
 pub use waiting::WaitingAsk;
 
 use crate::access::{Guard, Principal};
+use crate::bounds::MAX_AGENT_ID_BYTES;
 use crate::metrics::Metrics;
 use crate::redact::Redactor;
 use crate::store::Reader;
@@ -181,20 +182,26 @@ impl Hub {
         wait: Duration,
     ) -> Result<AskState, HubError> {
         let (who, token) = (principal.clone(), reply_token.clone());
-        let looked = self
-            .call(move |owner| {
-                let number = owner.principal(&who).ok()?;
-                let open = owner.open_ask_of(number, &token);
-                let open = open.map(|ask| (ask.asked.clone(), ask.ends_unix_us));
-                Some((number, open.map(|open| (open, owner.wait_for(&token)))))
-            })
-            .await?;
+        let find = move |owner: &mut Owner| {
+            let number = owner.principal(&who).ok()?;
+            let open = owner.open_ask_of(number, &token);
+            let open = open.map(|ask| (ask.asked.clone(), ask.ends_unix_us));
+            Some((number, open.map(|open| (open, owner.wait_for(&token)))))
+        };
+        let trouble = self.shared.status.what_is_wrong();
+        let looked = match &trouble {
+            None => self.call(find).await?,
+            Some(_) => self.look(find).await?,
+        };
         let (number, open) = looked.ok_or(HubError::TooManyNames)?;
         let Some(((asked, ends_unix_us), waiting)) = open else {
-            return match self.settled(number, reply_token).await {
+            let settled = match self.settled(number, reply_token).await {
                 Err(HubError::NoSuchAsk) => self.heard_outcome(principal, reply_token).await,
                 settled => settled,
             };
+            // It may be settled and wait for the disk.
+            let is_waiting = trouble.is_some() && settled == Err(HubError::NoSuchAsk);
+            return if is_waiting { Err(HubError::NotStored { why: trouble }) } else { settled };
         };
         let settlement = match waiting {
             Some(waiting) => tokio::time::timeout(wait, waiting).await.ok().and_then(Result::ok),
@@ -239,6 +246,9 @@ impl Hub {
         agent_id: &str,
         accepts: Vec<Accepts>,
     ) -> Result<(), HubError> {
+        if agent_id.len() > MAX_AGENT_ID_BYTES {
+            return Err(HubError::NameTooLong);
+        }
         let (who, agent_id) = (principal.clone(), agent_id.to_owned());
         let declared = self
             .call(move |owner| {
@@ -281,7 +291,7 @@ impl Hub {
     /// The agents that this principal may hear and tell something.
     pub async fn agents(&self, principal: &Principal) -> Result<Vec<Agent>, HubError> {
         let who = principal.clone();
-        self.call(move |owner| owner.told_agents(&who)).await
+        self.look(move |owner| owner.told_agents(&who)).await
     }
 
     /// Someone wants to listen. What they are granted waits for a connection.
@@ -298,7 +308,21 @@ impl Hub {
     /// A listener says something.
     pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
         let who = principal.clone();
-        self.call(move |owner| owner.tell(&who, message, None)).await
+        let is_reply =
+            matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
+        if !is_reply {
+            return self.call(move |owner| owner.tell(&who, message, None)).await;
+        }
+        // Whoever decides something is told whether it counts, however long that takes.
+        match self.call_until_known(move |owner| owner.tell(&who, message, None)).await {
+            Err(HubError::Stopped) if !self.is_dead_in_doubt() => Err(HubError::ReplyLost),
+            told => told,
+        }
+    }
+
+    /// Whether the hub ended without knowing what is stored.
+    fn is_dead_in_doubt(&self) -> bool {
+        self.shared.status.is_dead()
     }
 
     /// Whether this is a subscription of the principal.
@@ -399,7 +423,7 @@ impl Hub {
 
     /// Everyone who is connected, once each.
     pub async fn everyone(&self) -> Result<Vec<Arc<Principal>>, HubError> {
-        let mut all = self.call(|owner| owner.everyone()).await?;
+        let mut all = self.look(|owner| owner.everyone()).await?;
         // Not where the engine is: there are many, and nobody should wait for it.
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all.dedup();
@@ -434,7 +458,7 @@ impl Hub {
 
     /// Counts what is only counted when someone asks, into the metrics.
     pub async fn count(&self) -> Result<(), HubError> {
-        let held = self.call(|owner| owner.engine.held_listeners()).await?;
+        let held = self.look(|owner| owner.engine.held_listeners()).await?;
         self.metrics().listeners_held(held as u64);
         Ok(())
     }
@@ -459,6 +483,12 @@ impl Hub {
         let status = &self.shared.status;
         let is_stopped = self.shared.requests.is_closed();
         status.what_is_wrong().or_else(|| is_stopped.then(|| HubError::Stopped.to_string()))
+    }
+
+    /// What was found wrong when the hub started, and what was done about it, each as a sentence. The audit log
+    /// has the same.
+    pub fn notes(&self) -> Vec<String> {
+        self.shared.status.notes()
     }
 
     /// Whether it cannot go on and has to be started anew.
@@ -497,23 +527,50 @@ impl Hub {
         }
     }
 
-    /// Lets the owner do something, and gives what came of it once everything before it is stored.
+    /// Lets the owner do something, and gives what came of it once everything before it is stored. While nothing can
+    /// be stored, nothing is taken.
     async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Owner) -> T + Send + 'static,
     ) -> Result<T, HubError> {
+        match tokio::time::timeout(PATIENCE, self.call_until_known(work)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(HubError::NotStored { why: self.shared.status.what_is_wrong() }),
+        }
+    }
+
+    /// The same, however long it takes until it is known.
+    async fn call_until_known<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Result<T, HubError> {
+        if let Some(why) = self.shared.status.what_is_wrong() {
+            return Err(HubError::NotTaken { why });
+        }
         let (sender, receiver) = oneshot::channel();
         let request: Request = Box::new(move |owner| {
             let value = work(owner);
             owner.answer(sender, value);
         });
-        let called = async {
+        self.shared.requests.send(request).await.map_err(|_| HubError::Stopped)?;
+        receiver.await.map_err(|_| HubError::Stopped)
+    }
+
+    /// Lets the owner look something up, which changes nothing and waits for no disk.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Result<T, HubError> {
+        let (sender, receiver) = oneshot::channel();
+        let request: Request = Box::new(move |owner| {
+            // Whoever no longer waits does not need it.
+            let _ = sender.send(work(owner));
+        });
+        let looked = async {
             self.shared.requests.send(request).await.map_err(|_| HubError::Stopped)?;
             receiver.await.map_err(|_| HubError::Stopped)
         };
-        match tokio::time::timeout(PATIENCE, called).await {
-            Ok(answered) => answered,
-            Err(_) => Err(HubError::NotStored { why: self.shared.status.what_is_wrong() }),
-        }
+        let late = |_| Err(HubError::NotStored { why: self.shared.status.what_is_wrong() });
+        tokio::time::timeout(PATIENCE, looked).await.unwrap_or_else(late)
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod bounds;
 pub mod hub;
 pub mod lines;
 pub mod metrics;

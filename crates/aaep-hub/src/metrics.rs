@@ -37,6 +37,7 @@ struct Shared {
     connections: Gauge,
     asks_open: Gauge,
     audit_missing: Gauge,
+    beyond_bounds: Gauge,
     published: Counter,
     repeated: Counter,
     delivered: Counter,
@@ -162,6 +163,11 @@ impl Metrics {
         self.shared.changes.inc_by(changes);
     }
 
+    /// How many commits had something that is beyond its bound, in this run.
+    pub fn beyond_bounds(&self, commits: u64) {
+        self.shared.beyond_bounds.set(i64::try_from(commits).unwrap_or(i64::MAX));
+    }
+
     /// The store could not make changes durable.
     pub fn commit_failed(&self) {
         self.shared.store_failures.inc();
@@ -195,6 +201,7 @@ impl Shared {
             connections: Gauge::default(),
             asks_open: Gauge::default(),
             audit_missing: Gauge::default(),
+            beyond_bounds: Gauge::default(),
             published: Counter::default(),
             repeated: Counter::default(),
             delivered: Counter::default(),
@@ -213,7 +220,7 @@ impl Shared {
     }
 
     fn register_gauges(&mut self) {
-        let list: [(&str, &str, &Gauge); 7] = [
+        let list: [(&str, &str, &Gauge); 8] = [
             ("subscriptions", "Subscriptions, connected or away", &self.subscriptions),
             ("audiences", "Sets of listeners with the same terms", &self.audiences),
             ("listeners_held", "Listeners for whom events wait", &self.listeners_held),
@@ -224,6 +231,11 @@ impl Shared {
                 "audit_entries_missing_in_file",
                 "Entries of the audit log that are stored but not yet in its file",
                 &self.audit_missing,
+            ),
+            (
+                "store_beyond_bounds",
+                "Commits with something beyond its bound, which is a mistake of the hub",
+                &self.beyond_bounds,
             ),
         ];
         for (name, help, gauge) in list {

@@ -8,6 +8,7 @@
 //! Blocking: to be used from a thread of its own. Knows nothing of what an event means. What is
 //! deleted is gone for every reader; the disk itself may keep traces until the room is used again.
 
+mod age;
 mod apply;
 mod asks;
 mod backup;
@@ -22,9 +23,12 @@ mod log;
 mod open;
 mod reader;
 mod recover;
+mod replay;
 mod session;
+mod set_aside;
+mod spare;
 mod sweep;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -32,34 +36,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aaep::SessionId;
+use aaep_engine::Now;
 use redb::{Durability, WriteTransaction};
 
 pub use asks::{OpenAsk, SettledAsk};
 pub use backup::{BackupError, Restored, restore};
-pub use change::{
-    Change, MAX_CHANGES, MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH, MAX_JSON_BYTES,
-    MAX_NAME_BYTES, MAX_NAMES, MAX_OPEN_ASKS, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
-    MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS, MAX_TERMS_BYTES, StoredTime,
-};
+pub use change::{Change, StoredTime};
 pub use cursor::SessionCursor;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;
 pub use open::OpenOptions;
-pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
+pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, MAX_SEARCHED_EVENTS, Reader};
 pub use recover::{
     MAX_RECOVERED_ENDED_BYTES, MAX_RECOVERED_EVENTS, MAX_RECOVERED_SESSIONS,
     MAX_RECOVERED_WORDS_BYTES, Recovered, StoredAnswer, StoredSubscription,
 };
+pub use replay::{DamagedEvents, Replay, ReplayedEvent};
 pub use session::{StoredEvent, StoredSession};
+pub use set_aside::LostSession;
 pub use sweep::{Deleted, MAX_SWEPT_SESSIONS, Swept};
 pub(crate) use table::Safe;
 
 use crate::audit::{Entry, Hash};
+use age::AgeClock;
 use database::Shared;
 use folder::Folder;
 use journal::Journal;
 use log::Log;
-use table::{Counters, META};
+use table::{Counters, META, set_has_journal, set_incomplete};
 
 /// How long ended sessions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +96,21 @@ pub struct AuditState {
 
 /// The one writer of a store.
 pub struct Store {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     log: Log,
     /// None for a store in memory, and where it could not be made.
     journal: Option<Journal>,
     retention: Retention,
     /// How many transactions the store has.
     commits: u64,
+    /// Whether the last transaction found no room.
+    is_full: bool,
+    /// Whether something that was acknowledged is lost. The first commit of a hub goes on from that.
+    is_incomplete: bool,
+    /// How many commits had something that is beyond its bound.
+    beyond_bounds: u64,
+    /// How much time passed, for how long ended sessions are kept.
+    age: AgeClock,
     audit_path: Option<Arc<PathBuf>>,
     _lock: Option<Folder>,
 }
@@ -136,7 +148,10 @@ impl Store {
         if changes.is_empty() {
             return Ok(());
         }
-        change::check(changes)?;
+        if let Some((what, found, max)) = change::beyond_bounds(changes) {
+            self.beyond_bounds += 1;
+            tracing::error!(what, found, max, "Stored beyond a bound. Please report this mistake.");
+        }
         let entries: Vec<&Entry> = changes
             .iter()
             .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
@@ -160,9 +175,13 @@ impl Store {
     }
 
     /// Deletes what is beyond the retention: whole ended sessions only, the oldest first. Does a
-    /// bounded piece of work; call again while [`Swept::is_done`] is false.
-    pub fn sweep(&mut self, now_unix_us: i64) -> Result<Swept, CommitError> {
-        sweep::sweep(self, now_unix_us)
+    /// bounded piece of work; call again while [`Swept::is_done`] is false. How old a session is does not
+    /// depend on the clock of the machine alone, which may jump: call this every minute or so.
+    pub fn sweep(&mut self, now: Now) -> Result<Swept, CommitError> {
+        self.age.look(now);
+        let swept = self.with_spare_room(|store| sweep::sweep(store, now.unix_us))?;
+        self.keep_spare_room();
+        Ok(swept)
     }
 
     /// Deletes a session that has ended: its events, what was answered in it, and the words in the
@@ -173,7 +192,62 @@ impl Store {
         who: Option<&str>,
         now_unix_us: i64,
     ) -> Result<Deleted, DeleteError> {
-        sweep::delete(self, session_id, who, now_unix_us)
+        let is_full = |result: &Result<Deleted, DeleteError>| {
+            matches!(result, Err(DeleteError::Commit(CommitError::Full)))
+        };
+        let deleted = sweep::delete(self, session_id, who, now_unix_us);
+        if !is_full(&deleted) || !self.shared.release_spare_room() {
+            return deleted;
+        }
+        let deleted = sweep::delete(self, session_id, who, now_unix_us);
+        self.give_room_back();
+        deleted
+    }
+
+    /// After something was deleted on a disk that is full: the room goes back to the disk, and some is kept again.
+    fn give_room_back(&mut self) {
+        // If that does not work, what comes next still finds room within the file.
+        let _ = self.shared.compact();
+        self.keep_spare_room();
+    }
+
+    /// Does something that makes room. On a disk that is full, it has the room that is kept for that.
+    fn with_spare_room<T>(
+        &mut self,
+        work: impl Fn(&mut Self) -> Result<T, CommitError>,
+    ) -> Result<T, CommitError> {
+        match work(self) {
+            Err(CommitError::Full) if self.shared.release_spare_room() => {
+                let done = work(self);
+                self.give_room_back();
+                done
+            }
+            done => done,
+        }
+    }
+
+    fn keep_spare_room(&self) {
+        if let Some(folder) = self.shared.folder() {
+            spare::keep(folder);
+        }
+    }
+
+    /// Sets aside what could not be read at this start, into a table of its own, ends the sessions that lost
+    /// something, and writes it all into the audit log. Gives one sentence for each, for people. Nothing is
+    /// deleted. If it cannot be stored it is said all the same, and found again at the next start.
+    pub fn set_aside(
+        &mut self,
+        recovered: &Recovered,
+        lost: &[LostSession],
+        now_unix_us: i64,
+    ) -> Vec<String> {
+        set_aside::set_aside(self, recovered, lost, now_unix_us)
+    }
+
+    /// How many commits had something beyond its bound. More than none is a mistake of the hub, which should
+    /// have refused it to its sender; it is stored all the same.
+    pub fn beyond_bounds(&self) -> u64 {
+        self.beyond_bounds
     }
 
     /// How far the audit log is.
@@ -209,27 +283,44 @@ impl Store {
         work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
     ) -> Result<T, CommitError> {
         let mut may_retry = true;
+        let is_hubs = changes.is_some();
         loop {
             let lines = self.log.prepare(entries)?;
             let expected = self.commits + 1;
             // What the audit file has safely is forgotten by the database alone.
             let changes = changes.filter(|_| !self.log.has_forgettable());
             let mut done = None;
-            let journal = &mut self.journal;
+            let (journal, age) = (&mut self.journal, self.age.now);
+            let is_older = age != self.age.stored;
+            let is_incomplete = self.is_incomplete;
             let (generation, result) = self.shared.write(|transaction| {
                 let mut meta = transaction.open_table(META)?;
                 let mut counters = recover::counters(&meta)?;
+                counters.counted_us = age.counted_us;
                 done = Some(work(transaction, &mut counters)?);
                 self.log.write(transaction, &mut meta, &lines)?;
                 counters.commits = expected;
                 meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
+                if is_older {
+                    age.write(&mut meta)?;
+                }
+                if is_incomplete {
+                    set_incomplete(&mut meta, !is_hubs)?;
+                }
                 let is_journaled = changes
                     .zip(journal.as_mut())
                     .is_some_and(|(changes, journal)| journal.append(expected, changes, &lines));
-                Ok(if is_journaled { Durability::None } else { Durability::Immediate })
+                if is_journaled {
+                    return Ok(Durability::None);
+                }
+                set_has_journal(&mut meta, journal.is_some())?;
+                Ok(Durability::Immediate)
             });
             match result {
-                Ok(Durability::Immediate) => self.begin_journal_anew(),
+                Ok(Durability::Immediate) => {
+                    self.age.stored = age;
+                    self.begin_journal_anew();
+                }
                 Ok(_) => {}
                 Err(Fault::Refused(error)) => return Err(error),
                 // An earlier failure, seen before anything was done.
@@ -238,8 +329,13 @@ impl Store {
                     self.reopen(generation)?;
                     continue;
                 }
-                Err(fault) => self.see_what_counts(generation, expected, done.is_some(), fault)?,
+                Err(fault) => {
+                    self.is_full = matches!(fault, Fault::Full);
+                    self.see_what_counts(generation, expected, done.is_some(), fault)?;
+                }
             }
+            self.is_full = false;
+            self.is_incomplete &= !is_hubs;
             self.commits = expected;
             self.log.appended(lines, &self.reader());
             let why = "the work was not done".to_owned();
@@ -265,13 +361,6 @@ impl Store {
         }
     }
 
-    /// What was deleted is not left lying in the journal.
-    fn wipe_journal(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.wipe();
-        }
-    }
-
     /// The database has everything on the disk.
     fn begin_journal_anew(&mut self) {
         if let Some(journal) = &mut self.journal {
@@ -294,8 +383,11 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // If this fails, the journal still has it.
-        let _ = self.checkpoint();
+        // From here on there need not be a journal. If this fails, the journal still has everything.
+        // On a disk that is full it would fail, and take room with it.
+        if self.journal.take().is_some() && !self.is_full {
+            let _ = self.transact(&[], |_, _| Ok(()));
+        }
         // Readers may live longer; the files must not stay open for them.
         self.shared.close();
     }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use aaep::{EventId, ReplyToken, SessionId};
 use aaep_hub::audit::{self, Entry};
-use aaep_hub::store::{Change, CommitError, OpenError, Recovered, Retention, Store, StoredTime};
+use aaep_hub::store::{
+    Change, CommitError, OpenError, Recovered, ReplayedEvent, Retention, Store, StoredTime,
+};
 
 /// Tells the child processes below where their store is.
 const FOLDER: &str = "AAEP_TEST_STORE";
@@ -40,7 +42,13 @@ fn numbered(number: u64) -> Vec<Change> {
     changes.push(Change::AskOpened {
         reply_token: token(number),
         session_id: session_id.clone(),
-        time: StoredTime { ends_unix_us: Some(9), left_us: None, limit_unix_us: 9, changes: 0 },
+        time: StoredTime {
+            ends_unix_us: Some(9),
+            left_us: None,
+            limit_unix_us: 9,
+            changes: 0,
+            stored_unix_us: Some(0),
+        },
     });
     if number > 0 {
         changes.push(Change::AskSettled {
@@ -90,7 +98,11 @@ fn commit_until_killed() {
 fn whole_commits(folder: &Path, recovered: &Recovered, store: &Store) -> u64 {
     assert_eq!(recovered.next_order % EVENTS, 0, "half a commit");
     let commits = recovered.next_order / EVENTS;
-    let orders: Vec<u64> = recovered.events.iter().map(|event| event.order).collect();
+    let order = |event| match event {
+        Ok(ReplayedEvent::Event(event)) => event.order,
+        other => panic!("{other:?}"),
+    };
+    let orders: Vec<u64> = recovered.replay(&store.reader()).map(order).collect();
     assert_eq!(orders, (0..commits * EVENTS).collect::<Vec<_>>());
     let open = recovered.open_asks.iter().map(|ask| ask.reply_token.as_str().to_owned());
     let last = commits.checked_sub(1).map(|last| format!("rpl_{last}"));
@@ -172,7 +184,7 @@ fn two_processes_cannot_have_the_same_folder() {
     Store::open(folder.path(), Retention::default()).expect("free again");
 }
 
-/// Needs a disk of a few megabytes: mount -t tmpfs -o size=8m,mode=700 none FOLDER.
+/// Needs a disk of a few megabytes: mount -t tmpfs -o size=48m,mode=700 none FOLDER.
 #[test]
 #[ignore = "needs AAEP_SMALL_DISK, a folder on a very small disk"]
 fn a_disk_that_is_really_full() {
@@ -198,6 +210,59 @@ fn a_disk_that_is_really_full() {
     }
 }
 
+/// Needs the same. Deletes on a disk that is really full, with the store open and after a kill.
+#[test]
+#[ignore = "needs AAEP_SMALL_DISK, a folder on a very small disk"]
+fn deleting_makes_room_on_a_disk_that_is_really_full() {
+    let disk = std::env::var_os("AAEP_SMALL_DISK").expect("AAEP_SMALL_DISK names the folder");
+    let folder = Path::new(&disk).join("deleting");
+    let mut number = 0;
+    let mut order = 0;
+    for round in 0..4 {
+        let (mut store, recovered) = Store::open(&folder, Retention::default()).expect("opened");
+        order = order.max(recovered.next_order);
+        let name = |number: u64| SessionId::parse(&format!("sess_{number}")).expect("digits");
+        // Fills the disk with sessions that have ended.
+        let first = number;
+        loop {
+            let mut changes = vec![event(order, number, 50_000)];
+            changes.push(Change::SessionEnded { session_id: name(number), unix_us: 1 });
+            match store.commit(&changes) {
+                Ok(()) => {}
+                Err(error) => {
+                    assert_eq!(error, CommitError::Full);
+                    break;
+                }
+            }
+            order += 1;
+            number += 1;
+        }
+        assert!(number > first, "round {round}: nothing went in");
+        let ballast = Path::new(&disk).join("ballast");
+        let mut file = File::create(&ballast).expect("a file");
+        while file.write_all(&[1; 4096]).is_ok() {}
+        let reader = store.reader();
+        assert!(reader.session(&name(first)).expect("history can be read").is_some());
+        if round % 2 == 1 {
+            // As a kill leaves it.
+            drop(store);
+            let opened = Store::open(&folder, Retention::default());
+            store = opened.expect("opens on a full disk").0;
+        }
+        let kept = number - 1;
+        for session in first..kept {
+            store.delete_session(&name(session), None, 2).expect("deleted on a full disk");
+        }
+        drop(file);
+        let changes = [event(order, 999_999, 50_000)];
+        store.commit(&changes).expect("there is room again, with the ballast still there");
+        order += 1;
+        assert!(store.reader().session(&name(kept)).expect("read").is_some());
+        fs::remove_file(ballast).expect("removed");
+        drop(store);
+    }
+}
+
 /// Four hundred megabytes of ended sessions, of which few come back.
 #[cfg(target_os = "linux")]
 #[test]
@@ -216,7 +281,8 @@ fn a_large_store_takes_little_memory() {
     let size = fs::metadata(folder.path().join("store.redb")).expect("a file").len();
     assert!(size > 400_000_000, "{size} bytes are not large");
     let (store, recovered) = Store::open(folder.path(), Retention::default()).expect("opened");
-    assert!(!recovered.events.is_empty() && recovered.events.len() < 100_000);
+    let events = recovered.replay(&store.reader()).count();
+    assert!(0 < events && events < 100_000);
     drop(store);
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).expect("Linux has it");

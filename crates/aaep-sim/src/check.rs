@@ -124,8 +124,12 @@ pub enum Moment<'a> {
     Arrived(&'a Delivered),
     /// A connection broke; what was on the wire is lost.
     Lost(usize),
-    /// The hub was killed and started again with what it had stored.
-    Restarted,
+    /// The hub was killed and started again with what it had stored. What it does about that comes next.
+    Restarted {
+        /// Whether the clock of the machine jumped meanwhile. Then questions have the time that the hub says
+        /// that they have left, which the invariant for that bounds.
+        clock_jumped: bool,
+    },
     /// Everyone came back, everything arrived, and nothing is due any more.
     Finished,
 }
@@ -141,7 +145,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 33;
+pub const COUNT: usize = 34;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
 /// given.
@@ -166,6 +170,7 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
         Box::new(asks::Maximum::default()),
         Box::new(asks::MoreTime::default()),
         Box::new(consent::Silence::default()),
+        Box::new(asks::LessTime::default()),
         Box::new(consent::ExactAction::default()),
         Box::new(session::ToolAfterAnswer::default()),
         Box::new(consent::Covered::default()),

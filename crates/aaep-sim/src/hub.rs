@@ -12,8 +12,8 @@ pub trait Hub {
     fn deadline(&self) -> Option<u64>;
     /// How many bytes it holds for histories and logs.
     fn memory_bytes(&self) -> usize;
-    /// It was killed; this engine was made of what was stored.
-    fn restart(&mut self, engine: Engine);
+    /// It was killed; this engine was made of what was stored, and says that this is to be done first.
+    fn restart(&mut self, now: Now, engine: Engine, outputs: Vec<Output>) -> Vec<Output>;
 }
 
 impl Hub for Engine {
@@ -29,8 +29,9 @@ impl Hub for Engine {
         Engine::memory_bytes(self)
     }
 
-    fn restart(&mut self, engine: Engine) {
+    fn restart(&mut self, _: Now, engine: Engine, outputs: Vec<Output>) -> Vec<Output> {
         *self = engine;
+        outputs
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) trait Hand {
         0
     }
 
+    /// Changes what is to be done first after that.
+    fn restarted(&mut self, _: Now, _: &mut Vec<Output>) {}
+
     /// When it wants to be called, beside the engine.
     fn deadline(&self) -> Option<u64> {
         None
@@ -131,6 +134,9 @@ pub const ALL: &[Sabotage] = &[
     sabotage("forgets its sessions when it is killed", "a running session goes on", || {
         Box::new(kill::ForgetSessions::default())
     }),
+    sabotage("gives more time when it was killed", "no more time after a stop", || {
+        Box::new(kill::GiveTime)
+    }),
     sabotage("does not delete what is to be deleted", "nothing of a deleted session", || {
         Box::new(hands::KeepDeleted)
     }),
@@ -191,8 +197,10 @@ impl Hub for Sabotaged {
         self.engine.memory_bytes() + self.hand.memory_bytes()
     }
 
-    fn restart(&mut self, engine: Engine) {
+    fn restart(&mut self, now: Now, engine: Engine, mut outputs: Vec<Output>) -> Vec<Output> {
         self.engine = engine;
         self.hand.killed();
+        self.hand.restarted(now, &mut outputs);
+        outputs
     }
 }

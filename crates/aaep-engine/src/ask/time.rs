@@ -77,13 +77,20 @@ impl AskTime {
             Clock::Paused { left_us } => (None, Some(left_us)),
         };
         let (limit_unix_us, changes) = (unix_us(self.limit_us), self.changes);
-        AskTimeRecord { reply_token, ends_unix_us, left_us, limit_unix_us, changes }
+        let stored_unix_us = Some(now.unix_us);
+        AskTimeRecord { reply_token, ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us }
     }
 
-    /// After a stop: as it was stored.
-    pub(crate) fn go_back_to(&mut self, now: Now, record: &AskTimeRecord) {
+    /// After a stop: as it was stored. `seen_unix_us` is the last moment that was recorded before the stop, at
+    /// the earliest when the question was asked.
+    ///
+    /// The clock of the machine may have been set back or ahead meanwhile. It can only take time away:
+    /// never is more left than when the time was stored, or at that last moment.
+    pub(crate) fn go_back_to(&mut self, now: Now, seen_unix_us: i64, record: &AskTimeRecord) {
+        let stored_unix_us = record.stored_unix_us.unwrap_or(i64::MIN);
+        let from_unix_us = now.unix_us.max(seen_unix_us).max(stored_unix_us);
         let left_us =
-            |unix_us: i64| u64::try_from(unix_us.saturating_sub(now.unix_us)).unwrap_or(0);
+            |unix_us: i64| u64::try_from(unix_us.saturating_sub(from_unix_us)).unwrap_or(0);
         let now_us = now.monotonic_us;
         self.limit_us = now_us.saturating_add(left_us(record.limit_unix_us));
         self.changes = record.changes;

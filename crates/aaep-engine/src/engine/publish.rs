@@ -8,7 +8,7 @@ use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
-use super::{Engine, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
+use super::{Engine, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
 use crate::ask::question;
 use crate::audience::{Entry, SessionKey, cut};
 use crate::clock::Now;
@@ -112,6 +112,10 @@ impl Engine {
     ) -> Result<(SessionKey, Admitted), Refusal> {
         if self.event_ids.contains_key(&event.envelope.event_id) {
             return Err(Refusal::Repeated);
+        }
+        if event.envelope.producer.agent_id.len() > MAX_AGENT_ID_BYTES {
+            let what = "producer.agent_id";
+            return Err(Refusal::TooLong { what, max_bytes: MAX_AGENT_ID_BYTES });
         }
         self.check_clock(now, event)?;
         extension::check(event)?;

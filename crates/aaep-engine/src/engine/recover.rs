@@ -1,16 +1,17 @@
 //! Going on after a stop: everything that counts is in what was recorded.
 //!
 //! Sessions are played again, so that their order, their consents and their open questions are what
-//! they were. Questions go on with their old deadlines, those that are over by now get their default,
+//! they were. Records come one at a time, so that a long session needs no more memory than a short one.
+//! Questions go on with the time that they had left at most, those that are over by now get their default,
 //! and a token that was used stays used. Subscriptions are there and their listeners away. A
-//! session whose beginning is not there takes no more events.
+//! session of which something is not there takes no more events, and its questions are no longer asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::extension::{DecidedBy, Delivery, Outcome};
 use aaep::handshake::SubscriptionRequest;
-use aaep::{Event, Object, Payload, ReplyToken};
+use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
 use super::listeners::Newcomer;
 use super::{Began, Config, Engine, Presence, Session, Wish};
@@ -23,6 +24,15 @@ use crate::io::{
 };
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms::{self, Door};
+
+/// What was stored of the sessions, piece by piece.
+#[derive(Debug, Clone)]
+pub enum Replayed {
+    /// An event.
+    Record(Record),
+    /// Something of this session is lost from here on. It takes no more events.
+    Lost(SessionId),
+}
 
 /// What was stored.
 #[derive(Debug, Clone, Default)]
@@ -37,12 +47,24 @@ pub struct Recovered {
     pub used_tokens: Vec<ReplyToken>,
     /// The subscriptions.
     pub subscriptions: Vec<Subscription>,
+    /// Something that was acknowledged is known to be lost. How a question was answered may be among it, so
+    /// every open question ends without consent.
+    pub is_incomplete: bool,
+}
+
+/// What is known of the stop.
+#[derive(Debug, Clone, Copy)]
+struct Stop {
+    /// The last moment that was recorded before it.
+    seen_unix_us: i64,
+    is_incomplete: bool,
 }
 
 /// A question that was open, as far as it was played again.
 struct OpenAsk {
     session: SessionKey,
     entry: Entry,
+    asked_unix_us: i64,
 }
 
 impl Engine {
@@ -50,7 +72,21 @@ impl Engine {
     ///
     /// # Panics
     /// If the offer names no language: the first one is the primary one.
-    pub fn recover(config: Config, now: Now, recovered: Recovered) -> (Self, Vec<Output>) {
+    pub fn recover(config: Config, now: Now, mut recovered: Recovered) -> (Self, Vec<Output>) {
+        let records = std::mem::take(&mut recovered.records);
+        Engine::recover_from(config, now, records.into_iter().map(Replayed::Record), recovered)
+    }
+
+    /// The same, with the events one at a time instead of `recovered.records`.
+    ///
+    /// # Panics
+    /// If the offer names no language: the first one is the primary one.
+    pub fn recover_from(
+        config: Config,
+        now: Now,
+        events: impl IntoIterator<Item = Replayed>,
+        recovered: Recovered,
+    ) -> (Self, Vec<Output>) {
         let mut engine = Engine::new(config);
         engine.ids = Ids::after_stop(engine.config.seed, now.unix_us);
         let mut out = Vec::new();
@@ -58,8 +94,15 @@ impl Engine {
             engine.used_tokens.add(None, token);
         }
         let mut open = BTreeMap::new();
-        for record in recovered.records {
-            engine.play_again(now, record, &mut open);
+        let mut seen_unix_us = i64::MIN;
+        for event in events {
+            match event {
+                Replayed::Record(record) => {
+                    seen_unix_us = record.unix_us;
+                    engine.play_again(now, record, &mut open);
+                }
+                Replayed::Lost(session_id) => engine.lose_session(&session_id),
+            }
         }
         engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
         for subscription in recovered.subscriptions {
@@ -69,9 +112,26 @@ impl Engine {
             recovered.times.iter().map(|time| (&time.reply_token, time)).collect();
         for (token, ask) in open {
             let time = times.get(&token).copied();
-            engine.ask_again(now, (&token, time), &ask, &mut out);
+            let stop = Stop { seen_unix_us, is_incomplete: recovered.is_incomplete };
+            engine.ask_again(now, stop, (&token, time), &ask, &mut out);
         }
         (engine, out)
+    }
+
+    /// Something of a session is lost: nobody knows any more what it may do.
+    fn lose_session(&mut self, session_id: &SessionId) {
+        let key = self.session_keys.get(session_id);
+        if let Some(session) = key.and_then(|key| self.sessions.get_mut(key)) {
+            session.order = SessionOrder::already_ended();
+        }
+    }
+
+    /// Nobody knows whether a question was answered: it was not accepted.
+    fn end_without_consent(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+        let Some(ask) = self.asks.get(token) else { return };
+        let resolution =
+            if ask.is_confirmation() { Resolution::Reject } else { Resolution::NoAnswer };
+        self.settle(now, token, &resolution, DecidedBy::NoListener, out);
     }
 
     fn play_again(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
@@ -101,7 +161,7 @@ impl Engine {
         self.count_session(key);
         self.look_at_memory(now, &entry);
         if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {
-            open.insert(token.clone(), OpenAsk { session: key, entry });
+            open.insert(token.clone(), OpenAsk { session: key, entry, asked_unix_us: unix_us });
         }
         let said = said.filter(|_| author == Author::Hub);
         if let Some(resolution) = said.and_then(|said| said.resolution) {
@@ -191,11 +251,13 @@ impl Engine {
         }
     }
 
-    /// A question is open again, with its old deadline; if that is not known, it is over. Whoever could
-    /// answer it counts as asked until it had the time to come back (ruling 4).
+    /// A question is open again, with the time that it had left; if that is not known, it is over. What is
+    /// left now is stored, so that one stop after another never adds up to more. Whoever could answer it
+    /// counts as asked until it had the time to come back (ruling 4).
     fn ask_again(
         &mut self,
         now: Now,
+        stop: Stop,
         (token, time): (&ReplyToken, Option<&AskTimeRecord>),
         open: &OpenAsk,
         out: &mut Vec<Output>,
@@ -212,13 +274,17 @@ impl Engine {
             left_us: None,
             limit_unix_us: i64::MIN,
             changes: 0,
+            stored_unix_us: None,
         };
-        ask.time.go_back_to(now, time.unwrap_or(&over));
+        ask.time.go_back_to(now, stop.seen_unix_us.max(open.asked_unix_us), time.unwrap_or(&over));
         ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
         self.open_ask(token, ask);
+        self.store_time(now, token, out);
         if is_over {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+        } else if stop.is_incomplete {
+            self.end_without_consent(now, token, out);
         } else {
             self.look_for_someone(now, token, out);
         }

@@ -156,6 +156,13 @@ pub enum Refusal {
     },
     /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
     AlreadyAsked,
+    /// Something of it is longer than is kept.
+    TooLong {
+        /// Which field.
+        what: &'static str,
+        /// How many bytes it may have.
+        max_bytes: usize,
+    },
     /// There are too many open questions, sessions or events.
     TooMany(&'static str),
     /// The principal has as many of these as one may have; others may have theirs.

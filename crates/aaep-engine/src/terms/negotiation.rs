@@ -370,8 +370,12 @@ fn accept(
         negotiation_notes: (!notes.is_empty()).then(|| notes.join(" ")),
         other: Object::new(),
     };
-    match serde_json::to_vec(&accepted) {
-        Ok(text) if text.len() <= MAX_MESSAGE_BYTES => Ok(accepted),
-        _ => Err(Refusal::TooLong),
+    // What was asked for in all is stored, and grows with every change that names other fields.
+    let fits =
+        |text: serde_json::Result<Vec<u8>>| text.is_ok_and(|it| it.len() <= MAX_MESSAGE_BYTES);
+    if fits(serde_json::to_vec(&accepted)) && fits(serde_json::to_vec(asked)) {
+        Ok(accepted)
+    } else {
+        Err(Refusal::TooLong)
     }
 }

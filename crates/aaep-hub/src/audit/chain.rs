@@ -126,6 +126,11 @@ impl Chain {
         Chain { head: None, line, must_be_first: false }
     }
 
+    /// After an entry that is known.
+    pub(super) fn after(head: Head, line: u64) -> Self {
+        Chain { head: Some(head), line, must_be_first: false }
+    }
+
     /// Checks the next line, given with its line feed, and moves on to it.
     pub(super) fn follow(&mut self, text: &[u8]) -> Result<Line, Broken> {
         let line = self.check(text).map_err(|why| Broken { line: self.line, why })?;

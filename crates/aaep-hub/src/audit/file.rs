@@ -1,14 +1,15 @@
 //! The file of the audit log: appended to, held against the store when it is opened, never mended.
 //!
 //! Every entry is in the store before it is in the file, and stays there until the file is known to
-//! be on the disk. So what a crash took from the end of the file is put back, byte for byte. What
-//! differs in any other way was not a crash, and is left as it is.
+//! be on the disk. So what a crash took from the end of the file, or left there as zeros, is put back, byte
+//! for byte. What differs in any other way was not a crash, and is left as it is.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
+use crate::audit::line::Head;
 use crate::store::folder::{create_file, sync_folder};
 use crate::store::{Fault, Safe};
 
@@ -75,14 +76,15 @@ impl AuditFile {
     }
 }
 
-/// Looks whether the file could be taken on, and changes nothing.
-pub(crate) fn look(
+/// Looks whether the file could be taken on, and changes nothing. Whether a file that is ahead of the store is taken
+/// on shows later.
+pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     path: &Path,
     safe: Safe,
-    waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
+    waiting: impl Fn() -> Result<Waiting, Fault>,
 ) -> Result<(), AdoptError> {
     match File::open(path) {
-        Ok(file) => compare(&file, safe, waiting).map(|_| ()),
+        Ok(file) => compare(&file, safe, None, waiting).map(|_| ()),
         Err(error) if error.kind() == io::ErrorKind::NotFound && safe.bytes == 0 => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Broken { line: 1, why: Why::Gone }.into())
@@ -91,56 +93,116 @@ pub(crate) fn look(
     }
 }
 
-/// Takes the file on: verifies its end, holds what follows the safe part against the lines that the
-/// store still has, cuts what a crash tore, and appends what is missing.
-pub(crate) fn adopt(
-    path: &Path,
-    safe: Safe,
-    waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
-) -> Result<AuditFile, AdoptError> {
-    let file = create_file(path)?;
-    let (end, missing) = compare(&file, safe, waiting)?;
-    let is_torn = file.metadata()?.len() > end;
-    let mut adopted = AuditFile { file, end, is_torn };
-    adopted.append(b"")?;
-    for line in missing {
-        adopted.append(&line.map_err(AdoptError::Fault)?)?;
-    }
-    adopted.sync()?;
-    Ok(adopted)
+/// A file that was taken on.
+pub(crate) struct Adopted {
+    pub(crate) file: AuditFile,
+    /// Its last entry and where that ends, if the file is ahead of the store.
+    pub(crate) ahead: Option<(Head, u64)>,
+    /// What had to be put right, for people.
+    pub(crate) note: Option<String>,
+    /// How many of the last entries found no room in it.
+    pub(crate) missing: u64,
 }
 
-/// Compares the file with what the store knows. Gives where its last whole line ends, and the lines
-/// that are missing from there on.
+/// Takes the file on: verifies its end, holds what follows the safe part against the lines that the
+/// store still has, cuts what a crash tore, and writes what is missing. If the store lost commits, whole
+/// entries that follow the last one that it knows are taken on too.
+pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
+    path: &Path,
+    safe: Safe,
+    (head, may_be_ahead): (Head, bool),
+    waiting: impl Fn() -> Result<Waiting, Fault>,
+) -> Result<Adopted, AdoptError> {
+    let file = create_file(path)?;
+    let found = compare(&file, safe, may_be_ahead.then_some(head), &waiting)?;
+    let is_torn = file.metadata()?.len() > found.end;
+    let mut adopted = AuditFile { file, end: found.end, is_torn };
+    adopted.append(b"")?;
+    let (mut written, mut missing) = (0, 0);
+    for line in waiting().map_err(AdoptError::Fault)?.skip(found.whole) {
+        let line = line.map_err(AdoptError::Fault)?;
+        // What finds no room waits in the store.
+        if missing == 0 && adopted.append(&line).is_ok() {
+            written += 1;
+        } else {
+            missing += 1;
+        }
+    }
+    adopted.sync()?;
+    let note = (is_torn && written > 0).then(|| {
+        format!(
+            "A power cut left the end of the audit log cut off or as zeros. {written} entries were written \
+             there again from the store; none is missing."
+        )
+    });
+    Ok(Adopted { file: adopted, ahead: found.ahead, note, missing })
+}
+
+/// What a comparison of the file with the store gives.
+struct Compared {
+    /// Where the last whole line ends.
+    end: u64,
+    /// How many of the lines that the store has are whole in the file.
+    whole: usize,
+    ahead: Option<(Head, u64)>,
+}
+
+/// Compares the file with what the store knows. `head` is the last entry of a store that lost commits.
 fn compare<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     file: &File,
     safe: Safe,
-    mut waiting: Waiting,
-) -> Result<(u64, impl Iterator<Item = Result<Vec<u8>, Fault>> + use<Waiting>), AdoptError> {
+    head: Option<Head>,
+    waiting: impl Fn() -> Result<Waiting, Fault>,
+) -> Result<Compared, AdoptError> {
     verify_safe_part(file, safe)?;
     let mut rest = BufReader::new(file);
     rest.seek(SeekFrom::Start(safe.bytes))?;
-    let mut end = safe.bytes;
+    let mut found = Compared { end: safe.bytes, whole: 0, ahead: None };
     let mut line = safe.seq + 2 - safe.first_seq;
-    let mut first_missing = None;
-    for expected in waiting.by_ref() {
+    let mut has_hole = false;
+    for expected in waiting().map_err(AdoptError::Fault)? {
         let expected = expected.map_err(AdoptError::Fault)?;
-        let mut found = Vec::with_capacity(expected.len());
-        rest.by_ref().take(expected.len() as u64).read_to_end(&mut found)?;
-        if found != expected {
-            if !is_torn(&expected, &found) {
-                return Err(Broken { line, why: Why::Foreign }.into());
-            }
-            first_missing = Some(Ok(expected));
-            break;
+        let mut bytes = Vec::with_capacity(expected.len());
+        rest.by_ref().take(expected.len() as u64).read_to_end(&mut bytes)?;
+        if !is_torn(&expected, &bytes) {
+            return Err(Broken { line, why: Why::Foreign }.into());
         }
-        end += expected.len() as u64;
+        has_hole |= bytes != expected;
+        if !has_hole {
+            found.end += expected.len() as u64;
+            found.whole += 1;
+        }
         line += 1;
+    }
+    if let Some(head) = head.filter(|_| !has_hole) {
+        found.follow_ahead(&mut rest, head, line)?;
     }
     if !is_all_zero(&mut rest)? {
         return Err(Broken { line, why: Why::Foreign }.into());
     }
-    Ok((end, first_missing.into_iter().chain(waiting)))
+    Ok(found)
+}
+
+impl Compared {
+    /// Follows the chain beyond what the store knows. A line that a power cut tore ends it.
+    fn follow_ahead(
+        &mut self,
+        rest: &mut BufReader<&File>,
+        head: Head,
+        line: u64,
+    ) -> Result<(), AdoptError> {
+        let mut chain = Chain::after(head, line);
+        let mut text = Vec::new();
+        while read_line(rest, &mut text)? {
+            if text.last() != Some(&b'\n') || text.contains(&0) {
+                return Ok(());
+            }
+            chain.follow(&text)?;
+            self.end += text.len() as u64;
+            self.ahead = chain.head.map(|head| (head, self.end));
+        }
+        Ok(())
+    }
 }
 
 /// Verifies the end of what was safely written, which must be there as it was.
@@ -189,11 +251,10 @@ fn count_lines(mut file: &File, from: u64, to: u64) -> io::Result<u64> {
     }
 }
 
-/// Whether what was found is the beginning of what was expected, as a crash leaves it: short, or
-/// filled up with zeros.
+/// Whether what was found is what was expected, as a crash leaves it: cut short, or with zeros where it was not
+/// written yet. A disk may write what comes later first.
 fn is_torn(expected: &[u8], found: &[u8]) -> bool {
-    let zeros = found.iter().rev().take_while(|byte| **byte == 0).count();
-    expected.starts_with(&found[..found.len() - zeros])
+    found.iter().zip(expected).all(|(found, expected)| found == expected || *found == 0)
 }
 
 fn is_all_zero(rest: &mut impl Read) -> io::Result<bool> {

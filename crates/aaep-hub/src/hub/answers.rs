@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 
 use super::publish::Published;
 use super::refused::Refused;
-use crate::store::{Change, MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH, StoredAnswer};
+use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH};
+use crate::store::{Change, StoredAnswer};
 
 /// A request under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
 use aaep_engine::terms::Offer;
-use aaep_engine::{Config, Engine};
+use aaep_engine::{Config, Now};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
@@ -18,7 +18,7 @@ use super::answers::Answers;
 use super::clock::Clock;
 use super::ears::{self, Ears};
 use super::holders::NameHolders;
-use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES};
+use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES, MAX_WAITING_DELETIONS};
 use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
 use super::posts::Posts;
@@ -26,8 +26,9 @@ use super::refusals::Refusals;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};
+use crate::bounds::MAX_SUBSCRIPTIONS;
 use crate::redact::{RedactConfig, RedactError, Redactor};
-use crate::store::{MAX_SUBSCRIPTIONS, OpenError, OpenOptions, Recovered, Store};
+use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
 
 /// How many messages one agent may send on its socket in a second, before what it may publish counts.
 const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
@@ -53,6 +54,8 @@ pub struct HubBuilder {
 pub enum StartError {
     /// The store could not be opened.
     Store(OpenError),
+    /// What is stored could not be read.
+    Unreadable(ReadError),
     /// The patterns for secrets cannot be used.
     Redact(RedactError),
     /// The system gave no thread, no randomness, or no way to wait for sockets.
@@ -63,6 +66,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Store(error) => error.fmt(f),
+            StartError::Unreadable(error) => error.fmt(f),
             StartError::Redact(error) => error.fmt(f),
             StartError::System(error) => {
                 write!(f, "The system does not let the hub start: {error}. Try again later.")
@@ -143,14 +147,14 @@ impl HubBuilder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
-        self.start_on(store, &recovered)
+        self.start_on(store, recovered)
     }
 
     /// Starts on a store that is open.
     pub(super) fn start_on(
         mut self,
         store: Store,
-        recovered: &Recovered,
+        recovered: Recovered,
     ) -> Result<Hub, StartError> {
         let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
         let redactor = self.redactor.take().map_or_else(built_in, Ok);
@@ -172,22 +176,30 @@ impl HubBuilder {
         if let Some(grace) = self.resume_grace_us {
             config.resume_grace_us = grace;
         }
-        self.run(store, recovered, config, redactor).map_err(StartError::System)
+        let clock = Clock::start();
+        let now = clock.now();
+        let loaded = stored::load(config, now, &recovered, &store.reader());
+        let loaded = loaded.map_err(StartError::Unreadable)?;
+        self.run((clock, now), store, (recovered, loaded), redactor).map_err(StartError::System)
     }
 
     fn run(
         self,
-        store: Store,
-        recovered: &Recovered,
-        config: Config,
+        (clock, now): (Clock, Now),
+        mut store: Store,
+        (recovered, loaded): (Recovered, stored::Loaded),
         redactor: Arc<Redactor>,
     ) -> std::io::Result<Hub> {
-        let clock = Clock::start();
         let status = Arc::new(Status::default());
+        for note in store.set_aside(&recovered, &loaded.lost, now.unix_us) {
+            tracing::error!("{note}");
+            status.note(note);
+        }
         let guard = self.guard.unwrap_or_else(|| Guard::new(Limits::default()));
         let (requests, received) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (heard, hearing) = mpsc::unbounded_channel();
         let (batches, kept) = std_mpsc::sync_channel::<Batch>(MAX_WAITING_BATCHES);
+        let (delete, deletions) = std_mpsc::sync_channel(MAX_WAITING_DELETIONS);
         let (reports, told) = std_mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let ears = |wire| Ears { wire, reader: reports.clone(), waiting: Arc::clone(&waiting) };
@@ -202,11 +214,8 @@ impl HubBuilder {
         let (wire, agent_wire) = (listeners.handle().clone(), agents.handle().clone());
         let reader = store.reader();
 
-        let loaded = stored::load(recovered);
-        let now = clock.now();
-        let (engine, outputs) = Engine::recover(config, now, loaded.engine);
         let mut owner = Owner {
-            engine,
+            engine: loaded.engine,
             clock,
             agents_before: recovered.agents.iter().cloned().collect(),
             holders: NameHolders::default(),
@@ -228,11 +237,20 @@ impl HubBuilder {
             status: Arc::clone(&status),
             is_stopping: false,
             batch: Batch::default(),
+            delete,
             remembered: HashMap::new(),
             must_withdraw: false,
             blocked: HashSet::new(),
         };
-        owner.carry_out(now, outputs, None);
+        let gone = loaded.unreadable.into_iter();
+        let gone = gone.map(|subscription_id| Change::Unsubscribed { subscription_id });
+        owner.batch.changes.extend(gone);
+        let settled = loaded.stray.into_iter().map(|reply_token| {
+            let resolution = b"{}".as_slice().into();
+            Change::AskSettled { reply_token, unix_us: now.unix_us, resolution }
+        });
+        owner.batch.changes.extend(settled);
+        owner.carry_out(now, loaded.outputs, None);
         owner.settle_forgotten(now);
         owner.review_programs();
         owner.recover_holders().map_err(std::io::Error::other)?;
@@ -240,6 +258,7 @@ impl HubBuilder {
         let keeper = Keeper {
             store,
             batches: kept,
+            deletions,
             wire: wire.clone(),
             agent_wire: agent_wire.clone(),
             clock,

@@ -8,6 +8,7 @@ use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
 use aaep_transport::{Packet, Protocol};
 use serde_json::json;
 
+use super::HubError;
 use super::ears::Heard;
 use super::keeper::Effect;
 use super::owner::Owner;
@@ -68,13 +69,19 @@ impl Owner {
     pub(super) fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Listener { connection, text, reading, is_paused } => {
-                self.hear_listener(connection, &text, *reading);
+                match self.status.what_is_wrong() {
+                    Some(why) => self.refuse_now(connection, why),
+                    None => self.hear_listener(connection, &text, *reading),
+                }
                 if is_paused {
                     self.tell_wire(Command::Resume { connection });
                 }
             }
             Heard::Agent { connection, message, is_paused } => {
-                self.hear_agent(connection, message);
+                match self.status.what_is_wrong() {
+                    Some(why) => self.refuse_now(connection, why),
+                    None => self.hear_agent(connection, message),
+                }
                 if is_paused {
                     self.tell_agent_wire(Command::Resume { connection });
                 }
@@ -100,6 +107,18 @@ impl Owner {
             }
             Heard::Report(Report::Message { .. }) => {}
         }
+    }
+
+    /// Nothing can be stored: what came on a socket is not taken, which its sender is told at once and past all that
+    /// waits for the disk.
+    fn refuse_now(&mut self, connection: ConnectionKey, why: String) {
+        let message = HubError::NotTaken { why }.to_string();
+        let frame = json!({ "type": "agentvoice:error", "error": "not_taken", "message": message });
+        let packet = Arc::new(Packet::new("", frame.to_string().into_bytes()));
+        let is_agent = self.connections.get(&connection).is_some_and(|it| it.kind == Kind::Agent);
+        let wire = if is_agent { &self.agent_wire } else { &self.wire };
+        // A wire that has stopped has nobody to tell.
+        let _ = wire.send(vec![Command::Send { connection, packet }]);
     }
 
     /// Whether a listener is heard on this connection. Reports may be about one that it had before.

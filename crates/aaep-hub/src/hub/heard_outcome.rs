@@ -33,7 +33,7 @@ impl Hub {
         let (asked, settlement, session) = found.ok_or(HubError::NoSuchAsk)?;
         let hearing = principal.hearing();
         let may_hear =
-            self.call(move |owner| hearing.includes(&owner.agent_of(&session).tags)).await?;
+            self.look(move |owner| hearing.includes(&owner.agent_of(&session).tags)).await?;
         if !may_hear {
             return Err(HubError::NoSuchAsk);
         }

@@ -11,7 +11,8 @@ use aaep_transport::wire::{Command, WireHandle};
 
 use super::clock::Clock;
 use super::status::Status;
-use crate::store::{Change, CommitError, MAX_CHANGES, Store};
+use crate::bounds::MAX_CHANGES;
+use crate::store::{Change, CommitError, Store};
 
 /// How many batches may wait for the disk. Past it, the owner waits, and everyone with it.
 pub(super) const MAX_WAITING_BATCHES: usize = 256;
@@ -36,6 +37,12 @@ pub(super) enum Effect {
     /// Someone who waits gets an answer.
     Answer(Box<dyn FnOnce() + Send>),
 }
+
+/// Something that deletes.
+pub(super) type Deletion = Box<dyn FnOnce(&mut Store) + Send>;
+
+/// How many deletions may wait.
+pub(super) const MAX_WAITING_DELETIONS: usize = 64;
 
 /// What one turn of the owner brought: stored whole, then carried out.
 #[derive(Default)]
@@ -67,6 +74,8 @@ impl Batch {
 pub(super) struct Keeper {
     pub(super) store: Store,
     pub(super) batches: Receiver<Batch>,
+    /// What makes room, and so is done even while nothing can be stored.
+    pub(super) deletions: Receiver<Deletion>,
     pub(super) wire: WireHandle,
     pub(super) agent_wire: WireHandle,
     pub(super) clock: Clock,
@@ -130,9 +139,7 @@ impl Keeper {
                 Err(
                     error @ (CommitError::InDoubt { .. }
                     | CommitError::Corrupt { .. }
-                    | CommitError::OutOfOrder { .. }
-                    | CommitError::TooLarge { .. }
-                    | CommitError::TooMany { .. }),
+                    | CommitError::OutOfOrder { .. }),
                 ) => {
                     tracing::error!(%error, "The hub stops: what is stored may not be what it believes.");
                     self.status.fail(&error.to_string(), true);
@@ -148,7 +155,7 @@ impl Keeper {
                     if self.status.is_stopping() {
                         return false;
                     }
-                    std::thread::sleep(RETRY);
+                    self.make_room();
                 }
             }
         }
@@ -160,8 +167,16 @@ impl Keeper {
             self.status.metrics.committed(began.elapsed().as_secs_f64(), changes.len() as u64);
             let missing = self.store.audit().missing_in_file;
             self.status.metrics.audit_missing(missing);
+            self.status.metrics.beyond_bounds(self.store.beyond_bounds());
         }
         true
+    }
+
+    /// Waits before something is tried again, and meanwhile deletes what people want gone, which may make room.
+    fn make_room(&mut self) {
+        if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
+            delete(&mut self.store);
+        }
     }
 
     fn carry_out(&mut self, batch: Batch) {
@@ -196,7 +211,7 @@ impl Keeper {
 
     /// Deletes a piece of what is beyond the retention; says when to look again.
     fn sweep(&mut self) -> Duration {
-        match self.store.sweep(self.clock.now().unix_us) {
+        match self.store.sweep(self.clock.now()) {
             Ok(swept) if swept.is_done => SWEEP,
             Ok(_) => Duration::ZERO,
             Err(error) => {

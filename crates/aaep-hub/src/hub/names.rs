@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::store::{Change, MAX_NAMES};
+use crate::bounds::{MAX_NAME_BYTES, MAX_NAMES};
+use crate::store::Change;
 
 /// The numbers of one kind of names.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ impl Names {
         if let Some(key) = self.by_name.get(name) {
             return Ok(*key);
         }
-        if self.by_key.len() as u64 >= MAX_NAMES {
+        if self.by_key.len() as u64 >= MAX_NAMES || name.len() > MAX_NAME_BYTES {
             return Err(TooManyNames);
         }
         let key = self.next;

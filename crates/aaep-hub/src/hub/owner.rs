@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use aaep::extension::DecidedBy;
@@ -25,7 +25,7 @@ use super::connections::Connection;
 use super::ears::Heard;
 use super::entry::{self, About};
 use super::holders::NameHolders;
-use super::keeper::{Batch, Effect};
+use super::keeper::{Batch, Deletion, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
 use super::refusals::{self, Refusals};
@@ -33,7 +33,8 @@ use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
-use crate::store::{Change, MAX_CHANGES, Reader, StoredTime};
+use crate::bounds::MAX_CHANGES;
+use crate::store::{Change, Reader, StoredTime};
 
 /// How many requests may wait for the owner. Past it, whoever asks waits.
 pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
@@ -44,6 +45,9 @@ const MAX_PER_TURN: usize = 256;
 /// How many changes a turn brings before they are handed over. One input brings at most as many as there may be
 /// subscriptions and a few times as many as there may be open questions, so that all of a turn fit into one commit.
 const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 4;
+
+/// After how long what the keeper had no room for is offered to it again.
+const HAND_OVER_AGAIN: Duration = Duration::from_millis(100);
 
 /// How many may wait for the outcome of one question at once. The oldest is sent home first.
 const MAX_WAITING_FOR_ASK: usize = 16;
@@ -106,6 +110,8 @@ pub(super) struct Owner {
     pub(super) status: Arc<Status>,
     pub(super) is_stopping: bool,
     pub(super) batch: Batch,
+    /// For what makes room while nothing can be stored.
+    pub(super) delete: SyncSender<Deletion>,
     /// The subscriptions that are to be stored with this turn, each as it is by now.
     pub(super) remembered: HashMap<SubscriptionId, Box<Subscription>>,
     /// Whether something urgent came in this turn. However much did, wires are told to make way for it once.
@@ -127,6 +133,10 @@ impl Owner {
         while !self.is_stopping {
             let due = self.engine.deadline().into_iter().chain(self.refusals.deadline_us()).min();
             let due = due.map(|at| self.clock.instant(at).into());
+            // What could not be handed over is tried again.
+            let again =
+                (!self.batch.is_empty()).then(|| tokio::time::Instant::now() + HAND_OVER_AGAIN);
+            let due = [due, again].into_iter().flatten().min();
             let sleep = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -168,6 +178,10 @@ impl Owner {
         }
         self.count_refusals(true);
         self.hand_over(&batches);
+        // Whatever is left is stored before it ends, or never.
+        if !self.batch.is_empty() {
+            let _ = batches.send(std::mem::take(&mut self.batch));
+        }
     }
 
     /// Writes how many refused replies were not written one by one.
@@ -201,7 +215,17 @@ impl Owner {
         if self.batch.is_empty() {
             return true;
         }
-        batches.send(std::mem::take(&mut self.batch)).is_ok()
+        let batch = std::mem::take(&mut self.batch);
+        match batches.try_send(batch) {
+            Ok(()) => true,
+            // The disk takes nothing for now. As long as little waits, whoever only looks is still answered.
+            Err(TrySendError::Full(batch)) if batch.changes.len() <= MAX_CHANGES_PER_TURN => {
+                self.batch = batch;
+                true
+            }
+            Err(TrySendError::Full(batch)) => batches.send(batch).is_ok(),
+            Err(TrySendError::Disconnected(_)) => false,
+        }
     }
 
     /// Answers someone who waits, once everything up to now is stored.
@@ -339,6 +363,7 @@ impl Owner {
             left_us: record.left_us,
             limit_unix_us: record.limit_unix_us,
             changes: record.changes,
+            stored_unix_us: record.stored_unix_us,
         };
         let Some(ask) = self.asks.get_mut(&reply_token) else { return };
         ask.ends_unix_us = time.ends_unix_us;

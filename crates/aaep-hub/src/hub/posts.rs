@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::listeners::Told;
 use super::owner::Owner;
 use crate::access::{Principal, Scope};
+use crate::bounds::MAX_AGENT_ID_BYTES;
 
 /// How long an agent may be away before its post is forgotten.
 const POST_US: u64 = 90_000_000;
@@ -137,6 +138,9 @@ impl Owner {
         accepts: Vec<Accepts>,
         connection: Option<ConnectionKey>,
     ) -> bool {
+        if agent_id.len() > MAX_AGENT_ID_BYTES {
+            return false;
+        }
         let now_us = self.clock.now().monotonic_us;
         self.posts.0.retain(|_, post| {
             post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us

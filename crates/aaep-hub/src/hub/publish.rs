@@ -12,7 +12,8 @@ use super::owner::{OpenAsk, Owner};
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
 use super::settlement::{Asked, Settlement};
-use crate::access::Principal;
+use crate::access::{LimitError, MAX_EVENTS_AT_ONCE, Principal};
+use crate::bounds::MAX_KEY_BYTES;
 use crate::store::{Change, ReadError, Reader};
 
 /// An event that stands, and is stored.
@@ -80,6 +81,13 @@ impl Owner {
         let Ok(number) = self.principal(principal) else {
             return events.iter().map(|_| Err(Refused::TooManyNames)).collect();
         };
+        if keyed.as_ref().is_some_and(|it| it.key.len() > MAX_KEY_BYTES) {
+            return events.iter().map(|_| Err(Refused::KeyTooLong)).collect();
+        }
+        if events.len() > MAX_EVENTS_AT_ONCE as usize {
+            let limit = LimitError::TooManyAtOnce;
+            return events.iter().map(|_| Err(Refused::Limit(limit))).collect();
+        }
         match keyed.as_ref().map_or(Known::No, |it| self.answers.find(number, it)) {
             Known::No => {}
             Known::Same(outcomes) => {

@@ -41,6 +41,8 @@ pub enum Refused {
         /// The id.
         event_id: EventId,
     },
+    /// The idempotency key is longer than is kept.
+    KeyTooLong,
     /// It came too fast.
     Limit(LimitError),
 }
@@ -56,6 +58,7 @@ impl Refused {
             Refused::NameNotYours => "name_not_yours",
             Refused::NameTooLong => "name_too_long",
             Refused::TooManyNames => "too_many",
+            Refused::KeyTooLong => "too_large",
             Refused::Before => "refused_before",
             Refused::KeyUsed => "idempotency_key_used",
             Refused::EventIdUsed { .. } => "event_id_used",
@@ -71,6 +74,7 @@ impl Refused {
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
             Refused::Rules { refusal: Refusal::OverShare(_), .. } => 429,
+            Refused::Rules { refusal: Refusal::TooLong { .. }, .. } | Refused::KeyTooLong => 413,
             Refused::Rules { .. }
             | Refused::Before
             | Refused::KeyUsed
@@ -90,6 +94,7 @@ fn code(refusal: &Refusal) -> &'static str {
         Refusal::MisusesExtension(_) => "misuses_extension",
         Refusal::ClockDiffers { .. } => "clock_differs",
         Refusal::AlreadyAsked => "already_asked",
+        Refusal::TooLong { .. } => "too_large",
         Refusal::TooMany(_) => "too_many",
         Refusal::OverShare(_) => "over_share",
         Refusal::Repeated => "repeated",
@@ -127,6 +132,11 @@ impl fmt::Display for Refused {
             Refused::EventIdUsed { .. } => f.write_str(
                 "Another event with this event_id came before, and that one stands. Leave event_id out, or give the new event an id of its own.",
             ),
+            Refused::KeyTooLong => write!(
+                f,
+                "The idempotency key is longer than {} bytes. Use a shorter one.",
+                crate::bounds::MAX_KEY_BYTES
+            ),
             Refused::Limit(limit) => limit.fmt(f),
         }
     }
@@ -161,6 +171,9 @@ fn rule(refusal: &Refusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Refusal::AlreadyAsked => f.write_str(
             "The same action waits for an answer already. Wait for that answer, or withdraw the question.",
         ),
+        Refusal::TooLong { what, max_bytes } => {
+            write!(f, "{what} is longer than {max_bytes} bytes. Use a shorter one.")
+        }
         Refusal::TooMany(what) => {
             write!(f, "The hub has as many {what} as it takes. End some, then try again.")
         }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::owner::Owner;
 use crate::access::{Principal, tags_before_owners};
-use crate::store::{MAX_TERMS_BYTES, StoredSession};
+use crate::bounds::MAX_TERMS_BYTES;
+use crate::store::StoredSession;
 
 /// The agent of a session.
 #[derive(Debug, Clone, PartialEq)]

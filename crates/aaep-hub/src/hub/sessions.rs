@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::keeper::Effect;
+use super::keeper::{Deletion, Effect};
 use super::owner::Owner;
 use super::session_agent::SessionAgent;
 use super::settlement::{Answered, Settlement};
@@ -79,7 +79,7 @@ impl Hub {
             let stored = blocking(move || reader.sessions_after(place, MAX_PAGE_ROWS)).await?;
             let is_end = stored.len() < MAX_PAGE_ROWS;
             let who = principal.clone();
-            let looked_at = self.call(move |owner| owner.heard(&who, stored)).await?;
+            let looked_at = self.look(move |owner| owner.heard(&who, stored)).await?;
             for (place, info) in looked_at {
                 if page.sessions.len() == limit {
                     return Ok(page);
@@ -122,7 +122,7 @@ impl Hub {
             return Ok(HashMap::new());
         }
         let who = principal.clone();
-        let you = self.call(move |owner| owner.numbers_of(&who)).await?;
+        let you = self.look(move |owner| owner.numbers_of(&who)).await?;
         let reader = self.reader().clone();
         blocking(move || {
             let mut found = HashMap::new();
@@ -150,7 +150,7 @@ impl Hub {
         let (reader, id) = (self.reader().clone(), session_id.clone());
         let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(false) };
         let who = principal.clone();
-        self.call(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await
+        self.look(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await
     }
 
     /// Deletes a session that is over: its events, what was answered in it, and the words in the audit log,
@@ -164,7 +164,7 @@ impl Hub {
             return Ok(Err(DeleteError::NoSuchSession));
         }
         let (who, id) = (principal.id.clone(), session_id.clone());
-        let deleting = self.call(move |owner| owner.delete(who, id)).await?;
+        let deleting = self.look(move |owner| owner.delete(who, id)).await?;
         deleting.await.map_err(|_| HubError::Stopped)
     }
 }
@@ -233,7 +233,7 @@ impl Hub {
         &self,
         is_meant: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Vec<Running>, HubError> {
-        self.call(move |owner| {
+        self.look(move |owner| {
             let running = owner.engine.running_sessions();
             let running = running.filter_map(|(session_id, principal)| {
                 let principal = owner.principals.name(principal)?.to_owned();
@@ -290,15 +290,21 @@ impl Owner {
         let (sender, receiver) = oneshot::channel();
         let is_known = self.engine.principal_of(&session_id).is_some();
         if is_known && !self.engine.has_ended(&session_id) {
-            self.answer(sender, Err(DeleteError::StillRunning));
+            let _ = sender.send(Err(DeleteError::StillRunning));
             return receiver;
         }
         self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
         let now_unix_us = self.clock.now().unix_us;
-        self.batch.effects.push(Effect::Store(Box::new(move |store| {
+        let delete: Deletion = Box::new(move |store| {
             // Whoever asked and no longer waits does not need to know.
             let _ = sender.send(store.delete_session(&session_id, Some(&who), now_unix_us));
-        })));
+        });
+        if self.status.what_is_wrong().is_none() {
+            self.batch.effects.push(Effect::Store(delete));
+        } else {
+            // Past all that waits for room. If too many wait, whoever asked is told that it was not done.
+            drop(self.delete.try_send(delete));
+        }
         receiver
     }
 }

@@ -8,7 +8,8 @@ use super::owner::Owner;
 use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
-use crate::store::{Change, MAX_NAME_BYTES, MAX_PAGE_ROWS, ReadError};
+use crate::bounds::MAX_AGENT_ID_BYTES;
+use crate::store::{Change, MAX_PAGE_ROWS, ReadError};
 
 /// How many stored sessions are looked at after a start for who held which name.
 const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
@@ -21,7 +22,7 @@ impl Owner {
         principal: u64,
         agent_id: &str,
     ) -> Result<(), Refused> {
-        if agent_id.len() > MAX_NAME_BYTES {
+        if agent_id.len() > MAX_AGENT_ID_BYTES {
             return Err(Refused::NameTooLong);
         }
         if who.speaks_as.as_ref().is_some_and(|names| !names.contains(agent_id)) {

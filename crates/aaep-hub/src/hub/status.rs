@@ -10,6 +10,8 @@ use crate::metrics::Metrics;
 pub(super) struct Status {
     pub(super) metrics: Metrics,
     trouble: Mutex<Option<String>>,
+    /// What was found wrong at the start, and what was done about it.
+    notes: Mutex<Vec<String>>,
     is_dead: AtomicBool,
     is_stopping: AtomicBool,
 }
@@ -21,6 +23,16 @@ impl Status {
         if for_good {
             self.is_dead.store(true, Ordering::SeqCst);
         }
+    }
+
+    /// Something was found wrong at the start and set aside or repaired.
+    pub(super) fn note(&self, note: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// What was found wrong at the start.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Everything is stored.

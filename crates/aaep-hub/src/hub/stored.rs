@@ -1,20 +1,26 @@
 //! What the engine needs after a start, made of what the store has, and the terms of a subscription as
 //! they are stored.
+//!
+//! Events are read one at a time, so that a long session takes no more memory than the engine keeps of it.
+//! What cannot be read ends its session and is named; it never keeps the hub from starting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aaep::{
-    Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version, printable,
+use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
+use aaep_engine::{
+    AgentTags, AskTimeRecord, Author, Config, Engine, Hears, Now, Output, Record, Recovered,
+    Replayed, Subscription,
 };
-use aaep_engine::{AgentTags, AskTimeRecord, Author, Hears, Record, Recovered, Subscription};
 use serde_json::{Value, json};
 
 use super::entry;
 use super::owner::OpenAsk;
 use super::session_agent::SessionAgent;
 use super::settlement::Asked;
-use crate::store::{self, StoredEvent, StoredSession, StoredSubscription};
+use crate::store::{
+    self, LostSession, ReadError, Reader, ReplayedEvent, StoredSession, StoredSubscription,
+};
 
 /// The terms of a subscription as JSON.
 pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
@@ -77,59 +83,22 @@ fn capabilities(asked: &Value) -> Option<Capabilities> {
 
 /// What was stored, as the engine and the owner go on with it.
 pub(super) struct Loaded {
-    pub(super) engine: Recovered,
+    pub(super) engine: Engine,
+    /// What the engine wants to be done first.
+    pub(super) outputs: Vec<Output>,
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
-}
-
-/// Reads it all back.
-pub(super) fn load(stored: &store::Recovered) -> Loaded {
-    let agents = agents_of(stored);
-    let whose = |event: &StoredEvent| agents.get(&event.session_id).cloned().unwrap_or_default();
-    let records: Vec<Record> =
-        stored.events.iter().filter_map(|event| record(event, whose(event))).collect();
-    let mut events = HashMap::new();
-    for record in &records {
-        if let Some(token) = entry::question(&record.event) {
-            events.insert(token, (record.event.envelope.event_id.clone(), record.unix_us));
-        }
-    }
-    let mut asks = HashMap::new();
-    let mut times = Vec::new();
-    for ask in &stored.open_asks {
-        let Some((event_id, asked_unix_us)) = events.get(&ask.reply_token) else { continue };
-        times.push(AskTimeRecord {
-            reply_token: ask.reply_token.clone(),
-            ends_unix_us: ask.time.ends_unix_us,
-            left_us: ask.time.left_us,
-            limit_unix_us: ask.time.limit_unix_us,
-            changes: ask.time.changes,
-        });
-        let asked = Asked {
-            principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),
-            event_id: event_id.clone(),
-            session_id: ask.session_id.clone(),
-        };
-        asks.insert(
-            ask.reply_token.clone(),
-            OpenAsk {
-                asked,
-                is_stored: true,
-                ends_unix_us: ask.time.ends_unix_us,
-                asked_unix_us: *asked_unix_us,
-                waiting: Vec::new(),
-                connection: None,
-            },
-        );
-    }
-    drop(events);
-    let subscriptions = stored.subscriptions.iter().filter_map(subscription).collect();
-    let used_tokens = stored.used_tokens().cloned().collect();
-    let engine = Recovered { records, times, used_tokens, subscriptions };
-    Loaded { engine, asks }
+    /// Subscriptions that cannot be read, to be stored no longer. Their listeners subscribe again.
+    pub(super) unreadable: Vec<SubscriptionId>,
+    /// Questions that are stored as open and of which no event can be read: to be stored as settled.
+    pub(super) stray: Vec<ReplyToken>,
+    /// Sessions of which some events cannot be read.
+    pub(super) lost: Vec<LostSession>,
 }
 
 /// Whose each session is, and what decides who hears it.
-fn agents_of(stored: &store::Recovered) -> HashMap<SessionId, (u64, AgentTags)> {
+type Agents = HashMap<SessionId, (u64, AgentTags)>;
+
+fn agents_of(stored: &store::Recovered) -> Agents {
     let agents: HashMap<u64, &str> =
         stored.agents.iter().map(|(key, name)| (*key, name.as_str())).collect();
     let principals: HashMap<u64, &str> =
@@ -142,17 +111,113 @@ fn agents_of(stored: &store::Recovered) -> HashMap<SessionId, (u64, AgentTags)> 
     stored.sessions.iter().map(of).collect()
 }
 
-fn record(stored: &StoredEvent, (principal, tags): (u64, AgentTags)) -> Option<Record> {
-    let reading = aaep::read(&stored.json, Mode::Tolerant);
-    let Some(Message::Event(event)) = reading.message else {
-        let event_id = printable(stored.event_id.as_str()).into_owned();
-        tracing::error!(
-            event_id,
-            "A stored event cannot be read. Its session takes no more events."
-        );
-        return None;
+/// Where a question was asked, and when.
+struct AskedIn {
+    event_id: EventId,
+    unix_us: i64,
+}
+
+/// Plays everything again, one event at a time.
+pub(super) fn load(
+    config: Config,
+    now: Now,
+    stored: &store::Recovered,
+    reader: &Reader,
+) -> Result<Loaded, ReadError> {
+    let open: HashMap<&ReplyToken, &store::OpenAsk> =
+        stored.open_asks.iter().map(|ask| (&ask.reply_token, ask)).collect();
+    let times = stored.open_asks.iter().map(|ask| AskTimeRecord {
+        reply_token: ask.reply_token.clone(),
+        ends_unix_us: ask.time.ends_unix_us,
+        left_us: ask.time.left_us,
+        limit_unix_us: ask.time.limit_unix_us,
+        changes: ask.time.changes,
+        stored_unix_us: ask.time.stored_unix_us,
+    });
+    let mut unreadable = Vec::new();
+    let mut subscriptions = Vec::new();
+    for stored in &stored.subscriptions {
+        match subscription(stored) {
+            Some(subscription) => subscriptions.push(subscription),
+            None => unreadable.push(stored.subscription_id.clone()),
+        }
+    }
+    let recovered = Recovered {
+        records: Vec::new(),
+        times: times.collect(),
+        used_tokens: stored.used_tokens().cloned().collect(),
+        subscriptions,
+        is_incomplete: stored.is_incomplete,
     };
-    Some(Record {
+    let agents = agents_of(stored);
+    let mut asked = HashMap::new();
+    let mut lost = Vec::new();
+    let mut failed = None;
+    let events = stored.replay(reader).map_while(|event| {
+        let event = event.map_err(|error| failed = Some(error)).ok()?;
+        let replayed = replayed(event, &agents, &mut lost);
+        if let Replayed::Record(record) = &replayed
+            && let Some(token) = entry::question(&record.event)
+            && open.contains_key(token)
+        {
+            let event_id = record.event.envelope.event_id.clone();
+            asked.insert(token.clone(), AskedIn { event_id, unix_us: record.unix_us });
+        }
+        Some(replayed)
+    });
+    let (engine, outputs) = Engine::recover_from(config, now, events, recovered);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let asks = open_asks(&open, asked, &agents);
+    let is_stray = |token: &&&ReplyToken| !asks.contains_key(**token);
+    let stray = open.keys().filter(is_stray).map(|token| (*token).clone()).collect();
+    Ok(Loaded { engine, outputs, asks, unreadable, stray, lost })
+}
+
+/// The questions that are stored as open, each with where it was asked, as far as its event can be read.
+fn open_asks(
+    open: &HashMap<&ReplyToken, &store::OpenAsk>,
+    mut asked: HashMap<ReplyToken, AskedIn>,
+    agents: &Agents,
+) -> HashMap<ReplyToken, OpenAsk> {
+    let ask = |ask: &store::OpenAsk| {
+        let AskedIn { event_id, unix_us } = asked.remove(&ask.reply_token)?;
+        let asked = Asked {
+            principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),
+            event_id,
+            session_id: ask.session_id.clone(),
+        };
+        let open = OpenAsk {
+            asked,
+            is_stored: true,
+            ends_unix_us: ask.time.ends_unix_us,
+            asked_unix_us: unix_us,
+            waiting: Vec::new(),
+            connection: None,
+        };
+        Some((ask.reply_token.clone(), open))
+    };
+    open.values().copied().filter_map(ask).collect()
+}
+
+/// A stored event as the engine plays it again. What cannot be read ends its session.
+fn replayed(event: ReplayedEvent, agents: &Agents, lost: &mut Vec<LostSession>) -> Replayed {
+    let stored = match event {
+        ReplayedEvent::Event(stored) => stored,
+        ReplayedEvent::Damaged(damaged) => {
+            let session_id = damaged.session_id.clone();
+            lost.push(LostSession { session_id: session_id.clone(), damaged: Some(damaged) });
+            return Replayed::Lost(session_id);
+        }
+    };
+    let (principal, tags) = agents.get(&stored.session_id).cloned().unwrap_or_default();
+    let Some(Message::Event(event)) = aaep::read(&stored.json, Mode::Tolerant).message else {
+        let session_id = stored.session_id.clone();
+        lost.push(LostSession { session_id: session_id.clone(), damaged: None });
+        return Replayed::Lost(session_id);
+    };
+    Replayed::Record(Record {
         principal,
         tags,
         event: Arc::new(*event),

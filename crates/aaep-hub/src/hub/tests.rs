@@ -7,15 +7,18 @@ use std::time::Duration;
 use aaep::{Message, Mode, Object, SessionId};
 use aaep_engine::Input;
 use aaep_engine::terms::Door;
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use serde_json::json;
 
 use super::keeper::Effect;
 use super::owner::Owner;
 use super::publish::Draft;
-use super::{Hub, HubError};
+use super::{Hub, HubError, Published, Refused, Told};
 use crate::access::Principal;
+use crate::bounds::MAX_CHANGES;
+use crate::store::table::{ASKS, EVENTS, SESSIONS, SET_ASIDE, SUBSCRIPTIONS, pair};
 use crate::store::tests::full::open_small;
-use crate::store::{Change, MAX_CHANGES, Store};
+use crate::store::{Change, ReplayedEvent, Retention, Store};
 
 fn event(kind: &str, text: &str) -> Object {
     let event = json!({
@@ -40,43 +43,148 @@ async fn until(mut holds: impl FnMut() -> bool) {
     panic!("it did not come to that");
 }
 
+/// Publishes until the disk is full, and gives what waits for room then.
+async fn fill(hub: &Hub, session: &str) -> tokio::task::JoinHandle<Outcome> {
+    for number in 0..1000 {
+        let mut event = event("progress.updated", &"Half. ".repeat(2000));
+        event["session_id"] = session.into();
+        event.insert("correlation_id".to_owned(), json!(format!("c{number}")));
+        let (hub_, me) = (hub.clone(), Principal::local());
+        let task = tokio::spawn(async move { hub_.publish(&me, vec![event], None).await });
+        until(|| task.is_finished() || hub.trouble().is_some()).await;
+        if hub.trouble().is_some() {
+            return task;
+        }
+        task.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
+    }
+    panic!("the disk never got full");
+}
+
+type Outcome = Result<Vec<Result<Published, Refused>>, HubError>;
+
 #[tokio::test]
 async fn on_a_full_disk_nothing_is_acknowledged_until_there_is_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, recovered, disk) = open_small(folder.path());
-    let hub = Hub::builder().start_on(store, &recovered).expect("a hub");
+    let hub = Hub::builder().start_on(store, recovered).expect("a hub");
     let me = Principal::local();
-    let publish = |hub: Hub, event: Object| {
-        let me = me.clone();
-        tokio::spawn(async move { hub.publish(&me, vec![event], None).await })
-    };
-    let first = publish(hub.clone(), event("session.started", "Tidying.")).await.expect("no panic");
-    first.expect("answered")[0].as_ref().expect("taken");
-
+    let started = vec![event("session.started", "Tidying.")];
+    hub.publish(&me, started, None).await.expect("answered")[0].as_ref().expect("taken");
     let file = folder.path().join("store.redb");
     disk.room_bytes.store(file.metadata().expect("a file").len() / 2, Ordering::SeqCst);
-    let waiting = publish(hub.clone(), event("progress.updated", &"Half. ".repeat(1000)));
-    until(|| hub.trouble().is_some()).await;
+    let waiting = fill(&hub, "sess_one").await;
     assert!(hub.trouble().is_some_and(|why| why.contains("no room")), "{:?}", hub.trouble());
     assert!(!waiting.is_finished() && !hub.is_dead());
     let session_id = SessionId::parse("sess_one").expect("an id");
     let stored =
         |hub: &Hub| hub.reader().session(&session_id).expect("read").expect("there").events;
-    assert_eq!(stored(&hub), 1);
+    let before = stored(&hub);
 
     disk.room_bytes.store(u64::MAX, Ordering::SeqCst);
     let outcome = waiting.await.expect("no panic").expect("answered");
     outcome[0].as_ref().expect("taken");
-    assert_eq!(stored(&hub), 2);
+    assert_eq!(stored(&hub), before + 1);
     until(|| hub.trouble().is_none()).await;
     hub.stop().await;
+}
+
+#[tokio::test]
+async fn on_a_full_disk_what_is_there_can_be_read_and_nothing_is_left_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, recovered, disk) = open_small(folder.path());
+    let hub = Hub::builder().start_on(store, recovered).expect("a hub");
+    let me = Principal::local();
+    let started = vec![event("session.started", "Tidying.")];
+    hub.publish(&me, started, None).await.expect("answered")[0].as_ref().expect("taken");
+    let file = folder.path().join("store.redb");
+    disk.room_bytes.store(file.metadata().expect("a file").len() / 2, Ordering::SeqCst);
+    let waiting = fill(&hub, "sess_one").await;
+
+    assert_eq!(hub.sessions(&me, None, 9).await.expect("read").sessions.len(), 1);
+    let session_id = SessionId::parse("sess_one").expect("an id");
+    let events = hub.session_events(&me, &session_id, 0, 9).await.expect("read").expect("there");
+    assert!(!events.is_empty());
+    hub.waiting_asks(&me).await.expect("read");
+    hub.count().await.expect("counted");
+    // What comes now is refused at once, and its sender knows that it does not count.
+    let late = hub.publish(&me, vec![event("progress.updated", "More.")], None).await;
+    let error = late.expect_err("nothing is taken");
+    assert!(matches!(error, HubError::NotTaken { .. }), "{error:?}");
+    assert!(error.to_string().contains("does not count"), "{error}");
+    assert!(matches!(hub.tell(&me, reply()).await, Err(HubError::NotTaken { .. })));
+    disk.room_bytes.store(u64::MAX, Ordering::SeqCst);
+    waiting.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_waits_for_the_disk_is_answered_when_it_is_known_whether_it_counts() {
+    let hub = Hub::builder().start().expect("a hub");
+    let (go, waits) = std::sync::mpsc::channel::<()>();
+    let hold = hub.clone();
+    let held = tokio::spawn(async move {
+        let slow = move |owner: &mut Owner| {
+            let work = move |_: &mut Store| waits.recv().expect("told to go on");
+            owner.batch.effects.push(Effect::Store(Box::new(work)));
+        };
+        hold.call(slow).await
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let asking = hub.clone();
+    let told = tokio::spawn(async move { asking.tell(&Principal::local(), reply()).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!told.is_finished(), "nothing is said before it is known");
+    go.send(()).expect("the keeper waits");
+    assert_eq!(told.await.expect("no panic"), Ok(Told::NotCounted), "there is no such question");
+    held.await.expect("no panic").expect("answered");
+    hub.stop().await;
+}
+
+fn reply() -> Message {
+    let reply = json!({
+        "type": "confirmation.reply", "reply_token": "rpl_x", "decision": "accept",
+        "subscription_id": "sub_x", "timestamp": "2026-05-24T14:22:24.812Z",
+    });
+    aaep::read(reply.to_string().as_bytes(), Mode::Strict).message.expect("valid")
+}
+
+/// The disk is full, a reply was taken just before, and the hub stops: its sender hears that it does not count.
+#[tokio::test]
+async fn a_reply_that_was_never_stored_is_said_not_to_count() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, recovered, disk) = open_small(folder.path());
+    let hub = Hub::builder().start_on(store, recovered).expect("a hub");
+    // While the keeper is busy, a reply is taken together with more than the disk has room for.
+    let (go, waits) = std::sync::mpsc::channel::<()>();
+    let slow = move |owner: &mut Owner| {
+        let work = move |_: &mut Store| waits.recv().expect("told to go on");
+        owner.batch.effects.push(Effect::Store(Box::new(work)));
+    };
+    hub.look(slow).await.expect("done");
+    let much = |owner: &mut Owner| {
+        let name = "x".repeat(16 << 20);
+        owner.batch.changes.push(Change::Principal { key: 99, name });
+    };
+    hub.look(much).await.expect("done");
+    let asking = hub.clone();
+    let told = tokio::spawn(async move { asking.tell(&Principal::local(), reply()).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let length = folder.path().join("store.redb").metadata().expect("a file").len();
+    disk.room_bytes.store(length / 2, Ordering::SeqCst);
+    go.send(()).expect("the keeper waits");
+    until(|| hub.trouble().is_some()).await;
+    assert!(!told.is_finished() && !hub.is_dead(), "nothing is said before it is known");
+    hub.stop().await;
+    let told = told.await.expect("no panic");
+    assert_eq!(told, Err(HubError::ReplyLost));
+    assert!(HubError::ReplyLost.to_string().contains("does not count"));
 }
 
 #[tokio::test]
 async fn a_hub_that_cannot_store_can_still_be_stopped() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, recovered, disk) = open_small(folder.path());
-    let hub = Hub::builder().start_on(store, &recovered).expect("a hub");
+    let hub = Hub::builder().start_on(store, recovered).expect("a hub");
     disk.room_bytes.store(0, Ordering::SeqCst);
     let waiting = {
         let hub = hub.clone();
@@ -177,4 +285,86 @@ async fn many_urgent_events_at_once_tell_each_full_wire_once() {
     });
     assert_eq!(told.await, Ok((true, 0)), "when the turn ends");
     hub.stop().await;
+}
+
+/// Events of two sessions, of which the second asks something.
+async fn two_sessions(folder: &std::path::Path) {
+    let hub = Hub::builder().store(folder).start().expect("a hub");
+    let me = Principal::local();
+    for session in ["sess_one", "sess_two"] {
+        let mut started = event("session.started", "Tidying.");
+        started["session_id"] = session.into();
+        hub.publish(&me, vec![started], None).await.expect("answered");
+    }
+    hub.stop().await;
+}
+
+/// Changes a row of the events of a session.
+fn damage_events(folder: &std::path::Path, session: &str) {
+    let (store, recovered) = Store::open(folder, Retention::default()).expect("a store");
+    let is_it = |it: &&crate::store::StoredSession| it.session_id.as_str() == session;
+    let number = recovered.sessions.iter().find(is_it).expect("there").number;
+    let (_, changed) = store.shared.write(|transaction| {
+        let mut events = transaction.open_table(EVENTS)?;
+        let all = pair(number, 0)..=pair(number, u64::MAX);
+        let (key, mut row) = {
+            let (key, row) = events.range(all)?.next().expect("a row")?;
+            (key.value(), row.value().to_vec())
+        };
+        row[100] ^= 1;
+        events.insert(key, row.as_slice())?;
+        Ok(redb::Durability::Immediate)
+    });
+    changed.expect("written");
+}
+
+#[tokio::test]
+async fn events_that_cannot_be_read_are_set_aside_and_the_rest_is_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    two_sessions(folder.path()).await;
+    damage_events(folder.path(), "sess_one");
+    let hub = Hub::builder().store(folder.path()).start().expect("the hub serves");
+    let notes = hub.notes();
+    assert!(notes.len() == 1 && notes[0].contains("sess_one"), "{notes:?}");
+    let me = Principal::local();
+    let mut goes_on = event("progress.updated", "Half.");
+    let refused = hub.publish(&me, vec![goes_on.clone()], None).await.expect("answered");
+    assert!(refused[0].is_err(), "a session that lost something takes no more events");
+    goes_on["session_id"] = "sess_two".into();
+    hub.publish(&me, vec![goes_on], None).await.expect("answered")[0].as_ref().expect("taken");
+    hub.stop().await;
+    drop(hub);
+    let (mut store, recovered) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let shown: Vec<_> = crate::audit::show(&store.reader()).map(|it| it.expect("shown")).collect();
+    assert_eq!(shown[0].line.outcome, notes[0]);
+    let kept = store.shared.read(|it| Ok(it.open_table(SET_ASIDE)?.len()?));
+    assert_eq!(kept.expect("read"), 1, "the row is kept");
+    assert!(recovered.replay(&store.reader()).all(|it| matches!(it, Ok(ReplayedEvent::Event(_)))));
+    let session_id = SessionId::parse("sess_one").expect("an id");
+    store.delete_session(&session_id, None, 9).expect("it can be deleted");
+}
+
+#[tokio::test]
+async fn rows_that_cannot_be_understood_are_set_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    two_sessions(folder.path()).await;
+    let (store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let (_, changed) = store.shared.write(|transaction| {
+        transaction.open_table(SESSIONS)?.insert("sess_one", b"?".as_slice())?;
+        transaction.open_table(ASKS)?.insert("rpl_x", b"?".as_slice())?;
+        transaction.open_table(SUBSCRIPTIONS)?.insert("sub_x", b"?".as_slice())?;
+        transaction.open_table(SUBSCRIPTIONS)?.insert("sub_y", [0; 20].as_slice())?;
+        Ok(redb::Durability::Immediate)
+    });
+    changed.expect("written");
+    drop(store);
+    let hub = Hub::builder().store(folder.path()).start().expect("the hub serves");
+    assert_eq!(hub.notes().len(), 3, "{:?}", hub.notes());
+    hub.stop().await;
+    drop(hub);
+    let (store, recovered) = Store::open(folder.path(), Retention::default()).expect("a store");
+    assert!(recovered.damaged.is_empty() && recovered.subscriptions.is_empty());
+    assert_eq!(recovered.sessions.len(), 1);
+    let kept = store.shared.read(|it| Ok(it.open_table(SET_ASIDE)?.len()?));
+    assert_eq!(kept.expect("read"), 3);
 }

@@ -32,6 +32,10 @@ impl Hub {
     /// only looks does not count as someone who could answer.
     pub async fn waiting_asks(&self, principal: &Principal) -> Result<Vec<WaitingAsk>, HubError> {
         let who = principal.clone();
+        // What is not stored yet is heard by nobody. While nothing can be stored, those who look are still answered.
+        if self.shared.status.what_is_wrong().is_some() {
+            return self.look(move |owner| owner.waiting_asks(&who)).await;
+        }
         self.call(move |owner| owner.waiting_asks(&who)).await
     }
 }

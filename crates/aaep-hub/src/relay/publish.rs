@@ -32,7 +32,9 @@ pub(super) async fn publish(
                 Some(outcome) => return outcome.map_err(|refused| refused.to_string()),
                 None => return Err("The hub gave no answer.".to_owned()),
             },
-            Err(HubError::NotStored { .. }) if may_repeat && tries < MAX_TRIES => {
+            Err(HubError::NotStored { .. } | HubError::NotTaken { .. })
+                if may_repeat && tries < MAX_TRIES =>
+            {
                 tries += 1;
                 sleep(PAUSE).await;
             }

@@ -362,7 +362,9 @@ async fn settled(hub: Hub, principal: Principal, token: ReplyToken, ours: ReplyT
         match hub.ask_state(&principal, &ours, LOOK_EVERY).await {
             Ok(AskState { settlement: Some(settlement), .. }) => break Some(settlement),
             Ok(_) => failures = 0,
-            Err(HubError::NotStored { .. }) if failures < MAX_FAILURES => {
+            Err(HubError::NotStored { .. } | HubError::NotTaken { .. })
+                if failures < MAX_FAILURES =>
+            {
                 failures += 1;
                 sleep(AFTER_TIME).await;
             }

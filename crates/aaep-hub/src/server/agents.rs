@@ -13,11 +13,9 @@ use super::body::{self, Kind};
 use super::listeners::failed;
 use super::query;
 use crate::access::{LimitError, Principal};
+use crate::bounds::MAX_KEY_BYTES;
 use crate::hub::{AskState, HubError, Published, Refused};
 use aaep_trust::strict_json::{self, NotStrict};
-
-/// The longest idempotency key.
-const MAX_KEY_BYTES: usize = 255;
 
 impl App {
     /// Events are published: one, or one on each line.

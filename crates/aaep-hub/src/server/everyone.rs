@@ -17,7 +17,12 @@ impl App {
     /// Whether the hub can do its work. Strangers learn that it cannot, but not why.
     pub(super) fn ready(&self, connection: &Connection) -> Answer {
         let Some(trouble) = self.hub.trouble() else {
-            return answer::json(StatusCode::OK, &json!({ "status": "ready" }));
+            let mut ready = json!({ "status": "ready" });
+            let notes = self.hub.notes();
+            if !notes.is_empty() && connection.peer.is_local() {
+                ready["notes"] = notes.into();
+            }
+            return answer::json(StatusCode::OK, &ready);
         };
         let message = if connection.peer.is_local() {
             trouble

@@ -109,6 +109,9 @@ pub(super) fn failed(error: &HubError) -> Box<Answer> {
         HubError::NoSuchAgent => (StatusCode::NOT_FOUND, "no_such_agent"),
         HubError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         HubError::NotStored { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_stored"),
+        HubError::NotTaken { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_taken"),
+        HubError::ReplyLost => (StatusCode::SERVICE_UNAVAILABLE, "not_counted"),
+        HubError::NameTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         HubError::TooManyNames => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),
     };
     let mut message = error.to_string();

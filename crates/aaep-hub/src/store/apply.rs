@@ -8,11 +8,9 @@ use std::sync::Arc;
 use aaep::SessionId;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
+use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_SETTLED_ASKS};
 use crate::store::asks;
-use crate::store::change::{
-    Change, MAX_IDEMPOTENCY_KEYS, MAX_NAMES, MAX_RUNNING_SESSIONS, MAX_SESSION_EVENTS,
-    MAX_SETTLED_ASKS, MAX_SUBSCRIPTIONS,
-};
+use crate::store::change::Change;
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
 use crate::store::reader::session_of;
@@ -42,11 +40,6 @@ pub(super) fn apply(
     changes.iter().try_for_each(|change| apply_one(transaction, counters, change))
 }
 
-/// A refusal for a table that is full.
-pub(super) fn refuse_beyond(count: u64, max: u64, what: &'static str) -> Result<(), Fault> {
-    if count > max { Err(Fault::Refused(CommitError::TooMany { what, max })) } else { Ok(()) }
-}
-
 fn apply_one(
     transaction: &WriteTransaction,
     counters: &mut Counters,
@@ -58,7 +51,7 @@ fn apply_one(
             describe_session(transaction, session_id, json)
         }
         Change::SessionEnded { session_id, unix_us } => {
-            end_session(transaction, session_id, *unix_us)
+            end_session(transaction, counters, session_id, *unix_us)
         }
         Change::AskOpened { reply_token, session_id, time } => {
             asks::open(transaction, reply_token, session_id, *time)
@@ -71,21 +64,19 @@ fn apply_one(
             let mut table = transaction.open_table(SUBSCRIPTIONS)?;
             let row = [&principal.to_le_bytes()[..], &[u8::from(*may_reply)], json].concat();
             table.insert(subscription_id.as_str(), row.as_slice())?;
-            refuse_beyond(table.len()?, MAX_SUBSCRIPTIONS, "subscriptions")
+            Ok(())
         }
         Change::Unsubscribed { subscription_id } => {
             transaction.open_table(SUBSCRIPTIONS)?.remove(subscription_id.as_str())?;
             Ok(())
         }
         Change::Agent { key, name } => {
-            let mut table = transaction.open_table(AGENTS)?;
-            table.insert(key, name.as_str())?;
-            refuse_beyond(table.len()?, MAX_NAMES, "agents")
+            transaction.open_table(AGENTS)?.insert(key, name.as_str())?;
+            Ok(())
         }
         Change::Principal { key, name } => {
-            let mut table = transaction.open_table(PRINCIPALS)?;
-            table.insert(key, name.as_str())?;
-            refuse_beyond(table.len()?, MAX_NAMES, "principals")
+            transaction.open_table(PRINCIPALS)?.insert(key, name.as_str())?;
+            Ok(())
         }
         Change::Answered { agent, idempotency_key, unix_us, answer } => {
             let key = answer_key(*agent, idempotency_key);
@@ -171,7 +162,6 @@ fn store_events(
             let key = pair(session.number, chunk.first_order);
             events.insert(key, chunk.into_bytes().as_slice())?;
         }
-        refuse_beyond(session.events, MAX_SESSION_EVENTS, "events in one session")?;
         sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
     }
     Ok(())
@@ -187,9 +177,7 @@ fn start_session(
     // Numbers begin at one; zero means no session.
     counters.next_session += 1;
     let number = counters.next_session;
-    let mut running = transaction.open_table(RUNNING)?;
-    running.insert(number, session_id.as_str())?;
-    refuse_beyond(running.len()?, MAX_RUNNING_SESSIONS, "running sessions")?;
+    transaction.open_table(RUNNING)?.insert(number, session_id.as_str())?;
     Ok(StoredSession {
         session_id: session_id.clone(),
         agent,
@@ -201,6 +189,7 @@ fn start_session(
         bytes: 0,
         number,
         about: [].into(),
+        ended_counted_us: 0,
     })
 }
 
@@ -216,8 +205,9 @@ fn describe_session(
     Ok(())
 }
 
-fn end_session(
+pub(super) fn end_session(
     transaction: &WriteTransaction,
+    counters: &Counters,
     session_id: &SessionId,
     unix_us: i64,
 ) -> Result<(), Fault> {
@@ -230,6 +220,7 @@ fn end_session(
     }
     let unix_us = unix_us.max(i64::MIN + 1);
     session.ended_unix_us = Some(unix_us);
+    session.ended_counted_us = counters.counted_us;
     sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
     transaction.open_table(RUNNING)?.remove(session.number)?;
     let key = pair(sortable(unix_us), session.number);

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use aaep::{ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use crate::store::apply::refuse_beyond;
-use crate::store::change::{MAX_OPEN_ASKS, StoredTime};
+use crate::store::change::StoredTime;
 use crate::store::fault::Fault;
 use crate::store::session::StoredSession;
 use crate::store::table::{
@@ -38,25 +37,33 @@ impl OpenAsk {
     }
 }
 
-/// The time of a question as bytes, always as many.
+/// In the number of changes: when the time was stored follows. Versions before did not say.
+const IS_DATED: u64 = 1 << 63;
+
+/// The time of a question as bytes, which say by themselves how many they are.
 pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
-    let StoredTime { ends_unix_us, left_us, limit_unix_us, changes } = time;
-    let mut bytes = Vec::with_capacity(32);
+    let StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us } = time;
+    let mut bytes = Vec::with_capacity(40);
     bytes.extend(ends_unix_us.unwrap_or(i64::MIN).to_le_bytes());
     bytes.extend(left_us.unwrap_or(u64::MAX).to_le_bytes());
     bytes.extend(limit_unix_us.to_le_bytes());
-    bytes.extend(u64::from(changes).to_le_bytes());
+    let dated = if stored_unix_us.is_some() { IS_DATED } else { 0 };
+    bytes.extend((u64::from(changes) | dated).to_le_bytes());
+    if let Some(stored_unix_us) = stored_unix_us {
+        bytes.extend(stored_unix_us.to_le_bytes());
+    }
     bytes
 }
 
 /// The time of a question out of such bytes.
 pub(super) fn time_of(row: &mut Row<'_>) -> Result<StoredTime, Fault> {
-    Ok(StoredTime {
-        ends_unix_us: row.optional_moment()?,
-        left_us: Some(row.number()?).filter(|left| *left != u64::MAX),
-        limit_unix_us: row.moment()?,
-        changes: u32::try_from(row.number()?).unwrap_or(u32::MAX),
-    })
+    let ends_unix_us = row.optional_moment()?;
+    let left_us = Some(row.number()?).filter(|left| *left != u64::MAX);
+    let limit_unix_us = row.moment()?;
+    let number = row.number()?;
+    let changes = u32::try_from(number & !IS_DATED).unwrap_or(u32::MAX);
+    let stored_unix_us = if number & IS_DATED == 0 { None } else { Some(row.moment()?) };
+    Ok(StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us })
 }
 
 /// A question that is settled.
@@ -90,7 +97,7 @@ pub(super) fn open(
     let ask = OpenAsk { reply_token: reply_token.clone(), session_id: session_id.clone(), time };
     let mut asks = transaction.open_table(ASKS)?;
     asks.insert(reply_token.as_str(), ask.to_bytes().as_slice())?;
-    refuse_beyond(asks.len()?, MAX_OPEN_ASKS, "open questions")
+    Ok(())
 }
 
 pub(super) fn move_time(

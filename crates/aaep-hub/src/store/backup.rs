@@ -20,8 +20,8 @@ use crate::store::log;
 use crate::store::reader::Reader;
 use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, ENDED,
-    EVENTS, META, PRINCIPALS, RUNNING, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION,
-    SUBSCRIPTIONS,
+    EVENTS, META, PRINCIPALS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SETTLED_BY_AGE,
+    SETTLED_OF_SESSION, SUBSCRIPTIONS,
 };
 use crate::store::{ReadError, Store};
 
@@ -57,6 +57,7 @@ macro_rules! each_table {
         $call(AUDIT_WAITING, $($argument),*)?;
         $call(AUDIT_DETAILS, $($argument),*)?;
         $call(AUDIT_OF_SESSION, $($argument),*)?;
+        $call(SET_ASIDE, $($argument),*)?;
     };
 }
 use each_table;

@@ -1,50 +1,16 @@
-//! What can be stored: plain facts, and the bounds that they keep.
+//! What can be stored: plain facts, and whether they keep their bounds.
 //!
-//! Knows nothing of what an event means, and never changes a fact on its way in.
+//! Knows nothing of what an event means, never changes a fact on its way in, and never refuses one for its size:
+//! what was taken at the door is stored, see [`crate::bounds`].
 
 use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
 
 use crate::audit::Entry;
-use crate::store::CommitError;
-
-/// The longest JSON of one fact, in bytes.
-pub const MAX_JSON_BYTES: usize = aaep::MAX_BYTES;
-
-/// The longest terms of a subscription, in bytes. All of them are in memory after a start.
-pub const MAX_TERMS_BYTES: usize = aaep::MAX_MESSAGE_BYTES;
-
-/// The longest name of an agent or principal, and the longest idempotency key, in bytes.
-pub const MAX_NAME_BYTES: usize = 1024;
-
-/// How many sessions may run at once.
-pub const MAX_RUNNING_SESSIONS: u64 = 4096;
-
-/// How many events one session may have: twice what agents may send, so that the hub is never
-/// kept from telling how a session went on.
-pub const MAX_SESSION_EVENTS: u64 = 16_384;
-
-/// How many questions may be open at once.
-pub const MAX_OPEN_ASKS: u64 = 16_384;
-
-/// How many settled questions are remembered. The oldest are forgotten first.
-pub const MAX_SETTLED_ASKS: u64 = 65_536;
-
-/// How many subscriptions may exist at once.
-pub const MAX_SUBSCRIPTIONS: u64 = 16_384;
-
-/// How many agents, and how many principals, have a number.
-pub const MAX_NAMES: u64 = 65_536;
-
-/// How many answers are kept under idempotency keys. The oldest are forgotten first.
-pub const MAX_IDEMPOTENCY_KEYS: u64 = 16_384;
-
-/// How many of them each principal has.
-pub const MAX_IDEMPOTENCY_KEYS_EACH: usize = 1024;
-
-/// How many changes one commit may have.
-pub const MAX_CHANGES: usize = 65_536;
+use crate::bounds::{
+    MAX_ANSWER_BYTES, MAX_CHANGES, MAX_JSON_BYTES, MAX_NAME_BYTES, MAX_TERMS_BYTES,
+};
 
 /// The time of a question, by the clock of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +23,8 @@ pub struct StoredTime {
     pub limit_unix_us: i64,
     /// How often its time was changed.
     pub changes: u32,
+    /// When this was stored; none if a version before stored it.
+    pub stored_unix_us: Option<i64>,
 }
 
 /// One fact to be stored. A commit stores all of its changes or none.
@@ -168,51 +136,42 @@ pub enum Change {
     Audit(Entry),
 }
 
-/// Refuses what is beyond the bounds, before anything is written.
-pub(super) fn check(changes: &[Change]) -> Result<(), CommitError> {
-    if changes.len() > MAX_CHANGES {
-        return Err(CommitError::TooMany {
-            what: "changes in one commit",
-            max: MAX_CHANGES as u64,
-        });
-    }
-    changes.iter().try_for_each(check_one)
+/// The first thing that is beyond its bound, which is a mistake of the hub: what it is, how much, and the bound.
+pub(super) fn beyond_bounds(changes: &[Change]) -> Option<(&'static str, usize, usize)> {
+    let all = [("the changes of a commit", changes.len(), MAX_CHANGES)];
+    let mut bounded = all.into_iter().chain(changes.iter().flat_map(bounded));
+    bounded.find(|(_, found, max)| found > max)
 }
 
-fn check_one(change: &Change) -> Result<(), CommitError> {
+fn bounded(change: &Change) -> Vec<(&'static str, usize, usize)> {
     match change {
-        Change::Event { json, .. } => bound("an event", json.len(), MAX_JSON_BYTES),
+        Change::Event { json, .. } => vec![("an event", json.len(), MAX_JSON_BYTES)],
         Change::SessionAbout { json, .. } => {
-            bound("what is known of a session", json.len(), MAX_TERMS_BYTES)
+            vec![("what is known of a session", json.len(), MAX_TERMS_BYTES)]
         }
-        Change::Subscribed { json, .. } => bound("the terms", json.len(), MAX_TERMS_BYTES),
+        Change::Subscribed { json, .. } => vec![("terms", json.len(), MAX_TERMS_BYTES)],
         Change::AskSettled { resolution, .. } => {
-            bound("a resolution", resolution.len(), MAX_JSON_BYTES)
+            vec![("a resolution", resolution.len(), MAX_JSON_BYTES)]
         }
         Change::Agent { name, .. } | Change::Principal { name, .. } => {
-            bound("a name", name.len(), MAX_NAME_BYTES)
+            vec![("a name", name.len(), MAX_NAME_BYTES)]
         }
-        Change::Answered { idempotency_key, answer, .. } => {
-            bound("an idempotency key", idempotency_key.len(), MAX_NAME_BYTES)?;
-            bound("an answer", answer.len(), MAX_JSON_BYTES)
-        }
-        Change::Audit(entry) => check_entry(entry),
+        Change::Answered { idempotency_key, answer, .. } => vec![
+            ("an idempotency key", idempotency_key.len(), MAX_NAME_BYTES),
+            ("an answer", answer.len(), MAX_ANSWER_BYTES),
+        ],
+        Change::Audit(Entry { who, outcome, details, .. }) => vec![
+            ("who is in an audit entry", who.as_ref().map_or(0, String::len), MAX_NAME_BYTES),
+            ("the outcome of an audit entry", outcome.len(), MAX_NAME_BYTES),
+            (
+                "the words of an audit entry",
+                details.as_ref().map_or(0, String::len),
+                MAX_JSON_BYTES,
+            ),
+        ],
         Change::SessionEnded { .. }
         | Change::AskOpened { .. }
         | Change::AskMoved { .. }
-        | Change::Unsubscribed { .. } => Ok(()),
+        | Change::Unsubscribed { .. } => Vec::new(),
     }
-}
-
-/// The same for an entry of the audit log.
-pub(super) fn check_entry(entry: &Entry) -> Result<(), CommitError> {
-    let Entry { kind, who, outcome, details, .. } = entry;
-    bound("the kind of an audit entry", kind.len(), MAX_NAME_BYTES)?;
-    bound("who is in an audit entry", who.as_ref().map_or(0, String::len), MAX_NAME_BYTES)?;
-    bound("the outcome of an audit entry", outcome.len(), MAX_NAME_BYTES)?;
-    bound("the details of an audit entry", details.as_ref().map_or(0, String::len), MAX_JSON_BYTES)
-}
-
-fn bound(what: &'static str, bytes: usize, max: usize) -> Result<(), CommitError> {
-    if bytes > max { Err(CommitError::TooLarge { what, bytes, max }) } else { Ok(()) }
 }

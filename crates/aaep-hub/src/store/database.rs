@@ -12,8 +12,10 @@ use redb::{
 };
 
 use crate::store::fault::{Fault, guarded};
-use crate::store::table::{Counters, META, store_id};
-use crate::store::{apply, journal, log, recover};
+use crate::store::folder::create_file;
+use crate::store::journal::{Found, JournalEnd};
+use crate::store::table::{Counters, META, has_journal, store_id};
+use crate::store::{apply, journal, log, recover, spare};
 
 /// How much memory pages may take.
 const CACHE_BYTES: usize = 16 << 20;
@@ -40,11 +42,22 @@ struct Current {
 }
 
 impl Shared {
-    /// Opens the database.
-    pub(crate) fn open(opener: Opener, journal: Option<PathBuf>) -> Result<Self, Fault> {
-        let database = Some(open(&opener, journal.as_deref())?);
+    /// Opens the database for the first time, and takes on what the journal has. Says what is lost, if something is.
+    pub(crate) fn open(
+        opener: Opener,
+        journal: Option<PathBuf>,
+    ) -> Result<(Self, Option<String>), Fault> {
+        let (database, lost) = guarded(|| {
+            let database = opener(&builder())?;
+            let lost = match &journal {
+                Some(path) => catch_up_or_set_aside(&database, path)?,
+                None => None,
+            };
+            Ok((database, lost))
+        })?;
+        let database = Some(database);
         let current = RwLock::new(Current { database, is_closed: false, generation: 0 });
-        Ok(Shared { opener, journal, current })
+        Ok((Shared { opener, journal, current }, lost))
     }
 
     /// Reads from one moment of the store. Opens it again if a failed write has shut it.
@@ -110,9 +123,38 @@ impl Shared {
         }
         // The old one must let go of the file first.
         drop(current.database.take());
-        current.database = Some(open(&self.opener, self.journal.as_deref())?);
+        let reopened = match open(&self.opener, self.journal.as_deref()) {
+            Err(Fault::Full) if self.release_spare_room() => {
+                let reopened = open(&self.opener, self.journal.as_deref());
+                // It took a little of the room; the rest is kept again before others take it.
+                if let Some(folder) = self.folder() {
+                    spare::keep(folder);
+                }
+                reopened
+            }
+            reopened => reopened,
+        };
+        current.database = Some(reopened?);
         current.generation += 1;
         Ok(())
+    }
+
+    /// Makes the file as short as what is in it allows. Takes as long as writing all of it. Only when nothing is in the
+    /// journal alone.
+    pub(crate) fn compact(&self) -> Result<(), Fault> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(database) = &mut current.database else { return Err(Fault::Latched) };
+        guarded(|| Ok(database.compact().map(drop)?))
+    }
+
+    /// The folder of the store; none for one in memory.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.journal.as_deref().and_then(Path::parent)
+    }
+
+    /// Gives up the room that is kept for a disk that is full. Says whether there was some.
+    pub(crate) fn release_spare_room(&self) -> bool {
+        self.folder().is_some_and(spare::release)
     }
 
     /// Closes the database for good, whoever still has a way to read it.
@@ -140,20 +182,78 @@ fn open(opener: &Opener, journal: Option<&Path>) -> Result<Database, Fault> {
     })
 }
 
+/// At a start: what the journal has is taken on as far as it is whole. The rest is set aside, and what that means is
+/// said.
+fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<String>, Fault> {
+    let Some(found) = journal_in(database, path)? else { return Ok(None) };
+    let (end, commits) = (found.end, found.records.len());
+    let lost = match end {
+        JournalEnd::Whole => None,
+        JournalEnd::Cut => {
+            tracing::info!("A power cut tore the last commit. It was not acknowledged to anyone.");
+            None
+        }
+        JournalEnd::Missing => Some(
+            "The journal of the store is missing, though the hub was not stopped in order. What was stored \
+             in the last minute before that may be lost. All open questions end without consent."
+                .to_owned(),
+        ),
+        JournalEnd::Damaged { at } => {
+            let name = set_aside(path)?;
+            Some(format!(
+                "The journal of the store is damaged after {commits} commits. A copy was kept as {name}; what \
+                 was stored after that is lost. All open questions end without consent."
+            ))
+            .inspect(|_| tracing::debug!(at, "The journal is damaged from here on."))
+        }
+    };
+    take_on(database, found)?;
+    if let JournalEnd::Damaged { at } = end {
+        journal::cut_at(path, at)?;
+    }
+    Ok(lost)
+}
+
+/// How many damaged journals are kept aside. With more than that something else is wrong.
+const MAX_DAMAGED_JOURNALS: u32 = 1000;
+
+/// Keeps a copy of a damaged journal under a name of its own, and gives that name.
+fn set_aside(path: &Path) -> Result<String, Fault> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = (1..=MAX_DAMAGED_JOURNALS)
+        .map(|number| format!("journal-damaged-{number}"))
+        .find(|name| !folder.join(name).exists())
+        .ok_or_else(|| Fault::Io("there are too many damaged journals".to_owned()))?;
+    let mut copy = create_file(&folder.join(&name))?;
+    std::io::copy(&mut std::fs::File::open(path)?, &mut copy)?;
+    copy.sync_all()?;
+    Ok(name)
+}
+
 /// Takes on what the journal has and the database lacks. In memory only: the journal has it on the disk.
 fn catch_up(database: &Database, journal: &Path) -> Result<(), Fault> {
+    let Some(found) = journal_in(database, journal)? else { return Ok(()) };
+    if matches!(found.end, JournalEnd::Damaged { .. } | JournalEnd::Missing) {
+        return Err(Fault::Corrupt("its journal was damaged while it was open".to_owned()));
+    }
+    take_on(database, found)
+}
+
+fn journal_in(database: &Database, journal: &Path) -> Result<Option<Found>, Fault> {
     let transaction = database.begin_read()?;
-    let meta = match transaction.open_table(META) {
-        Ok(meta) => meta,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let records = journal_of(&meta, journal)?;
-    if records.is_empty() {
+    match transaction.open_table(META) {
+        Ok(meta) => journal_of(&meta, journal).map(Some),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn take_on(database: &Database, found: Found) -> Result<(), Fault> {
+    if found.records.is_empty() {
         return Ok(());
     }
     let transaction = database.begin_write()?;
-    for (number, content) in records {
+    for (number, content) in found.records {
         let decoded = journal::decode(&content)?;
         let mut meta = transaction.open_table(META)?;
         let mut counters = recover::counters(&meta)?;
@@ -169,10 +269,12 @@ fn catch_up(database: &Database, journal: &Path) -> Result<(), Fault> {
 pub(crate) fn journal_of(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
     journal: &Path,
-) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+) -> Result<Found, Fault> {
     let commits = recover::counters(meta)?.commits;
-    let id = store_id(meta)?;
-    id.map_or(Ok(Vec::new()), |id| journal::read(journal, &id, commits))
+    match store_id(meta)? {
+        Some(id) => journal::read(journal, &id, commits, has_journal(meta)?),
+        None => Ok(Found { records: Vec::new(), end: JournalEnd::Whole }),
+    }
 }
 
 /// What the store once took cannot be refused now.

@@ -126,22 +126,6 @@ pub enum CommitError {
         /// What the system said.
         why: String,
     },
-    /// There would be more of something than the store keeps.
-    TooMany {
-        /// Of what.
-        what: &'static str,
-        /// How many there may be.
-        max: u64,
-    },
-    /// Something is longer than the store takes.
-    TooLarge {
-        /// What.
-        what: &'static str,
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        max: usize,
-    },
     /// The order of an event is not larger than that of the event before.
     OutOfOrder {
         /// The order that it has.
@@ -171,14 +155,6 @@ impl fmt::Display for CommitError {
                 f,
                 "The disk failed, and it is not known whether the last changes were stored: {}. Check the disk, then start the hub again.",
                 printable(why)
-            ),
-            CommitError::TooMany { what, max } => write!(
-                f,
-                "Nothing was stored, because there may be at most {max} {what}. End some, then try again."
-            ),
-            CommitError::TooLarge { what, bytes, max } => write!(
-                f,
-                "Nothing was stored, because {what} has {bytes} bytes and may have at most {max}. Send less."
             ),
             CommitError::OutOfOrder { order, next_order } => write!(
                 f,

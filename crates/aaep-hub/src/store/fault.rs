@@ -80,7 +80,7 @@ macro_rules! from_redb {
     };
 }
 
-from_redb!(StorageError, TableError, TransactionError, CommitError, DatabaseError);
+from_redb!(StorageError, TableError, TransactionError, CommitError, DatabaseError, CompactionError);
 
 impl From<Fault> for CommitError {
     fn from(fault: Fault) -> Self {

@@ -5,10 +5,13 @@
 //! database takes the records that it lacks from here. Why, and what was measured, is in
 //! `docs/decisions/journal.md`.
 //!
-//! A record has a number, one more than the one before, and a checksum that holds for one store only. What a crash cut off at the end was
-//! never acknowledged and does not count; a record that is damaged before others that are whole is damage,
-//! and refused.
+//! A record has a number, one more than the one before, and a checksum that holds for one store only. What comes
+//! after the last record is zeros, on the disk too. So a record that a power cut tore has a sector that is still
+//! zeros, or lacks its last byte, and was never acknowledged: it does not count. A record without a hole whose checksum
+//! does not hold is damage, and so is a journal that is missing though the store was not closed. Both are told,
+//! never taken for a cut; deciding what to do about them is not for here.
 
+mod older;
 mod record;
 
 use std::fs::File;
@@ -26,7 +29,7 @@ use crate::store::folder::create_file;
 use crate::store::log::Prepared;
 
 /// How long the journal may get. As much has to be read after a crash.
-const MAX_BYTES: u64 = 4 << 20;
+pub(super) const MAX_BYTES: u64 = 4 << 20;
 
 /// The file grows by so much at a time, filled with zeros: to write where something is already makes the
 /// disk do half of the work.
@@ -35,11 +38,20 @@ const STEP_BYTES: u64 = 256 << 10;
 /// Tells the journal of one store from that of another, as one that was moved away.
 pub(super) type StoreId = [u8; 16];
 
-/// What every record begins with.
-const MARK: [u8; 8] = *b"AAEP rec";
+/// What the file begins with, and how much room that has.
+const FILE_MARK: [u8; 8] = *b"AAEP jrn";
+const FILE_HEAD_BYTES: u64 = 512;
 
-/// Mark, number, length and checksum.
-const HEAD_BYTES: usize = 32;
+/// What every record begins with, what its head ends with, and what it ends with itself.
+const MARK: [u8; 8] = *b"AAEP rc2";
+const HEAD_END: [u8; 8] = *b"AAEP hd:";
+const END: [u8; 8] = *b"AAEP end";
+
+/// Mark, number, length, checksum of the content, checksum of these, and the end of the head.
+const HEAD_BYTES: usize = 48;
+
+/// What a disk writes whole or not at all is at least as long as this.
+const SECTOR_BYTES: usize = 512;
 
 /// Where the writer is in the journal.
 #[derive(Debug)]
@@ -55,16 +67,31 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the file or makes it. The database must have all that is in it.
+    /// Opens the file or makes it. The database must have all that is in it, on the disk.
     pub(super) fn open(path: &Path, id: StoreId) -> io::Result<Self> {
         let file = create_file(path)?;
         let length = file.metadata()?.len();
-        Ok(Journal { id, file, end: 0, length, is_in_doubt: false })
+        let mut journal = Journal { id, file, end: FILE_HEAD_BYTES, length, is_in_doubt: false };
+        let mut bytes = Vec::new();
+        journal.file.seek(SeekFrom::Start(0))?;
+        (&journal.file).take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?;
+        let head = file_head(&id);
+        let is_clean = bytes
+            .split_at_checked(head.len())
+            .is_some_and(|(found, rest)| found == head && rest.iter().all(|byte| *byte == 0));
+        if !is_clean {
+            bytes.fill(0);
+            journal.write_at(0, &bytes)?;
+            journal.write_at(0, &head)?;
+            journal.length = length.max(head.len() as u64);
+            journal.file.sync_all()?;
+        }
+        Ok(journal)
     }
 
     /// Whether the database has all of it on the disk.
     pub(super) fn is_empty(&self) -> bool {
-        self.end == 0
+        self.end == FILE_HEAD_BYTES
     }
 
     /// Whether a failed commit may be counted after the next start all the same.
@@ -72,18 +99,19 @@ impl Journal {
         self.is_in_doubt
     }
 
-    /// The database has all of it on the disk.
+    /// The database has all of it on the disk. What was in it is overwritten with zeros: people may want it gone,
+    /// and what a power cut tears later is known by the zeros that it leaves.
     pub(super) fn begin_anew(&mut self) {
-        self.end = 0;
-        self.is_in_doubt = false;
-    }
-
-    /// Takes out what it had before it began anew, as far as the disk takes it: people wanted it gone.
-    pub(super) fn wipe(&mut self) {
-        if self.is_empty() {
-            let zeros = vec![0; usize::try_from(self.length.min(MAX_BYTES)).unwrap_or_default()];
-            let _ = self.write_at(0, &zeros);
+        let used = self.end.max(FILE_HEAD_BYTES) - FILE_HEAD_BYTES;
+        let torn = if self.is_in_doubt { STEP_BYTES } else { HEAD_BYTES as u64 };
+        let used = (used + torn).min(self.length.saturating_sub(FILE_HEAD_BYTES));
+        if !self.is_empty() || self.is_in_doubt {
+            let zeros = vec![0; usize::try_from(used).unwrap_or_default()];
+            // If this fails, the numbers of the records say that the database has them.
+            let _ = self.write_at(FILE_HEAD_BYTES, &zeros).and_then(|()| self.file.sync_data());
         }
+        self.end = FILE_HEAD_BYTES;
+        self.is_in_doubt = false;
     }
 
     /// Appends a commit and waits for the disk. Says whether that was done; if not, the database has to
@@ -118,43 +146,144 @@ impl Journal {
     }
 }
 
-/// The contents of the records that come after this commit, in their order. None if there is no journal.
-pub(super) fn read(path: &Path, id: &StoreId, after: u64) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Ok(file) => file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut found = Vec::new();
-    let (mut last, mut rest) = (after, bytes.as_slice());
-    while let Some((number, content, next)) = first_record(id, rest) {
-        if number == last + 1 {
-            found.push((number, content.to_vec()));
-            last = number;
-        } else if number > last {
-            break;
-        }
-        rest = next;
-    }
-    while let Some(at) = rest.windows(MARK.len()).position(|it| it == MARK) {
-        let later = first_record(id, rest.get(at..).unwrap_or_default());
-        if later.is_some_and(|(number, ..)| number > last) {
-            let why = format!("its journal lacks what was stored after commit {last}");
-            return Err(Fault::Corrupt(why));
-        }
-        rest = rest.get(at + MARK.len()..).unwrap_or_default();
-    }
-    Ok(found)
+/// What a journal has.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The commits that the database lacks, with their numbers, in their order.
+    pub(super) records: Vec<(u64, Vec<u8>)>,
+    pub(super) end: JournalEnd,
 }
 
-/// The number and the content of the record that the bytes begin with, and what comes after it.
-fn first_record<'a>(id: &StoreId, bytes: &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+/// How a journal ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JournalEnd {
+    /// After its last record.
+    Whole,
+    /// In a record that a power cut tore. It was not acknowledged.
+    Cut,
+    /// At this place it is damaged. What was stored from there on is lost.
+    Damaged { at: u64 },
+    /// There is none, though the store was not closed. What was in it is lost.
+    Missing,
+}
+
+/// The contents of the records that come after this commit. `is_expected` if the store was not closed, so that there
+/// must be a journal; none if the store was written by a version that did not say so.
+pub(super) fn read(
+    path: &Path,
+    id: &StoreId,
+    after: u64,
+    is_expected: Option<bool>,
+) -> Result<Found, Fault> {
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Ok(file) => drop(file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let head = file_head(id);
+    if bytes.starts_with(&head) {
+        return Ok(scan(id, &bytes, head.len(), after));
+    }
+    let end = match is_expected {
+        // The version before.
+        None => return Ok(older::scan(id, &bytes, after)),
+        Some(true) => JournalEnd::Missing,
+        Some(false) => JournalEnd::Whole,
+    };
+    Ok(Found { records: Vec::new(), end })
+}
+
+/// Overwrites a journal with zeros from here on.
+pub(super) fn cut_at(path: &Path, at: u64) -> io::Result<()> {
+    let mut file = create_file(path)?;
+    let zeros = file.metadata()?.len().saturating_sub(at).min(MAX_BYTES + STEP_BYTES);
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(&vec![0; usize::try_from(zeros).unwrap_or_default()])?;
+    file.sync_data()
+}
+
+fn file_head(id: &StoreId) -> Vec<u8> {
+    let mut head = [&FILE_MARK[..], &2_u64.to_le_bytes(), id].concat();
+    let checksum = checksum(id, &head, &[]);
+    head.extend(checksum);
+    head.resize(usize::try_from(FILE_HEAD_BYTES).unwrap_or(SECTOR_BYTES), 0);
+    head
+}
+
+fn scan(id: &StoreId, bytes: &[u8], from: usize, after: u64) -> Found {
+    let mut records = Vec::new();
+    let (mut last, mut at) = (after, from);
+    let damaged = |at: usize| JournalEnd::Damaged { at: at as u64 };
+    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
+    while let Some((number, content, length)) = first_record(id, rest(at)) {
+        if number > last + 1 {
+            return Found { records, end: damaged(at) };
+        }
+        if number == last + 1 {
+            records.push((number, content.to_vec()));
+            last = number;
+        }
+        at += length;
+    }
+    let mut later = rest(at);
+    let mut is_later = false;
+    while let Some(found) = later.windows(MARK.len()).position(|it| it == MARK) {
+        let record = first_record(id, later.get(found..).unwrap_or_default());
+        is_later |= record.is_some_and(|(number, ..)| number > last);
+        later = later.get(found + MARK.len()..).unwrap_or_default();
+    }
+    let end = if is_later { damaged(at) } else { how_it_ends(id, rest(at), at, last) };
+    Found { records, end }
+}
+
+/// What the bytes after the last whole record are.
+fn how_it_ends(id: &StoreId, rest: &[u8], at: usize, last: u64) -> JournalEnd {
+    if rest.iter().all(|byte| *byte == 0) {
+        return JournalEnd::Whole;
+    }
+    let Some((head, _)) = rest.split_first_chunk::<HEAD_BYTES>() else { return JournalEnd::Cut };
+    let torn = |part: &[u8]| part.last() == Some(&0) || has_empty_sector(part, at);
+    match read_head(id, head) {
+        None if torn(head) => JournalEnd::Cut,
+        None => JournalEnd::Damaged { at: at as u64 },
+        // The database has it; it was being overwritten.
+        Some((number, ..)) if number <= last => JournalEnd::Cut,
+        Some((_, length, _)) => {
+            let whole = HEAD_BYTES.saturating_add(length).saturating_add(END.len());
+            match rest.get(..whole) {
+                Some(record) if !torn(record) => JournalEnd::Damaged { at: at as u64 },
+                _ => JournalEnd::Cut,
+            }
+        }
+    }
+}
+
+/// Whether a sector of the disk has nothing of this, which begins at this place of the file.
+fn has_empty_sector(part: &[u8], at: usize) -> bool {
+    let first = SECTOR_BYTES - at % SECTOR_BYTES;
+    let (head, rest) = part.split_at(first.min(part.len()));
+    let is_empty = |sector: &[u8]| sector.iter().all(|byte| *byte == 0);
+    (!head.is_empty() && is_empty(head)) || rest.chunks(SECTOR_BYTES).any(is_empty)
+}
+
+/// The number, the length and the checksum that a head names, if it is whole.
+fn read_head(id: &StoreId, head: &[u8; HEAD_BYTES]) -> Option<(u64, usize, [u8; 8])> {
     let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-    let (content, next) = rest.split_at_checked(usize::try_from(number(16)?).ok()?)?;
-    let is_whole = head.starts_with(&MARK) && head[24..] == checksum(id, &head[..24], content);
-    is_whole.then_some((number(8)?, content, next))
+    let is_whole = head.starts_with(&MARK)
+        && head[32..40] == checksum(id, &head[..32], &[])
+        && head.ends_with(&HEAD_END);
+    let length = usize::try_from(number(16)?).ok()?;
+    is_whole.then_some((number(8)?, length, head[24..32].try_into().ok()?))
+}
+
+/// The number and the content of the record that the bytes begin with, and how long it is in all.
+fn first_record<'a>(id: &StoreId, bytes: &'a [u8]) -> Option<(u64, &'a [u8], usize)> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let (number, length, expected) = read_head(id, head)?;
+    let (content, rest) = rest.split_at_checked(length)?;
+    let is_whole = rest.starts_with(&END) && expected == checksum(id, &head[..24], content);
+    is_whole.then_some((number, content, HEAD_BYTES + length + END.len()))
 }
 
 fn checksum(id: &StoreId, head: &[u8], content: &[u8]) -> [u8; 8] {

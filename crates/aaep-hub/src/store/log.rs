@@ -3,10 +3,13 @@
 //! The store has every entry until the file is known to be on the disk, so that the two can never
 //! disagree after a crash.
 
+use std::borrow::Cow;
+
 use aaep::SessionId;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use crate::audit::{AuditFile, Entry, Hash, Head, details_hash, new_salt};
+use crate::bounds::MAX_NAME_BYTES;
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
 use crate::store::reader::Reader;
@@ -59,6 +62,18 @@ impl Log {
         Log { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file: None }
     }
 
+    /// A log whose file lacks so many of the last entries, for want of room.
+    pub(super) fn lacking(head: Head, missing: u64, safe: Safe, file: AuditFile) -> Self {
+        let seq_in_file = head.seq.saturating_sub(missing);
+        Log { head, seq_in_file, safe, newly_safe: None, file: Some(file) }
+    }
+
+    /// A log whose file is ahead of the store, which lost commits. The store takes its end on.
+    pub(super) fn ahead(head: Head, safe: Safe, file: AuditFile) -> Self {
+        let file = Some(file);
+        Log { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file }
+    }
+
     pub(super) fn state(&self) -> AuditState {
         let missing = self.file.as_ref().map_or(0, |_| self.head.seq - self.seq_in_file);
         AuditState { last_seq: self.head.seq, last_hash: self.head.hash, missing_in_file: missing }
@@ -77,7 +92,7 @@ impl Log {
                 }
             };
             let hash = details.as_ref().map(|(salt, words)| details_hash(salt, words));
-            let line = head.write(entry, hash);
+            let line = head.write(&clipped(entry), hash);
             let session_id = entry.session_id.clone();
             Ok(Prepared { head, line, session_id, unix_us: entry.unix_us, details })
         };
@@ -164,6 +179,20 @@ impl Log {
     pub(super) fn reload(&mut self, head: Head) {
         self.head = head;
     }
+}
+
+/// The entry as it fits into a line that can be verified. What is cut is foreign text that nobody should have
+/// let in; that something happened is never left out.
+fn clipped(entry: &Entry) -> Cow<'_, Entry> {
+    let is_long = |text: &str| text.len() > MAX_NAME_BYTES;
+    if !entry.who.as_deref().is_some_and(is_long) && !is_long(&entry.outcome) {
+        return Cow::Borrowed(entry);
+    }
+    let cut = |text: &str| text[..text.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
+    let mut clipped = entry.clone();
+    clipped.who = entry.who.as_deref().map(cut);
+    clipped.outcome = cut(&entry.outcome);
+    Cow::Owned(clipped)
 }
 
 /// Writes lines into the store.

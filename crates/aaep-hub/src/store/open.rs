@@ -11,18 +11,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableError};
 
-use crate::audit::{
-    AdoptError, AuditFile, Broken, Entry, Head, LOG_BROKEN, adopt, look, set_aside,
-};
+use crate::audit::{AdoptError, Adopted, Broken, Entry, Head, LOG_BROKEN, adopt, look};
+use crate::store::age::{AgeClock, CountedTime};
 use crate::store::database::{Opener, Shared, builder, journal_of};
 use crate::store::error::{CommitError, OpenError};
 use crate::store::fault::{Fault, guarded};
 use crate::store::folder::{AUDIT, DATABASE, Folder, JOURNAL, create_file, io_error};
-use crate::store::journal::Journal;
+use crate::store::journal::{Journal, JournalEnd, StoreId};
 use crate::store::log::{self, Log};
 use crate::store::recover::{Recovered, counters, recover};
-use crate::store::table::{AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, store_id};
-use crate::store::{Retention, Store};
+use crate::store::table::{
+    AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, is_incomplete, store_id,
+};
+use crate::store::{Retention, Store, set_aside, spare};
 
 /// The row that has the format.
 const FORMAT_KEY: &str = "format";
@@ -39,12 +40,21 @@ pub struct OpenOptions {
 
 /// Opens the store in a folder.
 pub(super) fn open(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
-    let path = folder.join(DATABASE);
-    open_on(
-        folder,
-        options,
-        Box::new(move |builder| builder.create_with_backend(FileBackend::new(open_file(&path)?)?)),
-    )
+    let open = || {
+        let path = folder.join(DATABASE);
+        let opener: Opener = Box::new(move |builder| {
+            builder.create_with_backend(FileBackend::new(open_file(&path)?)?)
+        });
+        open_on(folder, options, opener)
+    };
+    let opened = match open() {
+        Err(OpenError::Full { .. }) if spare::release(folder) => open(),
+        opened => opened,
+    };
+    if let Ok((store, _)) = &opened {
+        store.keep_spare_room();
+    }
+    opened
 }
 
 /// The same with any way to open the database.
@@ -66,37 +76,86 @@ pub(super) fn open_on(
         return Err(refused(broken.clone()));
     }
     let journal_path = folder.join(JOURNAL);
-    let shared = Shared::open(opener, Some(journal_path.clone())).map_err(failed)?;
+    let (shared, lost) = Shared::open(opener, Some(journal_path.clone())).map_err(failed)?;
     let shared = Arc::new(shared);
-    take_on_format(&shared, folder, looked.is_none())?;
-    let found = match looked {
+    let is_full = match take_on_format(&shared, folder, looked.is_none()) {
+        Ok(()) => false,
+        // Nothing can be written but what makes room. What only the journal has stays there.
+        Err(OpenError::Full { .. })
+            if shared.read(format).is_ok_and(|format| format == Some(FORMAT)) =>
+        {
+            true
+        }
+        Err(error) => return Err(error),
+    };
+    let mut found = match looked {
         Some(found) => found,
         None => shared.read(|it| found_in(it, &audit_path)).map_err(failed)?,
     };
-    let (log, broken) = match open_log(&shared, &audit_path).map_err(failed)? {
-        Ok(log) => (log, None),
+    let was_incomplete = shared.read(|it| is_incomplete(&it.open_table(META)?)).map_err(failed)?;
+    found.recovered.is_incomplete = lost.is_some() || was_incomplete;
+    let may_be_ahead = lost.is_some();
+    found.recovered.notes.extend(lost);
+    let (log, broken) = match open_log(&shared, &audit_path, may_be_ahead).map_err(failed)? {
+        Ok((log, note)) => {
+            found.recovered.notes.extend(note);
+            (log, None)
+        }
         Err(broken) if options.begin_new_audit_log => {
             let head = shared.read(log::head).map_err(failed)?;
             (Log::new(head, Safe::NOTHING, None), Some(broken))
         }
         Err(broken) => return Err(refused(broken)),
     };
-    let id = shared.read(|it| store_id(&it.open_table(META)?)).map_err(failed)?;
+    let (id, counted) = shared
+        .read(|it| {
+            let meta = it.open_table(META)?;
+            Ok((store_id(&meta)?, CountedTime::read(&meta)?))
+        })
+        .map_err(failed)?;
     let mut store = Store {
         shared,
         log,
-        // Without one, commits take longer.
-        journal: id.and_then(|id| Journal::open(&journal_path, id).ok()),
+        journal: None,
         retention: options.retention,
         commits: found.commits,
+        is_full: false,
+        is_incomplete: found.recovered.is_incomplete,
+        beyond_bounds: 0,
+        age: AgeClock::new(counted),
         audit_path: Some(Arc::clone(&audit_path)),
         _lock: Some(lock),
     };
     if let Some(broken) = broken {
         begin_new_log(&mut store, &audit_path, &broken).map_err(failed)?;
     }
-    store.sync_audit().map_err(|error| failed(Fault::Refused(error)))?;
+    // Whoever opens it first writes down what was found, whether that is a hub or not.
+    let notes = set_aside::entries(&found.recovered.notes, now_unix_us());
+    if !notes.is_empty() {
+        let notes: Vec<&Entry> = notes.iter().collect();
+        match store.transact(&notes, |_, _| Ok(())) {
+            Ok(()) | Err(CommitError::Full) => {}
+            Err(error) => return Err(failed(Fault::Refused(error))),
+        }
+    }
+    match store.sync_audit() {
+        // The entries stay in the store until there is room.
+        Ok(_) | Err(CommitError::Full) => {}
+        Err(error) => return Err(failed(Fault::Refused(error))),
+    }
+    if !is_full {
+        begin_journal(&mut store, &journal_path, id);
+    }
     Ok((store, found.recovered))
+}
+
+/// From now on commits may be in the journal alone, which the database knows first. Without a journal, as on a disk
+/// that is full, commits take longer.
+fn begin_journal(store: &mut Store, path: &Path, id: Option<StoreId>) {
+    store.journal = id.and_then(|id| Journal::open(path, id).ok());
+    if store.journal.is_some() && store.transact(&[], |_, _| Ok(())).is_err() {
+        store.journal = None;
+    }
 }
 
 /// A store without a folder.
@@ -109,7 +168,7 @@ pub(super) fn in_memory() -> Store {
         }
         builder.create_with_backend(InMemoryBackend::new())
     });
-    let shared = Shared::open(opener, None).expect("memory does not fail");
+    let (shared, _) = Shared::open(opener, None).expect("memory does not fail");
     take_on_format(&shared, Path::new(""), true).expect("a new database has no format yet");
     let head = Head { seq: 0, hash: Safe::NOTHING.hash };
     Store {
@@ -118,6 +177,10 @@ pub(super) fn in_memory() -> Store {
         journal: None,
         retention: Retention::default(),
         commits: 0,
+        is_full: false,
+        is_incomplete: false,
+        beyond_bounds: 0,
+        age: AgeClock::default(),
         audit_path: None,
         _lock: None,
     }
@@ -157,8 +220,10 @@ fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenErr
             Some(_) => {
                 let found = found_in(&transaction, audit_path)?;
                 let meta = transaction.open_table(META)?;
-                let records = journal_of(&meta, &folder.join(JOURNAL))?;
-                Ok(Ok(records.is_empty().then_some(found)))
+                let journal = journal_of(&meta, &folder.join(JOURNAL))?;
+                let is_closed = journal.records.is_empty()
+                    && matches!(journal.end, JournalEnd::Whole | JournalEnd::Cut);
+                Ok(Ok(is_closed.then_some(found)))
             }
             None => Ok(Ok(None)),
         }
@@ -171,7 +236,7 @@ fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenErr
 }
 
 fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, Fault> {
-    let looked = look(audit_path, log::safe(transaction)?, waiting(transaction)?);
+    let looked = look(audit_path, log::safe(transaction)?, || waiting(transaction));
     let broken = match looked {
         Ok(()) => None,
         Err(AdoptError::Broken(broken)) => Some(broken),
@@ -223,26 +288,28 @@ fn format(transaction: &ReadTransaction) -> Result<Option<u32>, Fault> {
 }
 
 /// Takes the audit file on, or says how it is broken.
-fn open_log(shared: &Shared, path: &Path) -> Result<Result<Log, Broken>, Fault> {
+/// If the store lost commits, the file may be ahead of it.
+fn open_log(
+    shared: &Shared,
+    path: &Path,
+    may_be_ahead: bool,
+) -> Result<Result<(Log, Option<String>), Broken>, Fault> {
     let (safe, head, adopted) = shared.read(|transaction| {
         let safe = log::safe(transaction)?;
         let head = log::head(transaction)?;
-        Ok((safe, head, adopt_with(transaction, path, safe)))
+        Ok((safe, head, adopt(path, safe, (head, may_be_ahead), || waiting(transaction))))
     })?;
     match adopted {
-        Ok(file) => Ok(Ok(Log::new(head, safe, Some(file)))),
+        Ok(Adopted { file, ahead: Some((head, bytes)), note, .. }) => {
+            let safe = Safe { first_seq: safe.first_seq, seq: head.seq, hash: head.hash, bytes };
+            Ok(Ok((Log::ahead(head, safe, file), note)))
+        }
+        Ok(Adopted { file, ahead: None, note, missing }) => {
+            Ok(Ok((Log::lacking(head, missing, safe, file), note)))
+        }
         Err(AdoptError::Broken(broken)) => Ok(Err(broken)),
         Err(AdoptError::Fault(fault)) => Err(fault),
     }
-}
-
-fn adopt_with(
-    transaction: &ReadTransaction,
-    path: &Path,
-    safe: Safe,
-) -> Result<AuditFile, AdoptError> {
-    let lines = waiting(transaction).map_err(AdoptError::Fault)?;
-    adopt(path, safe, lines)
 }
 
 /// The lines that the file may lack, one at a time.
@@ -256,10 +323,9 @@ fn waiting(
 /// Sets the broken log aside and begins a new one, whose first entry says so.
 fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), Fault> {
     let shared = Arc::clone(&store.shared);
-    let kept_as = shared.read(|transaction| set_aside(path, waiting(transaction)?))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let kept_as = shared.read(|it| crate::audit::set_aside(path, waiting(it)?))?;
     let entry = Entry {
-        unix_us: i64::try_from(now.as_micros()).unwrap_or(i64::MAX),
+        unix_us: now_unix_us(),
         kind: LOG_BROKEN,
         session_id: None,
         reply_token: None,
@@ -272,13 +338,18 @@ fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), 
     let safe = Safe { first_seq: head.seq + 1, seq: head.seq, hash: head.hash, bytes: 0 };
     store.log = Log::beginning(head, safe);
     store.transact(&[&entry], |_, _| Ok(())).map_err(Fault::Refused)?;
-    match open_log(&shared, path)? {
-        Ok(log) => {
+    match open_log(&shared, path, false)? {
+        Ok((log, _)) => {
             store.log = log;
             Ok(())
         }
         Err(broken) => Err(Fault::Corrupt(broken.to_string())),
     }
+}
+
+fn now_unix_us() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn open_error(folder: &Path, fault: Fault) -> OpenError {

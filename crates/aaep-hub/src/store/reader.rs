@@ -26,6 +26,9 @@ pub const MAX_PAGE_ROWS: usize = 1024;
 /// How many bytes of events one call gives, give or take one chunk and one event.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
+/// Among how many events of a session one is searched for, the last ones: a session has no last event.
+pub const MAX_SEARCHED_EVENTS: usize = 16_384;
+
 /// A way to read the store, from any thread.
 #[derive(Clone)]
 pub struct Reader {
@@ -115,20 +118,30 @@ impl Reader {
         })
     }
 
-    /// One event of a session. Looks at all events of the session, of which there are few enough:
-    /// an index over random ids would cost every commit more than this costs those who ask.
+    /// One event of a session, among its last [`MAX_SEARCHED_EVENTS`]. Looks at all of them: an index over random
+    /// ids would cost every commit more than this costs those who ask.
     pub fn event(
         &self,
         session_id: &SessionId,
         event_id: &EventId,
     ) -> Result<Option<StoredEvent>, ReadError> {
         self.read(|transaction| {
-            let mut found = None;
-            each_chunk(transaction, session_id, 0, |events| {
-                found = events.into_iter().find(|event| event.event_id == *event_id);
-                found.is_none()
-            })?;
-            Ok(found)
+            let sessions = transaction.open_table(SESSIONS)?;
+            let Some(session) = session_of(&sessions, session_id.as_str())? else {
+                return Ok(None);
+            };
+            let chunks = transaction.open_table(EVENTS)?;
+            let all = pair(session.number, 0)..=pair(session.number, u64::MAX);
+            let mut searched = 0;
+            for row in chunks.range(all)?.rev() {
+                let events = events_of(session_id, row?.1.value(), 0)?;
+                searched += events.len();
+                let found = events.into_iter().find(|event| event.event_id == *event_id);
+                if found.is_some() || searched >= MAX_SEARCHED_EVENTS {
+                    return Ok(found);
+                }
+            }
+            Ok(None)
         })
     }
 

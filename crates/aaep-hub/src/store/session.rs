@@ -33,11 +33,13 @@ pub struct StoredSession {
     pub(crate) number: u64,
     /// Which agent it is of and who may hear it, as JSON; empty if it was stored before that was known.
     pub about: Arc<[u8]>,
+    /// How much time was counted when it ended; zero before that, and where it was not counted yet.
+    pub(crate) ended_counted_us: u64,
 }
 
 impl StoredSession {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes = Vec::with_capacity(72);
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.agent.to_le_bytes());
         bytes.extend(self.principal.to_le_bytes());
@@ -46,6 +48,7 @@ impl StoredSession {
         bytes.extend(self.ended_unix_us.unwrap_or(i64::MIN).to_le_bytes());
         bytes.extend(self.events.to_le_bytes());
         bytes.extend(self.bytes.to_le_bytes());
+        bytes.extend(self.ended_counted_us.to_le_bytes());
         bytes.extend(&*self.about);
         bytes
     }
@@ -62,6 +65,8 @@ impl StoredSession {
             ended_unix_us: row.optional_moment()?,
             events: row.number()?,
             bytes: row.number()?,
+            // Rows of versions before end here.
+            ended_counted_us: if row.is_empty() { 0 } else { row.number()? },
             about: row.rest().into(),
         })
     }

@@ -15,7 +15,7 @@ use crate::store::table::{
     ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, Counters, ENDED, EVENTS, META, Row,
     SESSIONS, pair, second, sortable,
 };
-use crate::store::{Store, apply, asks, change, recover};
+use crate::store::{Store, apply, asks, recover};
 
 /// How many sessions one sweep deletes at most.
 pub const MAX_SWEPT_SESSIONS: usize = 64;
@@ -50,9 +50,12 @@ pub struct Deleted {
 
 /// Deletes what is beyond the retention. Whatever it does, the journal is empty afterwards.
 pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, CommitError> {
-    let age_us = i64::try_from(store.retention.max_age_seconds.saturating_mul(1_000_000));
-    let before_unix_us = now_unix_us.saturating_sub(age_us.unwrap_or(i64::MAX));
-    let (due, swept) = find_due(store, before_unix_us)?;
+    let max_age_us = store.retention.max_age_seconds.saturating_mul(1_000_000);
+    let age_us = i64::try_from(max_age_us).unwrap_or(i64::MAX);
+    // What has only a moment of the machine's clock stays as long as that clock is doubted.
+    let is_believed = store.age.now.is_believed();
+    let before_unix_us = if is_believed { now_unix_us.saturating_sub(age_us) } else { i64::MIN };
+    let (due, swept) = find_due(store, max_age_us)?;
     store.log.catch_up(&store.reader());
     store.log.sync();
     let entry = Entry {
@@ -64,7 +67,8 @@ pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, Commit
         outcome: format!("sessions deleted: {}, events: {}", swept.sessions, swept.events),
         details: None,
     };
-    if due.is_empty() && !store.log.has_forgettable() && !has_old_rows(store, before_unix_us)? {
+    let is_nothing = due.is_empty() && !store.log.has_forgettable() && !store.age.is_behind();
+    if is_nothing && !has_old_rows(store, before_unix_us)? {
         store.checkpoint()?;
         return Ok(swept);
     }
@@ -77,7 +81,6 @@ pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, Commit
         let words = forget_old_words(transaction, before_unix_us)?;
         Ok(answers < MAX_SWEPT_ROWS && words < MAX_SWEPT_ROWS)
     })?;
-    store.wipe_journal();
     Ok(Swept { is_done: swept.is_done && is_done, ..swept })
 }
 
@@ -110,11 +113,9 @@ pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, Fault> 
 }
 
 /// The ended sessions that are too old or too much, oldest first, as many as one sweep takes.
-fn find_due(
-    store: &Store,
-    before_unix_us: i64,
-) -> Result<(Vec<StoredSession>, Swept), CommitError> {
+fn find_due(store: &Store, max_age_us: u64) -> Result<(Vec<StoredSession>, Swept), CommitError> {
     let max_bytes = store.retention.max_bytes;
+    let counted_us = store.age.now.counted_us;
     let found = store.shared.read(|transaction| {
         let sessions = transaction.open_table(SESSIONS)?;
         let mut left_bytes = recover::counters(&transaction.open_table(META)?)?.event_bytes;
@@ -122,9 +123,9 @@ fn find_due(
         let mut swept = Swept { is_done: true, ..Swept::default() };
         for row in transaction.open_table(ENDED)?.iter()? {
             let (_, session_id) = row?;
-            let session =
-                session_of(&sessions, session_id.value())?.ok_or_else(|| Fault::row("ended"))?;
-            let is_old = session.ended_unix_us.is_some_and(|ended| ended < before_unix_us);
+            // One that cannot be read is set aside at the next start.
+            let Ok(Some(session)) = session_of(&sessions, session_id.value()) else { continue };
+            let is_old = counted_us.saturating_sub(session.ended_counted_us) > max_age_us;
             if !is_old && left_bytes <= max_bytes {
                 break;
             }
@@ -169,9 +170,7 @@ pub(super) fn delete(
         outcome: format!("events deleted: {}", session.events),
         details: None,
     };
-    change::check_entry(&entry)?;
     store.transact(&[&entry], |transaction, counters| remove(transaction, counters, &session))?;
-    store.wipe_journal();
     Ok(Deleted { events: session.events, bytes: session.bytes })
 }
 

@@ -9,9 +9,9 @@ use crate::audit::Hash;
 use crate::store::fault::Fault;
 use crate::store::journal::StoreId;
 
-/// The format of what is written here. A file of a larger one is refused; the one before had no journal and is
-/// taken on.
-pub(crate) const FORMAT: u32 = 2;
+/// The format of what is written here. A file of a larger one is refused, smaller ones are taken on: 1 had no
+/// journal, 2 did not say when the time of a question was stored and knew no counted time.
+pub(crate) const FORMAT: u32 = 3;
 
 /// Things of which there is one: the format, the counters, how far the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -53,6 +53,9 @@ pub(crate) const AUDIT_DETAILS: TableDefinition<u64, &[u8]> = TableDefinition::n
 pub(crate) const AUDIT_OF_SESSION: TableDefinition<[u8; 16], ()> =
     TableDefinition::new("audit of session");
 
+/// Table and key of a row that could not be understood, to the row.
+pub(crate) const SET_ASIDE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("set aside");
+
 /// Makes all tables, so that readers find them.
 pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(META)?;
@@ -72,6 +75,7 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(AUDIT_WAITING)?;
     transaction.open_table(AUDIT_DETAILS)?;
     transaction.open_table(AUDIT_OF_SESSION)?;
+    transaction.open_table(SET_ASIDE)?;
     Ok(())
 }
 
@@ -188,6 +192,48 @@ pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Resu
     Ok(())
 }
 
+/// The row that says whether commits may be in the journal alone.
+const JOURNAL_KEY: &str = "journal";
+
+/// Whether commits may be in the journal alone; none if a version before wrote the store.
+pub(crate) fn has_journal(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Option<bool>, Fault> {
+    Ok(meta.get(JOURNAL_KEY)?.map(|row| row.value() != [0]))
+}
+
+/// From now on commits may be in the journal alone, or are no longer.
+pub(crate) fn set_has_journal(
+    meta: &mut Table<'_, &'static str, &'static [u8]>,
+    has_journal: bool,
+) -> Result<(), Fault> {
+    meta.insert(JOURNAL_KEY, [u8::from(has_journal)].as_slice())?;
+    Ok(())
+}
+
+/// The row that says that something acknowledged is lost, until a hub has gone on from that.
+const INCOMPLETE_KEY: &str = "incomplete";
+
+/// Whether something that was acknowledged is lost, and no hub has gone on from that yet.
+pub(crate) fn is_incomplete(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<bool, Fault> {
+    Ok(meta.get(INCOMPLETE_KEY)?.is_some())
+}
+
+/// Remembers that, or that a hub has gone on from it.
+pub(crate) fn set_incomplete(
+    meta: &mut Table<'_, &'static str, &'static [u8]>,
+    is_incomplete: bool,
+) -> Result<(), Fault> {
+    if is_incomplete {
+        meta.insert(INCOMPLETE_KEY, [1].as_slice())?;
+    } else {
+        meta.remove(INCOMPLETE_KEY)?;
+    }
+    Ok(())
+}
+
 /// What goes on counting, whatever is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
@@ -198,6 +244,8 @@ pub(crate) struct Counters {
     pub(crate) next_age: u64,
     /// How many bytes of events are stored.
     pub(crate) event_bytes: u64,
+    /// How much time was counted by now. It has a row of its own.
+    pub(crate) counted_us: u64,
 }
 
 impl Counters {
@@ -218,6 +266,7 @@ impl Counters {
             next_session: row.number()?,
             next_age: row.number()?,
             event_bytes: row.number()?,
+            counted_us: 0,
         })
     }
 }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use aaep::{EventId, ReplyToken, SessionId};
 
 use crate::audit::Entry;
-use crate::store::{Change, OpenError, Recovered, Retention, Store, StoredEvent, StoredTime};
+use crate::store::{
+    Change, OpenError, Recovered, ReplayedEvent, Retention, Store, StoredEvent, StoredTime,
+};
 
 pub(super) fn session(name: &str) -> SessionId {
     SessionId::parse(&format!("sess_{name}")).expect("letters")
@@ -35,7 +37,8 @@ fn json(order: u64) -> Arc<[u8]> {
 
 /// The time of a question.
 fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
-    StoredTime { ends_unix_us, left_us, limit_unix_us: 900, changes: 3 }
+    let stored_unix_us = Some(700);
+    StoredTime { ends_unix_us, left_us, limit_unix_us: 900, changes: 3, stored_unix_us }
 }
 
 /// An event whose facts all follow from its order.
@@ -94,6 +97,21 @@ fn open_error(folder: &Path) -> OpenError {
     Store::open(folder, Retention::default()).map(|_| ()).expect_err("the store does not open")
 }
 
-fn orders(recovered: &Recovered) -> Vec<u64> {
-    recovered.events.iter().map(|event| event.order).collect()
+/// The events that come back, with nothing damaged among them.
+fn events(store: &Store, recovered: &Recovered) -> Vec<StoredEvent> {
+    let read = |it: Result<ReplayedEvent, _>| match it.expect("read") {
+        ReplayedEvent::Event(event) => event,
+        ReplayedEvent::Damaged(damaged) => panic!("{damaged:?}"),
+    };
+    recovered.replay(&store.reader()).map(read).collect()
+}
+
+fn orders(store: &Store, recovered: &Recovered) -> Vec<u64> {
+    events(store, recovered).iter().map(|event| event.order).collect()
+}
+
+/// The same for a store that is only opened to look.
+fn orders_in(folder: &Path) -> Vec<u64> {
+    let (store, recovered) = open(folder);
+    orders(&store, &recovered)
 }

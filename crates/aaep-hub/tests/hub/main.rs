@@ -3,7 +3,9 @@
 mod agents;
 mod asks;
 mod backup;
+mod bounds;
 mod legacy;
+mod older;
 mod restart;
 mod stdio;
 mod streams;

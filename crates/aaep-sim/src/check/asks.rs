@@ -14,7 +14,7 @@ use crate::hub::GRACE_US;
 use crate::truth::{Presence, Subscription, Truth};
 pub use open::token_of as token_in;
 use open::{Question, token_of};
-pub use time::{Maximum, MoreTime};
+pub use time::{LessTime, Maximum, MoreTime};
 
 /// Every question is settled once, and its agent hears it.
 #[derive(Default)]
@@ -118,6 +118,8 @@ impl Invariant for Others {
 #[derive(Default)]
 pub struct Consent {
     open: BTreeMap<ReplyToken, Question>,
+    /// Whether the clock jumped while the hub was down.
+    clock_jumped: bool,
 }
 
 impl Invariant for Consent {
@@ -132,7 +134,11 @@ impl Invariant for Consent {
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
         let Moment::Handled(step) = moment else { return Ok(()) };
+        if std::mem::take(&mut self.clock_jumped) {
+            self.open.values_mut().for_each(|it| it.take_time(step));
+        }
         let now_us = step.now.monotonic_us;
         for (at, before) in step.newcomers(truth) {
             for question in self.open.values_mut() {
@@ -238,6 +244,7 @@ pub struct Patience {
     open: BTreeMap<ReplyToken, Question>,
     /// After the hub was killed, everyone may be on their way back until then.
     is_restarted: bool,
+    clock_jumped: bool,
     patient_until_us: u64,
 }
 
@@ -252,8 +259,12 @@ impl Invariant for Patience {
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        self.is_restarted |= matches!(moment, Moment::Restarted);
+        self.is_restarted |= matches!(moment, Moment::Restarted { .. });
+        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
         let Moment::Handled(step) = moment else { return Ok(()) };
+        if std::mem::take(&mut self.clock_jumped) {
+            self.open.values_mut().for_each(|it| it.take_time(step));
+        }
         if std::mem::take(&mut self.is_restarted) {
             self.patient_until_us = step.now.monotonic_us + GRACE_US;
         }

@@ -171,7 +171,7 @@ impl Invariant for Arrival {
             Moment::Arrived(sent) => {
                 self.owed.retain(sent.subscription, |event| !tells(event, sent));
             }
-            Moment::Lost(_) | Moment::Restarted => {}
+            Moment::Lost(_) | Moment::Restarted { .. } => {}
             Moment::Finished => return self.owed.check(truth, |_| true),
         }
         Ok(())

@@ -96,7 +96,7 @@ impl Invariant for Stall {
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         // The twin was not killed: from then on there is nothing to compare.
-        self.is_over |= matches!(moment, Moment::Restarted);
+        self.is_over |= matches!(moment, Moment::Restarted { .. });
         let Moment::Handled(step) = moment else { return Ok(()) };
         if self.is_over {
             return Ok(());

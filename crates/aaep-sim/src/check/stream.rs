@@ -54,7 +54,7 @@ impl Invariant for Once {
                     self.asked_again.entry(at).or_default().push(step.now.monotonic_us);
                 }
             }
-            Moment::Restarted => {
+            Moment::Restarted { .. } => {
                 // Which events overtook which is not stored: what is critical may come again.
                 self.resumed.extend(self.arrived.keys().copied());
             }
@@ -301,7 +301,7 @@ impl Invariant for Nothing {
                 let id = &sent.frame.event_id;
                 self.owed.retain(sent.subscription, |event| event.envelope.event_id != *id);
             }
-            Moment::Lost(_) | Moment::Restarted => {}
+            Moment::Lost(_) | Moment::Restarted { .. } => {}
             Moment::Finished => {
                 let has_ended =
                     |event: &Event| self.critically_ended.contains(&event.envelope.session_id);

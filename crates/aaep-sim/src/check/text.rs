@@ -76,7 +76,7 @@ impl Invariant for Whole {
                 Ok(())
             }
             Moment::Arrived(sent) => self.hear(truth, sent),
-            Moment::Lost(_) | Moment::Restarted => Ok(()),
+            Moment::Lost(_) | Moment::Restarted { .. } => Ok(()),
             Moment::Finished => self.finish(truth),
         }
     }

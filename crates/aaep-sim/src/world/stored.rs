@@ -1,7 +1,6 @@
 //! What a hub stores as it goes, and going on with it after a kill.
 //!
-//! Worlds in which the hub is killed have no clock that jumps: deadlines are stored by the clock of
-//! the machine, so that a jump would move them.
+//! Worlds in which the hub is killed have a clock that jumps while it is down, and at no other time.
 
 use std::collections::BTreeMap;
 
@@ -86,6 +85,12 @@ impl World {
         }
         // Long enough that no second has events of both lives.
         self.now_us += self.rng.between(1_100_000, 6_000_000);
+        let clock_jumped = self.rng.chance(40);
+        if clock_jumped {
+            let seconds = i64::try_from(self.rng.below(7_200)).unwrap_or(0) - 3_600;
+            self.unix_us += seconds * 1_000_000;
+            self.tell(&format!("The clock of the machine jumps by {seconds} seconds meanwhile."));
+        }
         let stored = &mut self.stored;
         stored.starts += 1;
         let config = hub::config(stored.seed, stored.starts, stored.max_events_per_second);
@@ -94,10 +99,11 @@ impl World {
             times: stored.times.clone(),
             used_tokens: stored.used_tokens.clone(),
             subscriptions: stored.subscriptions.values().cloned().collect(),
+            is_incomplete: false,
         };
         let (engine, outputs) = Engine::recover(config, self.now(), recovered);
-        self.hub.restart(engine);
-        self.show(&Moment::Restarted);
+        let outputs = self.hub.restart(self.now(), engine, outputs);
+        self.show(&Moment::Restarted { clock_jumped });
         self.find_again(&outputs);
         self.tell("The hub is there again.");
         self.agents.iter_mut().for_each(crate::agent::Agent::try_again);

@@ -85,7 +85,12 @@ impl Engine {
     }
 
     /// The time of a question is to be stored.
-    pub(super) fn store_time(&self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+    pub(in crate::engine) fn store_time(
+        &self,
+        now: Now,
+        token: &ReplyToken,
+        out: &mut Vec<Output>,
+    ) {
         if let Some(ask) = self.asks.get(token) {
             out.push(Output::Time(ask.time.record(now, token.clone())));
         }

@@ -2,7 +2,7 @@
 
 use aaep::SessionId;
 
-use super::{HEAD_BYTES, MARK, StoreId, checksum};
+use super::{END, HEAD_BYTES, HEAD_END, MARK, StoreId, checksum};
 use crate::audit::{Hash, Head};
 use crate::store::asks;
 use crate::store::change::Change;
@@ -39,8 +39,12 @@ pub(in crate::store) fn encode(
     head[..8].copy_from_slice(&MARK);
     head[8..16].copy_from_slice(&number.to_le_bytes());
     head[16..24].copy_from_slice(&(content.len() as u64).to_le_bytes());
-    let checksum = checksum(id, &head[..24], content);
-    head[24..].copy_from_slice(&checksum);
+    let of_content = checksum(id, &head[..24], content);
+    head[24..32].copy_from_slice(&of_content);
+    let of_head = checksum(id, &head[..32], &[]);
+    head[32..40].copy_from_slice(&of_head);
+    head[40..].copy_from_slice(&HEAD_END);
+    bytes.extend(END);
     bytes
 }
 
@@ -260,8 +264,10 @@ mod tests {
             left_us: None,
             limit_unix_us: i64::MAX,
             changes: 3,
+            stored_unix_us: Some(i64::MIN),
         };
-        let waits = StoredTime { ends_unix_us: None, left_us: Some(7), ..runs };
+        let waits =
+            StoredTime { ends_unix_us: None, left_us: Some(7), stored_unix_us: None, ..runs };
         vec![
             event(1, "a"),
             event(2, "b"),
@@ -309,8 +315,8 @@ mod tests {
     #[test]
     fn every_change_and_line_comes_back_as_it_was() {
         let record = encode(ID, 3, &one_of_each(), &lines());
-        let (number, content, rest) = super::super::first_record(ID, &record).expect("a record");
-        assert_eq!((number, rest), (3, [].as_slice()));
+        let (number, content, length) = super::super::first_record(ID, &record).expect("a record");
+        assert_eq!((number, length), (3, record.len()));
         let Decoded { changes, lines: found } = decode(content).expect("readable");
         assert_eq!(changes, one_of_each());
         assert_eq!(format!("{found:?}"), format!("{:?}", lines()));
@@ -319,7 +325,7 @@ mod tests {
     #[test]
     fn what_is_cut_or_too_long_is_refused_and_never_a_panic() {
         let record = encode(ID, 3, &one_of_each(), &lines());
-        let content = &record[HEAD_BYTES..];
+        let content = &record[HEAD_BYTES..record.len() - END.len()];
         for length in 0..content.len() {
             assert!(decode(&content[..length]).is_err(), "{length}");
         }

@@ -164,3 +164,53 @@ fn a_log_is_shown_from_the_middle_as_from_the_beginning() {
         assert_eq!(rest, all[from..], "after {after}");
     }
 }
+
+/// What a power cut leaves of an open store, with these bytes of the audit log as zeros.
+fn zeroed(folder: &Path, from: usize, to: usize) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    for file in ["store.redb", "store.journal", "audit.jsonl"] {
+        std::fs::copy(folder.join(file), copy.path().join(file)).expect("copied");
+    }
+    let path = copy.path().join("audit.jsonl");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    let to = to.min(bytes.len());
+    bytes[from..to].fill(0);
+    std::fs::write(path, bytes).expect("written");
+    copy
+}
+
+#[test]
+fn zeros_behind_the_last_synced_line_are_written_again_from_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    store.commit(&[entry("a", None)]).expect("stored");
+    store.sync_audit().expect("synced");
+    let safe = usize::try_from(folder.path().join("audit.jsonl").metadata().expect("a file").len());
+    let safe = safe.expect("small");
+    for order in 0..20 {
+        store.commit(&[event(order, "a"), entry("a", Some("words"))]).expect("stored");
+    }
+    let whole = std::fs::read(folder.path().join("audit.jsonl")).expect("bytes");
+    // At the end, in the middle before lines that are there, from the first on, and within one line.
+    for (from, to) in
+        [(4096, 9999), (4096, 4608), (safe, 2048), (safe, 9999), (safe + 9, safe + 12)]
+    {
+        let copy = zeroed(folder.path(), from, to);
+        let (store, recovered) = open(copy.path());
+        let after = std::fs::read(copy.path().join("audit.jsonl")).expect("bytes");
+        assert!(
+            after.starts_with(&whole) && after.len() > whole.len(),
+            "all of it, and what was done"
+        );
+        assert!(recovered.notes.len() == 1 && recovered.notes[0].contains("power cut"), "{from}");
+        assert!(!recovered.is_incomplete);
+        assert_eq!(store.audit().last_seq, 22);
+    }
+    // What is neither a line of the store nor zeros was no power cut.
+    let copy = zeroed(folder.path(), 0, 0);
+    let path = copy.path().join("audit.jsonl");
+    let mut bytes = whole.clone();
+    bytes[safe + 40] ^= 1;
+    std::fs::write(path, bytes).expect("written");
+    assert!(matches!(open_error(copy.path()), OpenError::AuditBroken { .. }));
+}

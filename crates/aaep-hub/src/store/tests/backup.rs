@@ -24,7 +24,13 @@ fn entry(number: i64) -> Change {
 /// A store with something in every table, and an audit log that is partly in the file.
 fn filled(folder: &Path) -> Store {
     let (mut store, _) = open(folder);
-    let time = StoredTime { ends_unix_us: Some(5), left_us: None, limit_unix_us: 9, changes: 1 };
+    let time = StoredTime {
+        ends_unix_us: Some(5),
+        left_us: None,
+        limit_unix_us: 9,
+        changes: 1,
+        stored_unix_us: Some(1),
+    };
     let settled = token("two");
     let opened = |reply_token| Change::AskOpened { reply_token, session_id: session("a"), time };
     let changes = [

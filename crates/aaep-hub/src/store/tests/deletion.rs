@@ -1,10 +1,17 @@
 //! Deleting what is beyond the retention and what people want gone.
 
+use aaep_engine::Now;
+
 use super::*;
 use crate::audit::{Details, show, verify};
 use crate::store::{DeleteError, MAX_SWEPT_SESSIONS, OpenOptions};
 
 const SECOND_US: i64 = 1_000_000;
+
+/// So many seconds after the hub began, on both clocks.
+fn at(seconds: u64) -> Now {
+    Now { monotonic_us: seconds * 1_000_000, unix_us: moment(seconds) }
+}
 
 fn open_keeping(folder: &Path, max_age_seconds: u64, max_bytes: u64) -> Store {
     let retention = Retention { max_age_seconds, max_bytes };
@@ -16,16 +23,13 @@ fn open_keeping(folder: &Path, max_age_seconds: u64, max_bytes: u64) -> Store {
 fn old_ended_sessions_go_and_running_ones_stay() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open_keeping(folder.path(), 10, u64::MAX);
+    store.sweep(at(0)).expect("swept");
     store
-        .commit(&[
-            event(0, "old"),
-            event(1, "running"),
-            event(2, "young"),
-            ended("old", 0),
-            ended("young", 5 * SECOND_US),
-        ])
+        .commit(&[event(0, "old"), event(1, "running"), event(2, "young"), ended("old", 0)])
         .expect("stored");
-    let swept = store.sweep(11 * SECOND_US).expect("swept");
+    store.sweep(at(5)).expect("swept");
+    store.commit(&[ended("young", 5 * SECOND_US)]).expect("stored");
+    let swept = store.sweep(at(11)).expect("swept");
     assert_eq!((swept.sessions, swept.events, swept.is_done), (1, 1, true));
     let left: Vec<_> = store.reader().sessions(0, 9).expect("read");
     assert_eq!(
@@ -33,8 +37,72 @@ fn old_ended_sessions_go_and_running_ones_stay() {
         [session("running"), session("young")]
     );
     assert_eq!(store.reader().events(&session("old"), 0, 9).expect("read"), []);
-    assert_eq!(store.sweep(11 * SECOND_US).expect("swept").sessions, 0);
+    assert_eq!(store.sweep(at(11)).expect("swept").sessions, 0);
     assert_eq!(store.audit().last_seq, 1, "the log says once what the retention deleted");
+}
+
+#[test]
+fn one_start_with_the_clock_forty_days_ahead_deletes_nothing() {
+    const DAY_US: i64 = 24 * 3600 * SECOND_US;
+    let folder = tempfile::tempdir().expect("a folder");
+    let keep = || open_keeping(folder.path(), 30 * 24 * 3600, u64::MAX);
+    let mut store = keep();
+    store.sweep(at(0)).expect("swept");
+    let answered = Change::Answered {
+        agent: 1,
+        idempotency_key: "key".to_owned(),
+        unix_us: moment(0),
+        answer: b"1".as_slice().into(),
+    };
+    let words = entry("none", Some("words"));
+    store.commit(&[event(0, "a"), ended("a", moment(1)), answered, words]).expect("stored");
+    store.sweep(at(60)).expect("swept");
+    drop(store);
+    let mut store = keep();
+    for seconds in 0..3600 {
+        let now = at(seconds);
+        let unix_us = now.unix_us + 40 * DAY_US;
+        assert_eq!(store.sweep(Now { unix_us, ..now }).expect("swept").sessions, 0);
+    }
+    drop(store);
+    // The date is right again.
+    let mut store = keep();
+    assert_eq!(store.sweep(at(3700)).expect("swept").sessions, 0);
+    let reader = store.reader();
+    assert!(reader.session(&session("a")).expect("read").is_some());
+    assert!(reader.answer(1, "key").expect("read").is_some());
+    assert_eq!(reader.details(1).expect("read").as_deref(), Some("words"));
+}
+
+#[test]
+fn a_session_that_ended_under_a_wrong_date_is_kept_as_long_as_any() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 1000, u64::MAX);
+    let early = Now { monotonic_us: 0, unix_us: 0 };
+    store.sweep(early).expect("swept");
+    store.commit(&[event(0, "a"), ended("a", 1)]).expect("stored");
+    // The clock is set from 1970 to today, and holds still for a long time.
+    for seconds in 0..900 {
+        assert_eq!(store.sweep(at(seconds)).expect("swept").sessions, 0, "{seconds}");
+    }
+}
+
+#[test]
+fn a_long_stop_counts_once_the_clock_held_still_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 1000, u64::MAX);
+    store.sweep(at(0)).expect("swept");
+    store.commit(&[event(0, "a"), ended("a", moment(1))]).expect("stored");
+    drop(store);
+    let mut store = open_keeping(folder.path(), 1000, u64::MAX);
+    let mut deleted_after = None;
+    for seconds in 0..400 {
+        let now = Now { monotonic_us: seconds * 1_000_000, unix_us: moment(seconds + 9600) };
+        if store.sweep(now).expect("swept").sessions == 1 {
+            deleted_after.get_or_insert(seconds);
+        }
+    }
+    assert_eq!(deleted_after, Some(200), "a forty-eighth of the stop");
 }
 
 #[test]
@@ -53,11 +121,11 @@ fn too_many_bytes_take_the_oldest_ended_first_and_never_a_running_one() {
     let one = store.reader().session(&session("first")).expect("read").expect("there").bytes;
     drop(store);
     let mut store = open_keeping(folder.path(), 1_000_000_000, 2 * one);
-    assert_eq!(store.sweep(3).expect("swept").sessions, 1);
+    assert_eq!(store.sweep(at(3)).expect("swept").sessions, 1);
     assert!(store.reader().session(&session("second")).expect("read").is_some());
     drop(store);
     let mut store = open_keeping(folder.path(), 1_000_000_000, 0);
-    assert_eq!(store.sweep(3).expect("swept").sessions, 1);
+    assert_eq!(store.sweep(at(3)).expect("swept").sessions, 1);
     let left = store.reader().sessions(0, 9).expect("read");
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].session_id, session("running"));
@@ -71,10 +139,11 @@ fn a_sweep_does_a_bounded_piece_of_work() {
     let events: Vec<_> = (0..count).map(|order| event(order, &order.to_string())).collect();
     let ends: Vec<_> = (0..count).map(|order| ended(&order.to_string(), 1)).collect();
     store.commit(&events).expect("stored");
+    store.sweep(at(0)).expect("swept");
     store.commit(&ends).expect("stored");
-    let swept = store.sweep(10).expect("swept");
+    let swept = store.sweep(at(10)).expect("swept");
     assert_eq!((swept.sessions, swept.is_done), (MAX_SWEPT_SESSIONS as u64, false));
-    let swept = store.sweep(10).expect("swept");
+    let swept = store.sweep(at(10)).expect("swept");
     assert_eq!((swept.sessions, swept.is_done), (3, true));
 }
 
@@ -88,12 +157,12 @@ fn old_answers_and_words_without_a_session_go_too() {
         unix_us,
         answer: b"1".as_slice().into(),
     };
-    let now = moment(1) + 11 * SECOND_US;
+    let now = moment(12);
     store
         .commit(&[answered("old", 0), answered("new", now), entry("none", Some("words"))])
         .expect("stored");
     assert_eq!(store.reader().details(1).expect("read").as_deref(), Some("words"));
-    store.sweep(now).expect("swept");
+    store.sweep(Now { monotonic_us: 0, unix_us: now }).expect("swept");
     assert_eq!(store.reader().details(1).expect("read"), None);
     assert_eq!(store.reader().answer(1, "old").expect("read"), None);
     assert!(store.reader().answer(1, "new").expect("read").is_some());
@@ -129,7 +198,7 @@ fn a_deleted_session_leaves_no_words_and_the_chain_holds() {
     assert_eq!(again, Err(DeleteError::NoSuchSession));
     drop(store);
     let (store, recovered) = open(folder.path());
-    assert_eq!(orders(&recovered), [1]);
+    assert_eq!(orders(&store, &recovered), [1]);
     assert_eq!(recovered.used_tokens().collect::<Vec<_>>(), [&token("one")]);
     assert_eq!(recovered.settled_asks[0].resolution, None);
     let path = folder.path().join("audit.jsonl");

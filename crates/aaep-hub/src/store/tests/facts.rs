@@ -1,9 +1,10 @@
 //! What was committed comes back as it was, also after a restart.
 
 use super::*;
+use crate::bounds::MAX_JSON_BYTES;
 use crate::store::{
-    CommitError, MAX_JSON_BYTES, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, OpenAsk, StoredSubscription,
-    apply, asks, table,
+    CommitError, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, OpenAsk, StoredSubscription, apply, asks,
+    table,
 };
 use aaep::SubscriptionId;
 
@@ -15,9 +16,9 @@ fn events_come_back_in_their_order_over_all_sessions() {
     store.commit(&[event(0, "b"), event(1, "a"), event(5, "b")]).expect("stored");
     store.commit(&[event(6, "a")]).expect("stored");
     drop(store);
-    let (_, recovered) = open(folder.path());
+    let (store, recovered) = open(folder.path());
     let expected = [stored(0, "b"), stored(1, "a"), stored(5, "b"), stored(6, "a")];
-    assert_eq!(recovered.events, expected);
+    assert_eq!(events(&store, &recovered), expected);
     assert_eq!(recovered.next_order, 7);
     let mut ids: Vec<_> = recovered.sessions.iter().map(|it| it.session_id.as_str()).collect();
     ids.sort_unstable();
@@ -32,7 +33,7 @@ fn an_order_is_never_given_twice_whatever_was_deleted() {
     store.delete_session(&session("a"), None, 2).expect("deleted");
     drop(store);
     let (mut store, recovered) = open(folder.path());
-    assert!(recovered.events.is_empty());
+    assert!(events(&store, &recovered).is_empty());
     assert_eq!(recovered.next_order, 42);
     let error = store.commit(&[event(41, "a")]).expect_err("an old order");
     assert_eq!(error, CommitError::OutOfOrder { order: 41, next_order: 42 });
@@ -45,14 +46,48 @@ fn a_refused_commit_leaves_nothing() {
     let agent = Change::Agent { key: 1, name: "builder".to_owned() };
     let refused = store.commit(&[agent, event(4, "b"), event(4, "a"), entry("a", Some("words"))]);
     assert!(matches!(refused, Err(CommitError::OutOfOrder { .. })));
-    let too_large: Arc<[u8]> = vec![b' '; MAX_JSON_BYTES + 1].into();
-    let settled = Change::AskSettled { reply_token: token("a"), unix_us: 0, resolution: too_large };
-    assert!(matches!(store.commit(&[event(5, "a"), settled]), Err(CommitError::TooLarge { .. })));
     let reader = store.reader();
     assert_eq!(reader.events(&session("a"), 0, 10).expect("read"), [stored(3, "a")]);
     assert_eq!(reader.session(&session("b")).expect("read"), None);
     assert_eq!(store.audit().last_seq, 0);
     store.commit(&[event(4, "a")]).expect("the order is still free");
+}
+
+#[test]
+fn what_is_beyond_a_bound_is_stored_and_counted_as_a_mistake() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    let resolution: Arc<[u8]> = vec![b' '; MAX_JSON_BYTES + 1].into();
+    let settled = Change::AskSettled { reply_token: token("a"), unix_us: 0, resolution };
+    let long = |count| "\u{1}".repeat(count);
+    let Change::Audit(plain) = entry("a", None) else { panic!("an entry") };
+    let entry = Entry { who: Some(long(9_000)), outcome: long(9_000), ..plain };
+    let named = Change::Principal { key: 9, name: long(5_000) };
+    assert_eq!(store.beyond_bounds(), 0);
+    store.commit(&[event(0, "a"), settled, named, Change::Audit(entry)]).expect("stored");
+    assert_eq!(store.beyond_bounds(), 1);
+    drop(store);
+    let (_, recovered) = open(folder.path());
+    assert_eq!(recovered.principals, [(9, long(5_000))]);
+    let log = crate::audit::verify(&folder.path().join("audit.jsonl"));
+    assert_eq!(log.expect("every line can be verified").entries, 1);
+}
+
+#[test]
+fn a_session_has_no_last_event() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    for round in 0..5 {
+        let orders = round * 8_000..(round + 1) * 8_000;
+        store
+            .commit(&orders.map(|order| event(order, "long")).collect::<Vec<_>>())
+            .expect("stored");
+    }
+    drop(store);
+    let (store, recovered) = open(folder.path());
+    assert_eq!(orders(&store, &recovered).len(), 40_000);
+    let page = store.reader().events(&session("long"), 39_990, 1024).expect("read");
+    assert_eq!(page.len(), 10);
 }
 
 #[test]
@@ -229,9 +264,9 @@ fn running_sessions_come_back_whole_and_long_ended_ones_by_their_end() {
     store.commit(&end).expect("stored");
     store.commit(&[ended("end", 1)]).expect("stored");
     drop(store);
-    let (_, recovered) = open(folder.path());
+    let (store, recovered) = open(folder.path());
     let expected: Vec<_> = (0..count).chain(count + surplus..2 * count).collect();
-    assert_eq!(orders(&recovered), expected);
+    assert_eq!(orders(&store, &recovered), expected);
 }
 
 #[test]

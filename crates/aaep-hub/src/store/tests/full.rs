@@ -152,7 +152,7 @@ fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, Disk)) {
     }
     drop(store);
     let (store, recovered) = open(folder.path());
-    assert_eq!(orders(&recovered), (0..next_order).collect::<Vec<_>>());
+    assert_eq!(orders(&store, &recovered), (0..next_order).collect::<Vec<_>>());
     assert_eq!(store.audit().last_seq, next_order);
     let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
     assert_eq!(verified.entries, next_order);
@@ -186,8 +186,8 @@ fn a_commit_whose_sync_fails_is_told_as_it_is() {
     store.commit(&[event(next_order, "a")]).expect("it goes on");
     let last_seq = store.sync_audit().expect("synced").last_seq;
     drop(store);
-    let (_, recovered) = open(folder.path());
-    assert_eq!(orders(&recovered), (0..=next_order).collect::<Vec<_>>());
+    let (store, recovered) = open(folder.path());
+    assert_eq!(orders(&store, &recovered), (0..=next_order).collect::<Vec<_>>());
     let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
     assert_eq!(verified.last_seq, last_seq);
     assert!(next_order > 1, "no commit got through");

@@ -8,9 +8,10 @@ use aaep::event::human::{Decision, ResponseKind, Reversibility};
 use aaep::extension::{DecidedBy, Delivery};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
-use aaep_engine::{Input, Principal, Resolution};
+use aaep_engine::{AskTimeRecord, Input, Now, Output, Principal, Resolution};
 
 use super::{can_answer, is_default};
+use crate::check::Step;
 use crate::check::consent::Presented;
 use crate::truth::{Presence, Truth};
 
@@ -30,6 +31,12 @@ pub(super) struct Question {
     pub(super) told: BTreeSet<usize>,
     /// Who has it from an earlier subscription.
     pub(super) heard_of: BTreeSet<usize>,
+}
+
+/// How much time a question has left, as the hub stores it.
+pub(super) fn left_us(record: &AskTimeRecord, now: Now) -> u64 {
+    let ends_unix_us = record.ends_unix_us.unwrap_or(record.limit_unix_us);
+    u64::try_from(ends_unix_us - now.unix_us).unwrap_or(0)
 }
 
 /// The token of a question; none if it is none.
@@ -83,6 +90,17 @@ impl Question {
         if let Some(told) = told.filter(|it| it.reply_token == self.token) {
             let left = told.at.unix_us() - event.envelope.timestamp.unix_us();
             self.deadline_us = now_us + u64::try_from(left).unwrap_or(0);
+        }
+    }
+
+    /// The clock jumped while the hub was down: it has the time that the hub says it has left.
+    pub(super) fn take_time(&mut self, step: &Step<'_>) {
+        for output in step.outputs {
+            if let Output::Time(record) = output
+                && record.reply_token == self.token
+            {
+                self.deadline_us = step.now.monotonic_us + left_us(record, step.now);
+            }
         }
     }
 

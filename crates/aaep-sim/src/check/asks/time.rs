@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use aaep::extension::Delivery;
+use aaep::extension::{DecidedBy, Delivery};
 use aaep::{Payload, ReplyToken};
 use aaep_engine::{Input, Output, Principal, Record};
 
 use super::can_answer;
-use super::open::{Question, token_of};
+use super::open::{Question, left_us, token_of};
 use crate::check::{Invariant, Moment, Step};
 use crate::truth::Truth;
 
@@ -18,6 +18,8 @@ const SECOND_US: u64 = 1_000_000;
 pub struct Maximum {
     /// When each open question is over at the latest, by what the agent said and not the hub.
     limits: BTreeMap<ReplyToken, u64>,
+    /// Whether the clock jumped while the hub was down.
+    clock_jumped: bool,
 }
 
 impl Invariant for Maximum {
@@ -30,10 +32,18 @@ impl Invariant for Maximum {
     }
 
     fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
         let Moment::Handled(step) = moment else { return Ok(()) };
         let now_us = step.now.monotonic_us;
+        let clock_jumped = std::mem::take(&mut self.clock_jumped);
         for output in step.outputs {
             match output {
+                // A clock that was set back hides how long the hub was down.
+                Output::Time(record) if clock_jumped => {
+                    let left = record.limit_unix_us - step.now.unix_us;
+                    let limit_us = now_us + u64::try_from(left).unwrap_or(0);
+                    self.limits.insert(record.reply_token.clone(), limit_us);
+                }
                 Output::Record(Record { event, .. }) => {
                     if let Some(token) = token_of(&event.payload) {
                         self.limits.insert(token.clone(), now_us + most_us(step));
@@ -67,6 +77,58 @@ fn most_us(step: &Step<'_>) -> u64 {
     };
     let most_seconds = Delivery::of(event).and_then(|it| it.max_timeout_seconds).unwrap_or(0);
     timeout_seconds.max(most_seconds) * SECOND_US
+}
+
+/// A stop gives no question more time, whatever the clock of the machine did meanwhile.
+#[derive(Default)]
+pub struct LessTime {
+    /// How much was left of each open question when its time was last stored, and until when that lasts.
+    left: BTreeMap<ReplyToken, (u64, u64)>,
+    is_restarted: bool,
+}
+
+impl Invariant for LessTime {
+    fn name(&self) -> &'static str {
+        "no more time after a stop"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "After a stop, a question has at most as much time left as when its time was last stored, and is \
+         settled when that is over."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        self.is_restarted |= matches!(moment, Moment::Restarted { .. });
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        let is_restarted = std::mem::take(&mut self.is_restarted);
+        let now_us = step.now.monotonic_us;
+        if is_restarted {
+            for (left_us, until_us) in self.left.values_mut() {
+                *until_us = now_us + *left_us;
+            }
+        }
+        for output in step.outputs {
+            match output {
+                Output::Time(record) => {
+                    let (token, left_us) = (&record.reply_token, left_us(record, step.now));
+                    let before = self.left.insert(token.clone(), (left_us, now_us + left_us));
+                    if is_restarted && before.is_none_or(|(before_us, _)| left_us > before_us) {
+                        return Err(format!("{token} has more time left than before the stop."));
+                    }
+                }
+                Output::Resolved { reply_token, decided_by, .. } => {
+                    let left = self.left.remove(reply_token);
+                    let is_late = left.is_some_and(|(_, until_us)| until_us <= now_us);
+                    if is_late && *decided_by == DecidedBy::Reply {
+                        return Err(format!("{reply_token} was answered after its time."));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let over = self.left.iter().find(|(_, (_, until_us))| *until_us <= now_us);
+        over.map_or(Ok(()), |(token, _)| Err(format!("{token} is open longer than was stored.")))
+    }
 }
 
 /// More time is given only to who may ask for it.

@@ -1,0 +1,131 @@
+//! Setting aside what cannot be read: moved into a table of its own, and said.
+//!
+//! One bad row must not keep everything else from being served, and must not be passed over in silence. Never
+//! deletes a row, and never guesses what it said.
+
+use aaep::{SessionId, printable};
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::audit::Entry;
+use crate::store::apply::end_session;
+use crate::store::fault::Fault;
+use crate::store::recover::DamagedRow;
+use crate::store::table::{
+    ANSWERS, ASKS, Counters, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
+};
+use crate::store::{DamagedEvents, Recovered, Store};
+
+/// The kind of the entry that says what a start found.
+const KIND: &str = "start_repaired";
+
+/// How many rows of each kind are named one by one. The rest is counted.
+const MAX_NAMED: usize = 20;
+
+/// A session of which something cannot be read. It takes no more events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostSession {
+    /// Which one.
+    pub session_id: SessionId,
+    /// The row that cannot be read; none if it is whole and has an event that nobody understands, which stays
+    /// where it is.
+    pub damaged: Option<DamagedEvents>,
+}
+
+pub(super) fn set_aside(
+    store: &mut Store,
+    recovered: &Recovered,
+    lost: &[LostSession],
+    now_unix_us: i64,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let rows = &recovered.damaged;
+    for DamagedRow { table, key, .. } in rows.iter().take(MAX_NAMED) {
+        let key = printable(&String::from_utf8_lossy(key)).into_owned();
+        notes.push(format!("A row of {table} cannot be read and was set aside: {key}."));
+    }
+    for LostSession { session_id, .. } in lost.iter().take(MAX_NAMED) {
+        notes.push(format!(
+            "Some events of {session_id} cannot be read and were set aside. The session takes no more \
+             events; what can be read of it is still there."
+        ));
+    }
+    let unnamed = rows.len().saturating_sub(MAX_NAMED) + lost.len().saturating_sub(MAX_NAMED);
+    if unnamed > 0 {
+        notes.push(format!("{unnamed} more rows cannot be read and were set aside."));
+    }
+    if notes.is_empty() {
+        return recovered.notes.clone();
+    }
+    let entries = entries(&notes, now_unix_us);
+    let entries: Vec<&Entry> = entries.iter().collect();
+    let moved = store.transact(&entries, |transaction, counters| {
+        rows.iter().try_for_each(|row| move_row(transaction, row))?;
+        lost.iter().try_for_each(|lost| lose(transaction, counters, lost, now_unix_us))
+    });
+    if let Err(error) = moved {
+        notes.push(format!("What cannot be read was left where it is. {error}"));
+    }
+    // What was found when the store was opened is in the audit log already.
+    recovered.notes.iter().cloned().chain(notes).collect()
+}
+
+/// The entries of the audit log that say what a start found.
+pub(super) fn entries(notes: &[String], unix_us: i64) -> Vec<Entry> {
+    let entry = |note: &String| Entry {
+        unix_us,
+        kind: KIND,
+        session_id: None,
+        reply_token: None,
+        who: None,
+        outcome: note.clone(),
+        details: None,
+    };
+    notes.iter().map(entry).collect()
+}
+
+fn keep(transaction: &WriteTransaction, table: &str, key: &[u8], row: &[u8]) -> Result<(), Fault> {
+    let name = [table.as_bytes(), b"\0", key].concat();
+    transaction.open_table(SET_ASIDE)?.insert(name.as_slice(), row)?;
+    Ok(())
+}
+
+fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), Fault> {
+    let DamagedRow { table, key, row } = damaged;
+    keep(transaction, table, key, row)?;
+    if *table == "answers" {
+        transaction.open_table(ANSWERS)?.remove(key.as_slice())?;
+        return Ok(());
+    }
+    let Ok(text) = std::str::from_utf8(key) else { return Ok(()) };
+    let of_table = match *table {
+        "sessions" => SESSIONS,
+        "asks" => ASKS,
+        "settled" => SETTLED,
+        "subscriptions" => SUBSCRIPTIONS,
+        _ => return Ok(()),
+    };
+    transaction.open_table(of_table)?.remove(text)?;
+    if *table == "sessions" {
+        transaction.open_table(RUNNING)?.retain(|_, id| id != text)?;
+        transaction.open_table(ENDED)?.retain(|_, id| id != text)?;
+    }
+    Ok(())
+}
+
+/// The session takes no more events, so that it can be deleted one day.
+fn lose(
+    transaction: &WriteTransaction,
+    counters: &Counters,
+    lost: &LostSession,
+    now_unix_us: i64,
+) -> Result<(), Fault> {
+    if let Some(DamagedEvents { key, .. }) = lost.damaged {
+        let mut events = transaction.open_table(EVENTS)?;
+        let row = events.get(key)?.map(|row| row.value().to_vec());
+        if let Some(row) = row {
+            keep(transaction, "events", &key, &row)?;
+            events.remove(key)?;
+        }
+    }
+    end_session(transaction, counters, &lost.session_id, now_unix_us)
+}

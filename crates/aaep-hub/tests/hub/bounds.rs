@@ -1,0 +1,361 @@
+//! Everything that a peer can send, at and beyond its bounds: it is taken or refused to its sender, the hub goes
+//! on, and a start with the same store works.
+
+use std::time::Duration;
+
+use aaep::extension::Accepts;
+use aaep::{Message, Mode, Object};
+use aaep_engine::terms::Door;
+use aaep_hub::access::Principal;
+use aaep_hub::bounds::{MAX_AGENT_ID_BYTES, MAX_KEY_BYTES, MAX_PRINCIPAL_BYTES};
+use aaep_hub::hub::{Hub, Refused, Told};
+use serde_json::{Value, json};
+
+use crate::support::{Peer, Stream, hub_in, me, publish, started, subscribe, token, try_publish};
+
+/// Texts of the lengths at which something may break: of characters of one byte, of four, and of those that JSON
+/// writes as six.
+fn texts() -> Vec<Value> {
+    let of = |c: char, lengths: &[usize]| -> Vec<Value> {
+        lengths.iter().map(|it| Value::from(c.to_string().repeat(*it))).collect()
+    };
+    let mut all = of('a', &[0, 1, 64, 65, 1023, 1024, 1025, 16_384, 70_000]);
+    all.extend(of('\u{1f600}', &[64, 256, 257, 16_385]));
+    all.extend(of('\u{1}', &[171, 1024, 12_000]));
+    all
+}
+
+/// Values of other kinds, deep and wide ones too.
+fn others() -> Vec<Value> {
+    let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "x": inner }));
+    let many: Object = (0..3000).map(|key| (format!("k{key}"), json!(1e15))).collect();
+    let list: Vec<Value> = (0..3000).map(|it| json!(format!("aaep:agent.x{it}*"))).collect();
+    let mut all =
+        vec![Value::Null, json!(true), json!(-1), json!(0), json!(1e300), json!(u64::MAX)];
+    all.extend([deep(7), deep(9), deep(60), json!(many), json!(list), json!([]), json!({})]);
+    all
+}
+
+/// One message of each kind that agents and listeners send, with most of its fields.
+fn messages(subscription: &str) -> Vec<Value> {
+    let mut all: Vec<Value> = events();
+    all.extend([
+        json!({ "type": "confirmation.reply", "subscription_id": subscription, "reply_token": "rpl_x",
+            "decision": "accept", "timestamp": "2026-05-24T14:22:24.812Z", "decided_by": "person",
+            "comment": "Yes." }),
+        json!({ "type": "clarification.reply", "subscription_id": subscription, "reply_token": "rpl_y",
+            "response": "Blue.", "timestamp": "2026-05-24T14:22:24.812Z", "decided_by": "person" }),
+        json!({ "type": "subscription.renegotiate", "subscription_id": subscription,
+            "capabilities": { "languages": ["en-US"], "coalesce_boundaries": ["sentence"],
+                "event_filters": { "include": ["*"], "exclude": ["aaep:x.*"] },
+                "preferred_content_types": ["text/plain"], "max_events_per_second": 5 } }),
+        json!({ "type": "subscription.close", "subscription_id": "sub_nobody", "reason_code": "x",
+            "reason_message": "Bye." }),
+    ]);
+    for kind in ["presented", "extend", "pause", "resume"] {
+        all.push(
+            json!({ "type": format!("agentvoice:ask.{kind}"), "subscription_id": subscription,
+            "reply_token": "rpl_x", "by_seconds": 30 }),
+        );
+    }
+    all.push(json!({ "type": "agentvoice:agent.prompt", "subscription_id": subscription,
+        "agent_id": "builder", "text": "Go on." }));
+    all.push(json!({ "type": "agentvoice:session.steer", "subscription_id": subscription,
+        "session_id": "sess_f", "text": "Left." }));
+    all.push(json!({ "type": "agentvoice:session.cancel", "subscription_id": subscription,
+        "session_id": "sess_f", "reason": "over" }));
+    all
+}
+
+/// The twelve events.
+fn events() -> Vec<Value> {
+    let of = |kind: &str, fields: Value| {
+        let mut event = json!({
+            "type": format!("aaep:agent.{kind}"), "session_id": "sess_f",
+            "producer": { "agent_id": "builder", "agent_name": "Builder", "agent_version": "1.0.0" },
+            "summary_normal": "Working.", "summary_terse": "Working.", "summary_detailed": "Working.",
+            "correlation_id": "corr", "extensions": { "agentvoice": {} },
+        });
+        let event = event.as_object_mut().expect("an object");
+        event.extend(fields.as_object().cloned().expect("an object"));
+        Value::Object(event.clone())
+    };
+    let ask = json!({ "reply_token": "rpl_f", "action": "Delete it", "consequence": "Gone.",
+        "risk_level": "high", "irreversible": true, "reversibility": "irreversible", "tool": "rm",
+        "timeout_seconds": 60, "default_decision": "reject", "allowed_replies": ["accept", "reject"] });
+    vec![
+        of("session.started", json!({ "goal": "Tidy." })),
+        of("state.changed", json!({ "from_state": "idle", "to_state": "thinking" })),
+        of("progress.updated", json!({ "progress": { "percent": 5, "description": "Half." } })),
+        of(
+            "tool.invoked",
+            json!({ "tool": "look", "tool_call_id": "call_1", "arguments": { "a": 1 } }),
+        ),
+        of(
+            "tool.completed",
+            json!({ "tool": "look", "tool_call_id": "call_1", "status": "success" }),
+        ),
+        of(
+            "output.streaming",
+            json!({ "chunk": "One. ", "position": 0, "complete": false,
+            "output_id": "out_1", "content_type": "text/plain", "language": "en" }),
+        ),
+        of("awaiting.confirmation", ask),
+        of(
+            "awaiting.clarification",
+            json!({ "reply_token": "rpl_g", "question": "Which?",
+            "timeout_seconds": 60, "default_response": "Blue.",
+            "accepted_response_kinds": ["freetext"], "choices": [{ "value": "a", "label": "A" }] }),
+        ),
+        of("handoff.requested", json!({ "reason": "Help.", "target_kind": "human" })),
+        of("session.errored", json!({ "error_message": "No.", "error_kind": "x" })),
+        of("session.cancelled", json!({ "cancelled_by": "user" })),
+        of("session.completed", json!({ "outcome": "success" })),
+    ]
+}
+
+/// The message with one field after another changed, at every depth, and with a field too many.
+fn variants(message: &Value, values: &[Value]) -> Vec<Value> {
+    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+        if let Value::Object(object) = value {
+            for (key, inner) in object {
+                let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                found.push(place.clone());
+                places(inner, &place, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    places(message, "", &mut found);
+    let mut all = Vec::new();
+    for place in found.iter().filter(|it| *it != "/type") {
+        for value in values {
+            let mut changed = message.clone();
+            *changed.pointer_mut(place).expect("it is there") = value.clone();
+            all.push(changed);
+        }
+    }
+    for value in values {
+        let mut changed = message.clone();
+        changed["unknown_field"] = value.clone();
+        all.push(changed);
+    }
+    all
+}
+
+/// Whether the hub still does all of its work, and has taken nothing that it should not have.
+async fn assert_works(hub: &Hub, about: &str) {
+    assert!(!hub.is_dead() && hub.trouble().is_none(), "{about}: {:?}", hub.trouble());
+    let metrics = hub.metrics().text();
+    assert!(metrics.contains("\naaep_store_beyond_bounds 0\n"), "{about}: beyond a bound");
+    hub.waiting_asks(&me()).await.expect("it answers");
+}
+
+/// Offers a message in every way in which it can come, between the beginning of its session and the end.
+async fn offer(hub: &Hub, before: Vec<Object>, message: &Value, session: &str) {
+    let end = json!({ "type": "aaep:agent.session.cancelled", "session_id": session,
+        "producer": { "agent_id": "builder" }, "summary_normal": "Over.", "cancelled_by": "user" });
+    let events =
+        before.into_iter().chain([message, &end].map(|it| it.as_object().cloned().expect("one")));
+    // Not valid, not now: whatever it is, it is answered.
+    let _ = hub.publish(&me(), events.collect(), None).await.expect("answered");
+    let text = message.to_string();
+    if let Some(message) = aaep::read(text.as_bytes(), Mode::Strict).message {
+        match message {
+            Message::SubscriptionRequest(request) => {
+                let _ = hub.subscribe(&me(), Door::Open, *request).await.expect("answered");
+            }
+            message => drop(hub.tell(&me(), message).await.expect("answered")),
+        }
+    }
+}
+
+fn unlimited() -> aaep_hub::access::Guard {
+    let many = aaep_hub::access::Limits {
+        publishes_per_second: 1_000_000,
+        publish_burst: 1_000_000,
+        subscriptions_per_principal: 10_000,
+        ..aaep_hub::access::Limits::default()
+    };
+    aaep_hub::access::Guard::new(many)
+}
+
+#[tokio::test]
+async fn every_field_of_every_message_at_and_beyond_its_bounds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::builder().guard(unlimited()).store(folder.path()).start().expect("a hub");
+    let subscription = subscribe(&hub, json!({})).await;
+    let stream = Stream::open(&hub, &subscription, None).await;
+    let values: Vec<Value> = texts().into_iter().chain(others()).collect();
+    let mut offered = 0;
+    for (number, message) in messages(subscription.as_str()).into_iter().enumerate() {
+        for mut changed in variants(&message, &values) {
+            // A session of its own for each, so that one that ends does not hide the next.
+            offered += 1;
+            let session = format!("sess_f{offered}");
+            let mut before = Vec::new();
+            if changed["session_id"] == "sess_f" {
+                changed["session_id"] = session.clone().into();
+                before.extend((number > 0).then(|| started(&session)));
+            }
+            offer(&hub, before, &changed, &session).await;
+        }
+        assert_works(&hub, &message["type"].to_string()).await;
+    }
+    drop(stream);
+    hub.stop().await;
+    drop(hub);
+    let hub = hub_in(folder.path());
+    assert_eq!(hub.notes(), Vec::<String>::new());
+    publish(&hub, started("sess_after")).await;
+    assert_works(&hub, "after a restart").await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn names_of_every_length() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    for (number, name) in texts().into_iter().enumerate() {
+        let name = name.as_str().expect("text").to_owned();
+        let mut event = started(&format!("sess_n{number}"));
+        event["producer"] = json!({ "agent_id": name });
+        match try_publish(&hub, &me(), event).await {
+            Ok(_) => assert!(name.len() <= MAX_AGENT_ID_BYTES),
+            Err(refused @ Refused::NameTooLong) => {
+                assert!(name.len() > MAX_AGENT_ID_BYTES);
+                assert!(refused.to_string().contains("1024 bytes"), "{refused}");
+            }
+            // The specification bounds it too.
+            Err(refused) => {
+                assert!(name.is_empty() || name.len() > MAX_AGENT_ID_BYTES, "{refused}");
+            }
+        }
+        let declared = hub.declare(&me(), &name, vec![Accepts::Prompt]).await;
+        assert!(declared.is_ok() == (name.len() <= MAX_AGENT_ID_BYTES), "{}", name.len());
+        drop(hub.instructions(&me(), &name, 0, Duration::ZERO).await);
+    }
+    for length in [1, MAX_PRINCIPAL_BYTES, 10_000] {
+        let who = Principal { id: "\u{7f}".repeat(length), ..Principal::local() };
+        drop(hub.publish(&who, vec![started("sess_who")], None).await);
+        drop(hub.withdraw(&who, &token("rpl_none")).await);
+    }
+    assert_works(&hub, "names").await;
+    hub.stop().await;
+    drop(hub);
+    hub_in(folder.path()).stop().await;
+}
+
+#[tokio::test]
+async fn terms_that_grow_with_every_change_are_refused_before_they_are_too_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let uris: Vec<String> =
+        (0..64).map(|it| format!("https://example.org/{it}/{}", "u".repeat(900))).collect();
+    let patterns: Vec<String> =
+        (0..200).map(|it| format!("aaep:{}.{it}.*", "p".repeat(100))).collect();
+    let filters = json!({ "include": patterns, "exclude": ["aaep:none.*"] });
+    let id = subscribe(&hub, json!({ "supported_extensions": uris })).await;
+    let change = json!({ "type": "subscription.renegotiate", "subscription_id": id,
+        "capabilities": { "event_filters": filters } });
+    let told = hub.tell(&me(), crate::support::read(&change)).await.expect("answered");
+    assert!(matches!(told, Told::Rejected(_)), "{told:?}");
+    assert_works(&hub, "terms").await;
+    hub.stop().await;
+    drop(hub);
+    hub_in(folder.path()).stop().await;
+}
+
+#[tokio::test]
+async fn idempotency_keys_of_every_length() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    for length in [0, 1, MAX_KEY_BYTES, MAX_KEY_BYTES + 1, 5000, 100_000] {
+        let key = "\u{1f600}".repeat(length / 4) + &"k".repeat(length % 4);
+        let event = started(&format!("sess_k{length}"));
+        let outcome = hub.publish(&me(), vec![event], Some(key)).await.expect("answered");
+        assert_eq!(outcome[0].is_ok(), length <= MAX_KEY_BYTES, "{length}");
+    }
+    let many = (0..5000).map(|it| started(&format!("sess_m{it}"))).collect();
+    let outcome = hub.publish(&me(), many, Some("many".to_owned())).await.expect("answered");
+    assert!(outcome.iter().all(Result::is_err));
+    assert_works(&hub, "keys").await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_sockets_say_at_and_beyond_the_bounds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let hello = |name: &str| {
+        json!({ "type": "agentvoice:agent.hello", "agent_id": name,
+        "accepts": ["prompt"], "idempotency_key": name })
+    };
+    for length in [0, 1, 1023, 1024, 1025, 70_000] {
+        let name = "n".repeat(length);
+        let mut agent = Peer::agent(&hub).await;
+        agent.send(&hello(&name));
+        agent.send(&json!({ "kind": "user_input", "text": name }));
+        let mut event = started(&format!("sess_s{length}"));
+        event["producer"] = json!({ "agent_id": name });
+        agent.send(&Value::Object(event));
+        let mut legacy = Peer::legacy(&hub).await;
+        legacy.send(&json!({ "kind": "user_input", "text": name }));
+        legacy.send(&json!({ "type": "confirmation.reply", "reply_token": name }));
+        let mut listener = Peer::listener(&hub).await;
+        listener.send(&json!({ "type": "subscription.request", "aaep_version": "1.0.0",
+            "subscriber_id": name, "capabilities": {} }));
+        drop(
+            hub.legacy_message(&me(), json!({ "kind": "user_input", "text": name }).to_string())
+                .await,
+        );
+        assert_works(&hub, &length.to_string()).await;
+    }
+    hub.stop().await;
+    drop(hub);
+    hub_in(folder.path()).stop().await;
+}
+
+/// A session as long as one that streams by token, then a question, a kill, and a start.
+#[tokio::test]
+async fn a_session_beyond_sixteen_thousand_events_goes_on_over_a_restart() {
+    const EVENTS: u64 = 20_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::builder().guard(unlimited()).store(folder.path()).start().expect("a hub");
+    let subscription = subscribe(&hub, json!({})).await;
+    publish(&hub, started("sess_long")).await;
+    let chunk = |at: u64| {
+        let event = json!({ "type": "aaep:agent.output.streaming", "session_id": "sess_long",
+            "producer": { "agent_id": "builder" }, "chunk": "a", "position": at, "complete": false });
+        event.as_object().cloned().expect("an object")
+    };
+    for first in (0..EVENTS).step_by(1000) {
+        let some = (first..first + 1000).map(chunk).collect();
+        let outcomes = hub.publish(&me(), some, None).await.expect("answered");
+        assert!(outcomes.iter().all(Result::is_ok), "{:?}", outcomes.iter().find(|it| it.is_err()));
+    }
+    let mut ask = crate::support::confirmation("sess_long", "rpl_long");
+    ask["timeout_seconds"] = 1.into();
+    let stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, ask).await;
+    let settled = hub.ask_state(&me(), &token("rpl_long"), Duration::from_secs(20)).await;
+    assert!(settled.expect("known").settlement.is_some(), "settling always has room");
+    drop(stream);
+    hub.stop().await;
+    drop(hub);
+    let hub = Hub::builder().guard(unlimited()).store(folder.path()).start().expect("it starts");
+    hub.publish(&me(), vec![chunk(EVENTS)], None).await.expect("answered")[0]
+        .as_ref()
+        .expect("taken");
+    let id = aaep::SessionId::parse("sess_long").expect("an id");
+    let (mut next, mut seen) = (0, 0);
+    loop {
+        let page = hub.session_events(&me(), &id, next, 1024).await.expect("read").expect("there");
+        let Some(last) = page.last() else { break };
+        next = last.order + 1;
+        seen += page.len() as u64;
+    }
+    assert!(seen > EVENTS, "all of it can be read in pages: {seen}");
+    assert_works(&hub, "a long session").await;
+    hub.stop().await;
+}
