@@ -12,6 +12,7 @@ use std::{env, error::Error, io, time::Duration};
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut options = DaemonOptions::new(env::temp_dir().join("no-tokens.toml"));
     options.bind = vec!["127.0.0.1:0".parse()?];
+    options.config.access.trust_local_programs = true; // To try it out; people run `aaep allow`.
     let daemon = Daemon::start(options).await?;
     println!("Listening on {}. Press Enter to begin.", daemon.origins().join(" "));
     io::stdin().read_line(&mut String::new())?;

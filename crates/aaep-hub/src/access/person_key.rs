@@ -42,13 +42,25 @@ impl PersonKey {
         tokens.with_file_name(PERSON_KEY_FILE)
     }
 
-    /// Reads the key, and makes one first where there is none.
-    pub fn load_or_make(path: &Path) -> io::Result<Self> {
+    /// Reads the key, and makes one first where there is none. Where none can be made, as in a folder
+    /// that cannot be written, there is none, and the log says so: then nobody is the person.
+    pub fn load_or_make(path: &Path) -> io::Result<Option<Self>> {
         let secret = match read_person_key(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path)?,
-            read => read?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
+            read => return read.map(|secret| Some(PersonKey(TokenHash::of(&secret)))),
         };
-        Ok(PersonKey(TokenHash::of(&secret)))
+        match secret {
+            Ok(secret) => Ok(Some(PersonKey(TokenHash::of(&secret)))),
+            Err(error) => {
+                let path = path.display().to_string();
+                tracing::warn!(
+                    path = %aaep::printable(&path), %error,
+                    "No key for the person could be made. Until there is one, only tokens and \
+                     allowed programs answer."
+                );
+                Ok(None)
+            }
+        }
     }
 
     /// Whether this credential is the key.
@@ -134,11 +146,21 @@ mod tests {
     fn a_key_is_made_once_and_found_again() {
         let folder = folder();
         let path = PersonKey::path_beside(&folder.path().join("new/tokens.toml"));
-        let made = PersonKey::load_or_make(&path).expect("a key");
+        let load = || PersonKey::load_or_make(&path).expect("readable").expect("a key");
+        let made = load();
         let secret = read_person_key(&path).expect("the secret");
         assert!(made.is(&secret) && !made.is("aaep-person_other"));
-        assert!(PersonKey::load_or_make(&path).expect("the same").is(&secret));
+        assert!(load().is(&secret), "the same");
         assert!(!format!("{made:?}").contains(&secret[5..]));
+    }
+
+    #[test]
+    fn where_no_key_can_be_made_nobody_is_the_person() {
+        let folder = folder();
+        let file = folder.path().join("a file");
+        std::fs::write(&file, "").expect("written");
+        let none = PersonKey::load_or_make(&file.join(PERSON_KEY_FILE));
+        assert!(matches!(none, Ok(None) | Err(_)), "no panic, and no key");
     }
 
     #[cfg(unix)]

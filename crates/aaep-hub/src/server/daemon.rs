@@ -131,7 +131,10 @@ impl Daemon {
         let access = Access::new(config.access.clone(), tokens, keys, options.allow_plain_http)
             .map_err(DaemonError::Access)?;
         let key = PersonKey::load_or_make(&PersonKey::path_beside(&options.tokens));
-        let access = access.with_person_key(key.map_err(DaemonError::PersonKey)?);
+        let access = match key.map_err(DaemonError::PersonKey)? {
+            Some(key) => access.with_person_key(key),
+            None => access,
+        };
         let certificates = match &config.tls {
             Some(files) => {
                 let loaded = Certificates::load(files.clone(), clock).map_err(DaemonError::Tls)?;
