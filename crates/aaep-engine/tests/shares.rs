@@ -40,7 +40,7 @@ fn one_principal_at_its_limit_of_sessions_is_refused_and_others_begin() {
 fn one_principal_at_its_limit_of_questions_is_refused_and_others_ask() {
     let mut world = World::with(small());
     let person = world.listen(9, everything());
-    let mut ask = |world: &mut World, principal: u64, token: &str| {
+    let ask = |world: &mut World, principal: u64, token: &str| {
         let session = format!("sess_{principal}");
         start_as(world, principal, &session);
         let more = json!({

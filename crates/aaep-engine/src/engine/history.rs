@@ -55,8 +55,8 @@ impl Newest {
     }
 
     fn heard(&self, hears: &Hears) -> Option<u64> {
-        let heard = self.by_tags.iter().filter(|(tags, _)| hears.includes(tags));
-        heard.map(|(_, order)| *order).max().max(self.other)
+        let wanted = self.by_tags.iter().filter(|(tags, _)| hears.includes(tags));
+        wanted.map(|(_, order)| *order).max().max(self.other)
     }
 }
 

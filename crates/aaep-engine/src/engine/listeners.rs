@@ -57,7 +57,7 @@ impl Engine {
                     self.rename(listener, id, who.may_reply, out);
                     self.keep_former_id(listener, named);
                     out.push(Output::Accepted { listener, message });
-                    self.take_over(now, listener, wish, last, out);
+                    self.take_over(now, listener, &wish, last, out);
                     self.remember(listener, out);
                 } else {
                     let from = self.resumes_from(resume);
@@ -97,7 +97,7 @@ impl Engine {
                 self.rename(listener, id, may_reply, out);
                 out.push(Output::Accepted { listener, message: Box::new(message) });
                 let wish = self.share(Wish::new(request.capabilities, granted, hears));
-                self.go_over(now, listener, wish, out);
+                self.go_over(now, listener, &wish, out);
             }
         }
     }
@@ -127,13 +127,19 @@ impl Engine {
             Ok((message, granted, asked)) => {
                 out.push(Output::Accepted { listener, message: Box::new(message) });
                 let wish = self.share(Wish::new(asked, granted, wish.hears.clone()));
-                self.go_over(now, listener, wish, out);
+                self.go_over(now, listener, &wish, out);
             }
         }
     }
 
     /// A listener that is here goes on with other terms.
-    fn go_over(&mut self, now: Now, listener: ListenerKey, wish: Arc<Wish>, out: &mut Vec<Output>) {
+    fn go_over(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        wish: &Arc<Wish>,
+        out: &mut Vec<Output>,
+    ) {
         if !self.move_to(listener, wish) {
             self.lose(listener, None);
         }
@@ -145,7 +151,7 @@ impl Engine {
 
     /// Other terms from now on, also for what is held: nothing of it is lost or told twice. Whether
     /// the log of the new terms reaches back that far.
-    pub(super) fn move_to(&mut self, listener: ListenerKey, wish: Arc<Wish>) -> bool {
+    pub(super) fn move_to(&mut self, listener: ListenerKey, wish: &Arc<Wish>) -> bool {
         let Some(Some(member)) = self.members.get(listener as usize) else { return false };
         let (principal, before) = (member.principal, Arc::clone(&member.wish));
         let is_away = matches!(member.presence, Presence::Away(_));
@@ -153,7 +159,7 @@ impl Engine {
         if is_away {
             self.enter(principal, &before, from);
         }
-        self.enter(principal, &wish, from);
+        self.enter(principal, wish, from);
         self.leave_lists(listener);
         let Engine { audiences, members, sessions, next_order, newest, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return false };
@@ -184,7 +190,7 @@ impl Engine {
         if let Some(new) = audiences.get_mut(&wish.audience) {
             new.listeners.members.insert(listener);
         }
-        member.wish = Arc::clone(&wish);
+        member.wish = Arc::clone(wish);
         if moves {
             member.sent_last = None;
         }
@@ -467,7 +473,7 @@ impl Engine {
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&listener);
             self.free.push(listener);
-            for token in self.take_asked(listener, member.asked) {
+            for token in self.take_asked(listener, &member.asked) {
                 self.look_for_someone(now, &token, out);
             }
         }

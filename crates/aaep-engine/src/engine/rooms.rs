@@ -20,7 +20,7 @@ pub(crate) struct Rooms {
 impl Rooms {
     /// How many bytes an audience of this weight may take of so many.
     pub(super) fn room(&self, weight: u64, bytes: usize) -> usize {
-        let all = SHARE as u128 * self.listening.len().max(1) as u128;
+        let all = u128::from(SHARE) * self.listening.len().max(1) as u128;
         let room = bytes as u128 * u128::from(weight) / all;
         usize::try_from(room).unwrap_or(bytes).min(bytes)
     }

@@ -56,8 +56,8 @@ impl Place {
             .map(|(begin, key)| (key, begin))
             .collect();
         let is_begun = |(key, begin, end): &(TextKey, u64, u64)| told(key).max(*begin) < *end;
-        let begun = log.held_texts().filter(is_begun).map(|(key, ..)| key);
-        let mut begun_texts: BTreeSet<TextKey> = begun.collect();
+        let there_already = log.held_texts().filter(is_begun).map(|(key, ..)| key);
+        let mut begun_texts: BTreeSet<TextKey> = there_already.collect();
         for unit in held.iter().rev() {
             if let Some(chunk) = unit.text() {
                 let key = text_key(unit.session, chunk);

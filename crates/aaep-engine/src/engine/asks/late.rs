@@ -81,9 +81,9 @@ impl Engine {
     pub(in crate::engine) fn take_asked(
         &mut self,
         listener: ListenerKey,
-        asked: AskedOf,
+        asked: &AskedOf,
     ) -> Vec<ReplyToken> {
-        let tokens = self.asked_of(&asked);
+        let tokens = self.asked_of(asked);
         for token in &tokens {
             if let Some(ask) = self.asks.get_mut(token) {
                 ask.told.remove(&listener);

@@ -51,7 +51,7 @@ impl Engine {
         &mut self,
         now: Now,
         listener: ListenerKey,
-        wish: Arc<Wish>,
+        wish: &Arc<Wish>,
         last: Option<&EventId>,
         out: &mut Vec<Output>,
     ) {
