@@ -121,13 +121,13 @@ async fn on_a_full_disk_what_is_there_can_be_read_and_nothing_is_left_open() {
 async fn a_reply_that_waits_for_the_disk_is_answered_when_it_is_known_whether_it_counts() {
     let hub = Hub::builder().start().expect("a hub");
     let (go, waits) = std::sync::mpsc::channel::<()>();
-    let hold = hub.clone();
+    let slowed = hub.clone();
     let held = tokio::spawn(async move {
         let slow = move |owner: &mut Owner| {
             let work = move |_: &mut Store| waits.recv().expect("told to go on");
             owner.batch.effects.push(Effect::Store(Box::new(work)));
         };
-        hold.call(slow).await
+        slowed.call(slow).await
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
     let asking = hub.clone();

@@ -69,8 +69,8 @@ fn what_is_beyond_a_bound_is_stored_and_counted_as_a_mistake() {
     drop(store);
     let (_, recovered) = open(folder.path());
     assert_eq!(recovered.principals, [(9, long(5_000))]);
-    let log = crate::audit::verify(&folder.path().join("audit.jsonl"));
-    assert_eq!(log.expect("every line can be verified").entries, 1);
+    let verified = crate::audit::verify(&folder.path().join("audit.jsonl"));
+    assert_eq!(verified.expect("every line can be verified").entries, 1);
 }
 
 #[test]
