@@ -312,7 +312,7 @@ fn no_time_is_won_by_one_stop_after_another() {
     let mut outputs = Vec::new();
     for _ in 0..4 {
         outputs = restart_with_jump(&mut world, -3600);
-        assert_eq!(resolution(&outputs), None);
+        assert_eq!(resolution(&outputs), None, "{outputs:?}");
         let one = again(&one, &outputs);
         world.reconnect(&one, None);
         world.pass_s(8);

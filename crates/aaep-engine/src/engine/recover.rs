@@ -276,7 +276,11 @@ impl Engine {
             changes: 0,
             stored_unix_us: None,
         };
-        ask.time.go_back_to(now, stop.seen_unix_us.max(open.asked_unix_us), time.unwrap_or(&over));
+        // Where it is not known when the time was stored, it was not before the question was asked.
+        let is_dated = time.is_some_and(|time| time.stored_unix_us.is_some());
+        let asked_unix_us = if is_dated { i64::MIN } else { open.asked_unix_us };
+        let seen_unix_us = stop.seen_unix_us.max(asked_unix_us);
+        ask.time.go_back_to(now, seen_unix_us, time.unwrap_or(&over));
         ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
         self.open_ask(token, ask);
