@@ -183,8 +183,11 @@ impl Answers {
             gone.extend(self.let_go(principal));
         }
         while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS || self.bytes > MAX_BYTES {
-            // Whoever has the most makes room.
-            let Some((_, most)) = self.sizes.last().copied() else { break };
+            // Whoever has the most makes room, but not with the answer that has just come.
+            let has_more = |it: u64| self.shares.get(&it).is_some_and(|share| share.keys.len() > 1);
+            let keeps_newest = |it: u64| it != principal || has_more(it);
+            let most = self.sizes.iter().rev().find(|(_, it)| keeps_newest(*it)).copied();
+            let Some((_, most)) = most else { break };
             gone.extend(self.let_go(most));
         }
         gone
