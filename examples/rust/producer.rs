@@ -24,8 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "irreversible": true, "timeout_seconds": 60, "default_decision": "reject",
     });
     let token = publish(daemon.hub(), question).await?.reply_token.ok_or("no question")?;
-    let wait = Duration::from_mins(2);
-    let state = daemon.hub().ask_state(&Principal::local(), &token, wait).await?;
+    let state = daemon.hub().ask_state(&Principal::local(), &token, Duration::MAX).await?;
     let is_accepted = state.settlement.is_some_and(|it| it.outcome == Outcome::Accept);
     println!("{}", if is_accepted { "Deleted." } else { "Nothing was deleted." });
     daemon.stop().await;
