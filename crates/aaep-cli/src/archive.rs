@@ -227,7 +227,7 @@ impl Archive {
     pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), Failure> {
         match self {
             Archive::Folder { store, .. } => {
-                let who = Principal::person().name;
+                let who = Principal::person().id;
                 let now_unix_us = now_unix_ms().saturating_mul(1000);
                 let deleted = store.delete_session(id, Some(&who), now_unix_us);
                 deleted.map(|_| ()).map_err(|error| match error {

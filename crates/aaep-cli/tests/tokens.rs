@@ -53,7 +53,10 @@ fn a_token_is_made_listed_and_revoked() {
         lines[1].starts_with(&format!("Token {laptop}, NVDA on the laptop, ending in ")),
         "{text}"
     );
-    assert!(lines[1].contains("Allows listen, reply. Hears all agents. Made "), "{text}");
+    assert!(
+        lines[1].contains("For nobody else. Allows listen, reply. Hears its own agents. Made "),
+        "{text}"
+    );
     assert!(lines[1].ends_with(" Never expires."), "{text}");
     assert!(lines[2].contains("Allows publish."), "{text}");
 

@@ -70,6 +70,8 @@ pub(crate) async fn each_rejection_is_told<W: Wire>() {
     let mut second = if W::IS_CHILD {
         world.listen::<crate::sse::Sse>().await
     } else {
+        // One that is not connected yet would give way.
+        the_hub_is_well::<W>(&world, &mut first, "sess_here").await;
         world.listen::<W>().await
     };
     second.say(&request()).await;
