@@ -5,6 +5,7 @@
 
 mod asks;
 mod deliver;
+mod dropped_ids;
 mod ending;
 mod history;
 mod listeners;
@@ -23,6 +24,7 @@ use aaep::{
 
 use self::asks::AskedOf;
 pub use self::asks::WaitingAsk;
+use self::dropped_ids::DroppedIds;
 use self::listeners::Newcomer;
 pub use self::recover::{Recovered, Replayed};
 use crate::ask::Ask;
@@ -114,6 +116,8 @@ pub(crate) struct Session {
     pub(crate) history: VecDeque<Entry>,
     /// Up to where the outputs went that are not complete and of which something is no longer in the history.
     pub(crate) dropped_texts: BTreeMap<TextKey, u64>,
+    /// Which events left memory lately.
+    pub(crate) dropped_ids: DroppedIds,
     /// The envelope of its last event, if that is no longer in the history.
     pub(crate) last_envelope: Option<Box<Envelope>>,
     /// The place of its first event among all.
@@ -147,6 +151,7 @@ impl Session {
             order: SessionOrder::new(),
             history: VecDeque::new(),
             dropped_texts: BTreeMap::new(),
+            dropped_ids: DroppedIds::default(),
             last_envelope: None,
             first_order: 0,
             ended_us: None,
@@ -462,10 +467,10 @@ impl Engine {
         theirs.min().map(|(_, listener, _)| listener)
     }
 
-    /// Whether all events of a session are in memory.
-    pub fn remembers_all_of(&self, session_id: &SessionId) -> bool {
-        let events = |session: &Session| session.history.len() as u64 == session.next_number;
-        self.session(session_id).is_some_and(events)
+    /// Whether an event may have come before although it is not in memory: it left memory lately, or its
+    /// session did.
+    pub fn may_have_dropped(&self, session_id: &SessionId, event_id: &EventId) -> bool {
+        self.session(session_id).is_none_or(|session| session.dropped_ids.may_have(event_id))
     }
 
     /// How many listeners are here and have something waiting for their rate or pace. Looks at all that

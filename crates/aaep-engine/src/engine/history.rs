@@ -106,6 +106,7 @@ impl Session {
     /// The oldest event leaves memory. Up to where its output went stays known.
     fn drop_oldest(&mut self) -> Option<Entry> {
         let entry = self.history.pop_front()?;
+        self.dropped_ids.add(&entry.event.envelope.event_id);
         if let aaep::Payload::OutputStreaming(chunk) = &entry.event.payload {
             let key = text_key(entry.session, chunk);
             if chunk.complete {

@@ -272,7 +272,7 @@ impl ConnectionPermit {
         }
         let limits = self.guard.limits();
         let most = limits.connections_per_principal;
-        let of_program = if program.is_some() { most - most / 4 } else { most };
+        let of_program = most - most / 4;
         let mut counts = self.guard.counts();
         if counts.staying() > limits.connections && !is_reserved {
             return Err(LimitError::Connections);
@@ -282,7 +282,8 @@ impl ConnectionPermit {
         let kept = if is_reserved { RESERVED_CONNECTIONS } else { 0 };
         let is_theirs = |it: Option<&Holder>| it.is_some_and(|it| it.principal == *principal);
         let is_own = |it: Option<&Holder>| it == Some(&holder);
-        if own.unwrap_or(0) >= of_program + kept && !counts.make_way(is_own) {
+        let is_full = program.is_some() && own.unwrap_or(0) >= of_program + kept;
+        if is_full && !counts.make_way(is_own) {
             return Err(LimitError::ConnectionsOfProgram);
         }
         if connections >= most + kept && !counts.make_way(is_theirs) {

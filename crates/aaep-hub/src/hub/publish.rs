@@ -155,10 +155,11 @@ impl Owner {
         if whose.is_some_and(|whose| whose != principal) {
             return Err(foreign());
         }
-        // What left memory may have come before all the same.
-        if !self.engine.remembers_all_of(&session_id)
-            && let Some(before) = self.stored_before(principal, &published)
-        {
+        // What left memory may have come before all the same, unless the hub has just made its id.
+        let is_new = left_out.contains(&"event_id");
+        let may_be_stored =
+            whose.is_none() || (!is_new && self.engine.may_have_dropped(&session_id, &event_id));
+        if may_be_stored && let Some(before) = self.stored_before(principal, &published) {
             let before = before.map_err(|()| foreign())?;
             return repeat(&before, &event, &left_out);
         }

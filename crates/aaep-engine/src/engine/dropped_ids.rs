@@ -1,0 +1,57 @@
+//! The ids of the newest events of a session that left memory, in a few bytes each.
+//!
+//! They say whether an event may have come before, so that the store is asked only then. An id that is
+//! here may be another's with the same hash; one that is not did not leave memory lately.
+
+use std::collections::BTreeSet;
+
+use aaep::EventId;
+
+/// How many are in one half. When the newer half is full, the older one is forgotten.
+const HALF: usize = 8192;
+
+/// Hashes of ids.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedIds {
+    newer: BTreeSet<u64>,
+    older: BTreeSet<u64>,
+}
+
+impl DroppedIds {
+    /// An event left memory.
+    pub(crate) fn add(&mut self, id: &EventId) {
+        if self.newer.len() >= HALF {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(hash(id));
+    }
+
+    /// Whether an event with this id may have left memory lately.
+    pub(crate) fn may_have(&self, id: &EventId) -> bool {
+        let hash = hash(id);
+        self.newer.contains(&hash) || self.older.contains(&hash)
+    }
+}
+
+/// FNV-1a. Whoever makes two ids collide makes the hub look into its store once more, and nothing else.
+fn hash(id: &EventId) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_known_and_memory_is_bounded() {
+        let id = |number: usize| EventId::parse(&format!("evt_{number}")).expect("an id");
+        let mut dropped = DroppedIds::default();
+        for number in 0..5 * HALF {
+            dropped.add(&id(number));
+            assert!(dropped.newer.len() + dropped.older.len() <= 2 * HALF);
+        }
+        assert!((4 * HALF..5 * HALF).all(|number| dropped.may_have(&id(number))));
+        assert!(!dropped.may_have(&id(0)) && !dropped.may_have(&id(5 * HALF)));
+    }
+}
