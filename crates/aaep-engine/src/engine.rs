@@ -116,6 +116,8 @@ pub(crate) struct Session {
     pub(crate) history: VecDeque<Entry>,
     /// Up to where the outputs went that are not complete and of which something is no longer in the history.
     pub(crate) dropped_texts: BTreeMap<TextKey, u64>,
+    /// Its events before this place among all are no longer in memory.
+    pub(crate) dropped_before: u64,
     /// Which events left memory lately.
     pub(crate) dropped_ids: DroppedIds,
     /// The envelope of its last event, if that is no longer in the history.
@@ -151,6 +153,7 @@ impl Session {
             order: SessionOrder::new(),
             history: VecDeque::new(),
             dropped_texts: BTreeMap::new(),
+            dropped_before: 0,
             dropped_ids: DroppedIds::default(),
             last_envelope: None,
             first_order: 0,

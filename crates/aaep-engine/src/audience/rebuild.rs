@@ -95,6 +95,12 @@ impl Audience {
         }
     }
 
+    /// Whether the log has all that came after what is right before this position.
+    pub(crate) fn has_all_after(&self, at: u64) -> bool {
+        let last = at.checked_sub(1).and_then(|at| self.unit(at));
+        last.is_some_and(|last| self.reaches_back_to(last.made_at + 1))
+    }
+
     /// Of what happened before this, something may be missing here that other logs have.
     pub(crate) fn distrust_before(&mut self, order: u64) {
         self.from = self.from.max(order);

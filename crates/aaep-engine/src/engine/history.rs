@@ -115,11 +115,59 @@ impl Session {
                 let end = chunk.position + chunk.chunk.chars().count() as u64;
                 self.dropped_texts.insert(key, end);
             }
+        } else if ends_session(&entry) {
+            self.dropped_texts.clear();
         }
         if self.history.is_empty() {
             self.last_envelope = Some(Box::new(entry.event.envelope.clone()));
         }
+        self.dropped_before = entry.order + 1;
         Some(entry)
+    }
+
+    /// Whether an output that was open at this place of its history had begun with what is no longer there. Some of it
+    /// may have been held, also if none of its chunks are there any more.
+    fn misses_text_before(&self, begin: usize) -> bool {
+        if self.dropped_texts.is_empty() {
+            return false;
+        }
+        let ends = self.history.range(..begin).filter(|entry| ends_text(entry));
+        let complete: BTreeSet<TextKey> = ends.filter_map(text_of).collect();
+        !self.dropped_texts.keys().all(|key| complete.contains(key))
+    }
+
+    /// Whether an output may have been open at a place among all events, other than the one of this chunk.
+    pub(super) fn may_have_open_text_at(&self, order: u64, but_of: &Entry) -> bool {
+        if self.dropped_before > order {
+            return true;
+        }
+        let mut open: BTreeSet<TextKey> = self.dropped_texts.keys().cloned().collect();
+        for entry in self.history.iter().take_while(|entry| entry.order < order) {
+            if ends_session(entry) {
+                open.clear();
+            } else if let Some(key) = text_of(entry) {
+                if ends_text(entry) {
+                    open.remove(&key);
+                } else {
+                    open.insert(key);
+                }
+            }
+        }
+        let own = text_of(but_of);
+        open.iter().any(|key| Some(key) != own.as_ref())
+    }
+
+    /// Up to where one of its outputs went before a place among all events; none if that is no longer known.
+    pub(super) fn told_at(&self, key: &TextKey, order: u64) -> Option<u64> {
+        let mut before = self.history.iter().rev().filter(|entry| entry.order < order);
+        let end = before.find_map(|entry| match &entry.event.payload {
+            aaep::Payload::OutputStreaming(chunk) if text_key(entry.session, chunk) == *key => {
+                Some(chunk.position + chunk.chunk.chars().count() as u64)
+            }
+            _ => None,
+        });
+        let dropped = || self.dropped_texts.get(key).copied().unwrap_or(0);
+        end.or_else(|| (self.dropped_before <= order).then(dropped))
     }
 }
 
@@ -230,11 +278,7 @@ impl Engine {
             past.chunks
                 .extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
             past.entries.extend(session.history.range(begin..));
-            if !session.dropped_texts.is_empty() {
-                let texts = session.history.iter().filter_map(text_of);
-                past.is_exact &=
-                    !texts.into_iter().any(|it| session.dropped_texts.contains_key(&it));
-            }
+            past.is_exact &= !hears.includes(&session.tags) || !session.misses_text_before(begin);
         }
         past.entries.sort_unstable_by_key(|entry| entry.order);
         past
@@ -261,6 +305,15 @@ impl Engine {
             self.let_go(key);
         }
     }
+}
+
+fn ends_session(entry: &Entry) -> bool {
+    entry.event.event_type().core().is_some_and(aaep::CoreType::is_terminal)
+}
+
+/// Whether an event is the last chunk of an output.
+fn ends_text(entry: &Entry) -> bool {
+    matches!(&entry.event.payload, aaep::Payload::OutputStreaming(chunk) if chunk.complete)
 }
 
 /// The output that an event is a chunk of.

@@ -164,7 +164,7 @@ impl Cursor {
         last: &EventId,
         audience: &Audience,
         known: Known,
-        told_at: impl FnMut(&TextKey, u64) -> u64,
+        told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<Vec<Digest>> {
         let sent = self.memory.as_ref().map(|memory| &memory.sent);
         let digest = Digest::of(last);
@@ -209,7 +209,7 @@ impl Cursor {
     pub(crate) fn at_place(
         place: &Place,
         audience: &Audience,
-        told_at: impl FnMut(&TextKey, u64) -> u64,
+        told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<Self> {
         let (at, urgent_at, rest) = place.in_log(audience, told_at)?;
         let rest = rest.unless_empty();
@@ -232,7 +232,7 @@ impl Cursor {
         &self,
         (old, new): (&Audience, &Audience),
         (known_from, end): (u64, u64),
-        told_at: impl FnMut(&TextKey, u64) -> u64,
+        told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<Self> {
         if self.fell_behind(old) {
             return None;

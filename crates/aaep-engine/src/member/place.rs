@@ -4,6 +4,7 @@
 //! said in a way that holds for every audience: which events are still to be told, and up to where
 //! each text was told. Nothing here sends anything.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::memory::{Folded, Rest};
@@ -72,17 +73,20 @@ impl Place {
     }
 
     /// The same place in the log of an audience; none if the log does not reach back to it.
-    /// `told_at` says up to where an output went before a place among all events.
+    /// `told_at` says up to where an output went before a place among all events, none if nobody knows.
     pub(super) fn in_log(
         &self,
         log: &Audience,
-        mut told_at: impl FnMut(&TextKey, u64) -> u64,
+        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
     ) -> Option<InLog> {
         let mut told = self.texts.clone();
         let later = units(log).filter(|(_, unit)| unit.order >= self.end);
         let texts = later.filter_map(|(_, unit)| text_of(unit));
         for key in texts.chain(log.held_texts().map(|(key, ..)| key)) {
-            told.entry(key).or_insert_with_key(|key| told_at(key, self.end));
+            if let Entry::Vacant(vacant) = told.entry(key) {
+                let up_to = told_at(vacant.key(), self.end)?;
+                vacant.insert(up_to);
+            }
         }
         let is_open = |(_, unit): &(u64, &Unit)| !unit.is_urgent && self.is_open(unit, &told);
         let at = units(log).find(is_open).map_or(log.end(), |(at, _)| at);

@@ -13,7 +13,7 @@ use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::publish::state_changed;
 use super::super::{Began, Engine, Member, Missing, Presence, SentLast, Session, Wish};
-use crate::audience::{ListenerKey, MAX_UNITS, SessionKey, TextKey, text_key};
+use crate::audience::{ListenerKey, MAX_UNITS, SessionKey, TextKey};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::Digest;
@@ -222,16 +222,22 @@ impl Engine {
         let known =
             Known { from: u64::MAX, in_order: true, in_order_from: u64::MAX, last_at: None };
         if member.cursor.resume(last, audience, known, told_at).is_some() {
-            return !member.cursor.fell_behind(audience);
+            return audience.has_all_after(member.cursor.at);
         }
         let session = event_ids.get(last).and_then(|key| sessions.get(key));
         let entry = session.and_then(|session| {
             session.history.iter().find(|entry| entry.event.envelope.event_id == *last)
         });
         // What is urgent may have overtaken something.
-        let entry = entry.filter(|entry| !entry.is_urgent);
-        let place = entry.map(|entry| Place::at(entry.order + 1));
-        let cursor = place.and_then(|place| Cursor::at_place(&place, audience, told_at));
+        let Some(entry) = entry.filter(|entry| !entry.is_urgent) else { return false };
+        let order = entry.order + 1;
+        // How much was told of an output that was open then depends on terms that are not known any more.
+        let heard = sessions.values().filter(|it| audience.hears.includes(&it.tags));
+        let may_be_held = |session: &Session| session.may_have_open_text_at(order, entry);
+        if audience.wants_text() && heard.into_iter().any(may_be_held) {
+            return false;
+        }
+        let cursor = Cursor::at_place(&Place::at(order), audience, told_at);
         cursor.map(|cursor| member.cursor = cursor).is_some()
     }
 
@@ -440,16 +446,11 @@ impl Engine {
     }
 }
 
-/// Up to where an output went before a place among all events.
-pub(super) fn told_at(sessions: &BTreeMap<SessionKey, Session>, key: &TextKey, order: u64) -> u64 {
-    let history = sessions.get(&key.0).into_iter().flat_map(|session| session.history.iter().rev());
-    let mut before = history.filter(|entry| entry.order < order);
-    let end = before.find_map(|entry| match &entry.event.payload {
-        aaep::Payload::OutputStreaming(chunk) if text_key(key.0, chunk) == *key => {
-            Some(chunk.position + chunk.chunk.chars().count() as u64)
-        }
-        _ => None,
-    });
-    let dropped = || sessions.get(&key.0).and_then(|session| session.dropped_texts.get(key));
-    end.or_else(|| dropped().copied()).unwrap_or(0)
+/// Up to where an output went before a place among all events; none if that is no longer known.
+pub(super) fn told_at(
+    sessions: &BTreeMap<SessionKey, Session>,
+    key: &TextKey,
+    order: u64,
+) -> Option<u64> {
+    sessions.get(&key.0)?.told_at(key, order)
 }

@@ -1,0 +1,94 @@
+//! Where events left memory, nobody has a hole that it was not told of (ruling 20).
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep_engine::{Config, Output};
+use serde_json::json;
+use support::*;
+
+fn little() -> Config {
+    Config {
+        memory_bytes: 256 * 1024,
+        memory_bytes_per_principal: 64 * 1024,
+        ..Config::new(offer(), [7; 32])
+    }
+}
+
+/// So much happens that nothing from before is in memory.
+fn much_happens(world: &mut World) {
+    for number in 0..300 {
+        world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+    }
+}
+
+fn is_complete(outputs: &[Output]) -> Option<bool> {
+    outputs.iter().find_map(|output| match output {
+        Output::Resumed { is_complete, .. } => Some(*is_complete),
+        _ => None,
+    })
+}
+
+#[test]
+fn held_text_that_left_memory_is_said_to_be_missing_to_who_comes_back() {
+    let mut world = World::with(little());
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.chunk("Half a sentence ", 0, false);
+    much_happens(&mut world);
+    let before = world.take(&one);
+    assert_eq!(text_of(&before, None), "", "it waits for its end");
+    world.disconnect(&one);
+    let outputs = world.reconnect(&one, last_id(&before).as_ref());
+    assert_eq!(is_complete(&outputs), Some(false));
+    world.chunk("and the rest.", 16, true);
+    let heard = world.heard(&one);
+    assert!(heard.first().is_some_and(Heard::has_gap), "{:?}", kinds(heard));
+}
+
+#[test]
+fn held_text_that_left_memory_is_said_to_be_missing_to_a_new_subscription_that_goes_on() {
+    let mut world = World::with(little());
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.chunk("Half a sentence ", 0, false);
+    much_happens(&mut world);
+    let last = last_id(&world.take(&one));
+    world.close(&one);
+    let outputs = world.request(1, true, json!({}), last);
+    assert_eq!(is_complete(&outputs), Some(false));
+    let again = granted(1, &outputs);
+    world.chunk("and the rest.", 16, true);
+    let heard = world.heard(&again);
+    assert!(heard.first().is_some_and(Heard::has_gap), "{:?}", kinds(heard));
+}
+
+#[test]
+fn text_that_was_told_before_it_left_memory_is_missed_by_nobody() {
+    let mut world = World::with(little());
+    let one = world.listen(1, json!({}));
+    world.start(SESSION);
+    world.chunk("A whole sentence.", 0, true);
+    much_happens(&mut world);
+    let before = world.take(&one);
+    world.disconnect(&one);
+    let outputs = world.reconnect(&one, last_id(&before).as_ref());
+    assert_eq!(is_complete(&outputs), Some(true));
+    assert!(!world.heard(&one).iter().any(Heard::has_gap));
+}
+
+#[test]
+fn who_goes_on_without_a_subscription_is_told_that_a_session_is_gone_since() {
+    let mut world = World::with(Config { keep_ended_us: 1_000_000, ..little() });
+    let one = world.listen(1, everything());
+    world.start(SESSION);
+    let last = last_id(&world.take(&one));
+    world.close(&one);
+    world.start("sess_2");
+    world.complete("sess_2");
+    world.pass_s(2);
+    world.say("progress.updated", json!({ "progress": { "step": 1 } }));
+    let outputs = world.request(1, true, everything(), last);
+    assert_eq!(is_complete(&outputs), Some(false));
+    assert!(world.heard(&granted(1, &outputs)).iter().any(Heard::has_gap));
+}
