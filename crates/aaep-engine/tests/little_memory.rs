@@ -1,9 +1,9 @@
-//! Where events left memory, nobody has a hole that it was not told of (ruling 20).
+//! Where events left memory, nobody has a hole that it was not told of, and nothing counts twice (ruling 20).
 
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Config, Output};
+use aaep_engine::{Config, Output, Refusal};
 use serde_json::json;
 use support::*;
 
@@ -91,4 +91,19 @@ fn who_goes_on_without_a_subscription_is_told_that_a_session_is_gone_since() {
     let outputs = world.request(1, true, everything(), last);
     assert_eq!(is_complete(&outputs), Some(false));
     assert!(world.heard(&granted(1, &outputs)).iter().any(Heard::has_gap));
+}
+
+#[test]
+fn an_event_id_counts_once_also_when_its_event_left_memory() {
+    let mut world = World::with(little());
+    world.start(SESSION);
+    let fields = json!({ "event_id": "evt_mine", "progress": { "percent": 1 } });
+    world.say("progress.updated", fields.clone());
+    for number in 0..100 {
+        let words = json!({ "progress": { "step": number + 1, "description": "x".repeat(900) } });
+        world.say("progress.updated", words);
+    }
+    assert!(world.engine.published(&event_id("evt_mine")).is_none(), "it is not in memory");
+    let outputs = world.offer_event(SESSION, "progress.updated", fields);
+    assert_eq!(refusal(&outputs), Some(&Refusal::Repeated));
 }

@@ -1,7 +1,7 @@
 //! The ids of the newest events of a session that left memory, in a few bytes each.
 //!
-//! They say whether an event may have come before, so that the store is asked only then. An id that is
-//! here may be another's with the same hash; one that is not did not leave memory lately.
+//! They say whether an event may have come before, so that the store is asked only then, and none is taken in twice.
+//! An id that is here may be another's with the same hash; one that is not did not leave memory lately.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,8 @@ impl DroppedIds {
     }
 }
 
-/// FNV-1a. Whoever makes two ids collide makes the hub look into its store once more, and nothing else.
+/// FNV-1a. Whoever makes two ids of its own session collide makes the hub look into its store once more, and has the
+/// second event refused; nothing else.
 fn hash(id: &EventId) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, step)

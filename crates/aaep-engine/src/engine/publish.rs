@@ -139,6 +139,9 @@ impl Engine {
             if session.principal != principal {
                 return Err(Refusal::NotYourSession);
             }
+            if session.dropped_ids.may_have(&event.envelope.event_id) {
+                return Err(Refusal::Repeated);
+            }
             // Listeners hear a change of state from where they believe the agent to be.
             let agent_id = &event.envelope.producer.agent_id;
             if let Payload::StateChanged(change) = &event.payload
