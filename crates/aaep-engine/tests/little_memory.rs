@@ -107,3 +107,22 @@ fn an_event_id_counts_once_also_when_its_event_left_memory() {
     let outputs = world.offer_event(SESSION, "progress.updated", fields);
     assert_eq!(refusal(&outputs), Some(&Refusal::Repeated));
 }
+
+#[test]
+fn who_fell_behind_hears_at_once_that_a_session_failed_once_its_wire_is_free() {
+    for wishes in [everything(), json!({})] {
+        let mut world = World::with(little());
+        let one = world.listen(1, wishes);
+        world.start(SESSION);
+        world.block(&one);
+        world.take(&one);
+        much_happens(&mut world);
+        world.fail(SESSION);
+        world.unblock(&one);
+        assert_eq!(kinds(world.heard(&one)), ["session.errored"], "all else is missing");
+        world.start("sess_2");
+        world.pass_s(1);
+        let gaps = world.heard(&one).iter().filter(|it| it.has_gap());
+        assert_eq!(gaps.count(), 1, "as it is told in the next session");
+    }
+}

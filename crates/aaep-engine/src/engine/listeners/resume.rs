@@ -327,10 +327,15 @@ impl Engine {
         let is_urgent = |at| audience.unit(at).is_none_or(|unit| unit.is_urgent);
         let must_be_asked = (member.presence != Presence::Here || member.cursor.urgent_waits())
             && (member.cursor.urgent_at..audience.end()).any(is_urgent);
+        let urgent_at = member.cursor.urgent_at.max(audience.first());
         if must_be_asked {
             self.ask_again_if(listener, |_| true);
         }
         self.pass_over(listener, None);
+        // What is urgent and still there is told all the same.
+        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+            member.cursor.urgent_at = urgent_at;
+        }
         must_be_asked
     }
 
