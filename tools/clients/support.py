@@ -125,7 +125,7 @@ class Hub:
 
     def token(self, name, *scopes, hears=None):
         """A new token, perhaps one that hears a single agent."""
-        arguments = [AAEP, "tokens", "new", "--json", "--name", name, "--file", self.folder / "tokens.toml"]
+        arguments = [AAEP, "tokens", "new", "--json", "--name", name, "--for", "me", "--file", self.folder / "tokens.toml"]
         for scope in scopes:
             arguments += ["--scope", scope]
         if hears:
