@@ -8,7 +8,7 @@ mod time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::reply::{ConfirmationReply, Response};
 use aaep::{Event, Payload, ReplyToken};
@@ -91,10 +91,10 @@ impl Ask {
         self.time.deadline_us().min(self.abandoned_us.unwrap_or(u64::MAX))
     }
 
-    /// What silence means (§6.4).
+    /// What silence means (§6.4). It never accepts anything that could hurt (ruling 35).
     pub(crate) fn default(&self) -> Resolution {
         match &self.event.payload {
-            Payload::AwaitingConfirmation(it) => match it.default_decision {
+            Payload::AwaitingConfirmation(it) if is_default_safe(it) => match it.default_decision {
                 Decision::Accept => Resolution::Accept,
                 Decision::Reject => Resolution::Reject,
             },
@@ -137,6 +137,11 @@ impl Ask {
         let fits = kinds.iter().any(|kind| fits(kind, response, question));
         if fits { Ok(Resolution::Answer(response.clone())) } else { Err(ReplyRefusal::NotAllowed) }
     }
+}
+
+/// Whether silence may have the effect that the agent wants it to have.
+pub(crate) fn is_default_safe(asked: &AwaitingConfirmation) -> bool {
+    asked.default_decision != Decision::Accept || ActionStakes::presented(asked).allows_default()
 }
 
 fn fits(kind: &ResponseKind, response: &Response, question: &AwaitingClarification) -> bool {

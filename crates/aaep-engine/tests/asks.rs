@@ -331,7 +331,7 @@ fn an_accept_in_one_session_allows_nothing_in_another() {
 fn a_default_that_accepts_allows_what_is_harmless_and_nothing_else() {
     let mut world = World::started();
     world.listen(1, everything());
-    let low = json!({ "default_decision": "accept", "risk_level": "low" });
+    let low = json!({ "default_decision": "accept", "risk_level": "low", "irreversible": false });
     world.say("awaiting.confirmation", confirmation("rpl_1", low));
     let outputs = world.pass_s(30);
     assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);

@@ -53,6 +53,31 @@ fn accepted(more: Json) -> World {
 }
 
 #[test]
+fn silence_cannot_be_made_to_accept_anything_that_could_hurt() {
+    let stated = [
+        json!({}),
+        json!({ "risk_level": "low" }),
+        json!({ "irreversible": false }),
+        json!({ "risk_level": "medium", "irreversible": false }),
+        json!({ "risk_level": "high", "irreversible": false }),
+        json!({ "risk_level": "low", "irreversible": false, "reversibility": "irreversible" }),
+        json!({ "risk_level": "low", "irreversible": true }),
+    ];
+    for more in stated {
+        let mut asked = json!({ "action": "Move the photos.", "consequence": "They are elsewhere.",
+            "reply_token": "rpl_1", "timeout_seconds": 30, "default_decision": "accept" });
+        let fields = asked.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        let mut world = World::started();
+        let outputs = world.offer_event(SESSION, "awaiting.confirmation", asked.clone());
+        assert_eq!(refusal(&outputs), Some(&Refusal::UnsafeDefault), "{more}");
+        asked["default_decision"] = "reject".into();
+        let outputs = world.say("awaiting.confirmation", asked);
+        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::NoListener)]);
+    }
+}
+
+#[test]
 fn what_nobody_answered_lets_nothing_grave_pass() {
     let by_default = json!({ "action": "List the photos.", "default_decision": "accept" });
     // Nobody is there at all.

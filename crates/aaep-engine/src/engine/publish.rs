@@ -9,7 +9,7 @@ use aaep::event::reasoning::{StateChanged, state};
 use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
 use super::{Engine, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
-use crate::ask::question;
+use crate::ask::{is_default_safe, question};
 use crate::audience::{Entry, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
@@ -120,6 +120,11 @@ impl Engine {
         self.check_clock(now, event)?;
         extension::check(event)?;
         if let Some((token, _)) = question(&event.payload) {
+            if let Payload::AwaitingConfirmation(asked) = &event.payload
+                && !is_default_safe(asked)
+            {
+                return Err(Refusal::UnsafeDefault);
+            }
             if self.used_tokens.contains(token) {
                 return Err(Refusal::TokenUsed);
             }

@@ -154,6 +154,8 @@ pub enum Refusal {
         /// How far the timestamp is ahead of our clock, or behind it if negative.
         ahead_us: i64,
     },
+    /// Silence would accept an action that is not stated to be of low risk and reversible (rulings 16 and 35).
+    UnsafeDefault,
     /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
     AlreadyAsked,
     /// Something of it is longer than is kept.

@@ -51,6 +51,11 @@ impl Roster {
         self.read(|known| known.bound.get(agent_id).is_some_and(|ids| !ids.contains(principal_id)))
     }
 
+    /// Whether this name is bound to the principal with this id.
+    pub fn is_bound_to(&self, agent_id: &str, principal_id: &str) -> bool {
+        self.read(|known| known.bound.get(agent_id).is_some_and(|ids| ids.contains(principal_id)))
+    }
+
     /// A number that changes whenever what is known does.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

@@ -1,26 +1,28 @@
 //! Which principal speaks under which agent name (ruling 36).
 //!
 //! The first use of a name holds it: while it is in use, and for [`NAME_HOLD_US`] after. Then another
-//! principal may take it over, which is never silent. What is here is in memory and made again from the
-//! stored sessions after a start. It never decides who may come in.
+//! principal may take it over, which is never silent. A principal that is bound to a name has it at once. What is here
+//! is in memory and made again from the stored sessions after a start. It never decides who may come in.
 
 use std::collections::{BTreeSet, HashMap};
 
 /// How long a name is held for its principal after it was last used: a week.
 pub(super) const NAME_HOLD_US: i64 = 7 * 24 * 3600 * 1_000_000;
 
-/// How many names one principal holds. Its oldest is let go first.
+/// How many names one principal holds. Of the others it is only known whose they were, and they are free.
 pub(super) const MAX_NAMES_OF_PRINCIPAL: usize = 1024;
 
-/// How many names are held in all. Past it, the oldest that may be taken over is forgotten.
+/// How many names are known in all. Past it, the one that was used longest ago and is free is forgotten.
 const MAX_NAMES: usize = 65_536;
 
-/// The names that are held.
+/// The names that are held, and those that were.
 #[derive(Debug, Default)]
 pub(super) struct NameHolders {
     by_name: HashMap<String, Holder>,
-    /// The names of each principal, the one that was used longest ago first.
+    /// The names that each principal holds, the one that was used longest ago first.
     by_principal: HashMap<u64, BTreeSet<(i64, String)>>,
+    /// The names that their principals no longer hold, the one that was used longest ago first.
+    released: BTreeSet<(i64, String)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,8 @@ struct Holder {
     used_unix_us: i64,
     /// From whom the name was taken over, until everyone was told.
     taken_from: Option<u64>,
+    /// Whether the principal has used so many other names since that it no longer holds this one.
+    is_released: bool,
 }
 
 /// What came of the use of a name.
@@ -42,34 +46,52 @@ pub(super) enum NameUse {
     TooMany,
 }
 
+/// How a principal wants to use a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameClaim {
+    /// Only if it is new or its own.
+    OwnOrNew,
+    /// Also if it is free: everyone hears of it.
+    OrFree,
+    /// The name is bound to it: whoever has it now loses it.
+    Bound,
+}
+
 impl NameHolders {
-    /// A principal speaks under a name. `is_in_use` says whether another one still does.
+    /// A principal speaks under a name. `is_in_use` says whether a principal speaks under a name right now.
     pub(super) fn use_name(
         &mut self,
-        name: &str,
+        (name, claim): (&str, NameClaim),
         principal: u64,
         now_unix_us: i64,
-        is_in_use: impl FnOnce(u64) -> bool,
+        is_in_use: impl Fn(&str, u64) -> bool,
     ) -> NameUse {
         let Some(holder) = self.by_name.get(name).copied() else {
             if self.by_name.len() >= MAX_NAMES && !self.forget_oldest(now_unix_us) {
                 return NameUse::TooMany;
             }
-            self.hold(name, principal, now_unix_us, None);
+            self.hold(name, (principal, None), now_unix_us, is_in_use);
             return NameUse::Held;
         };
         if holder.principal == principal {
             // Every event comes here; a second more or less of a week does not matter.
-            if now_unix_us.saturating_sub(holder.used_unix_us) > 1_000_000 {
-                self.hold(name, principal, now_unix_us, holder.taken_from);
+            let is_old = now_unix_us.saturating_sub(holder.used_unix_us) > 1_000_000;
+            if is_old || holder.is_released {
+                self.hold(name, (principal, holder.taken_from), now_unix_us, is_in_use);
             }
             return NameUse::Held;
         }
-        let is_free = now_unix_us.saturating_sub(holder.used_unix_us) > NAME_HOLD_US;
-        if !is_free || is_in_use(holder.principal) {
+        let is_over = now_unix_us.saturating_sub(holder.used_unix_us) > NAME_HOLD_US;
+        let is_free = (is_over || holder.is_released) && !is_in_use(name, holder.principal);
+        let may_take = match claim {
+            NameClaim::OwnOrNew => false,
+            NameClaim::OrFree => is_free,
+            NameClaim::Bound => true,
+        };
+        if !may_take {
             return NameUse::Taken;
         }
-        self.hold(name, principal, now_unix_us, Some(holder.principal));
+        self.hold(name, (principal, Some(holder.principal)), now_unix_us, is_in_use);
         NameUse::Held
     }
 
@@ -82,7 +104,7 @@ impl NameHolders {
     pub(super) fn recover(&mut self, name: &str, principal: u64, used_unix_us: i64) {
         let is_newer = self.by_name.get(name).is_none_or(|it| it.used_unix_us < used_unix_us);
         if is_newer && self.by_name.len() < MAX_NAMES {
-            self.hold(name, principal, used_unix_us, None);
+            self.hold(name, (principal, None), used_unix_us, |_, _| false);
         }
     }
 
@@ -92,21 +114,37 @@ impl NameHolders {
         self.by_name.get(name).map(|holder| holder.principal)
     }
 
-    fn hold(&mut self, name: &str, principal: u64, used_unix_us: i64, taken_from: Option<u64>) {
+    fn hold(
+        &mut self,
+        name: &str,
+        (principal, taken_from): (u64, Option<u64>),
+        used_unix_us: i64,
+        is_in_use: impl Fn(&str, u64) -> bool,
+    ) {
         self.let_go(name);
         let names = self.by_principal.entry(principal).or_default();
         names.insert((used_unix_us, name.to_owned()));
-        let surplus = if names.len() > MAX_NAMES_OF_PRINCIPAL { names.pop_first() } else { None };
-        self.by_name.insert(name.to_owned(), Holder { principal, used_unix_us, taken_from });
-        if let Some((_, oldest)) = surplus {
-            self.by_name.remove(&oldest);
+        let holder = Holder { principal, used_unix_us, taken_from, is_released: false };
+        self.by_name.insert(name.to_owned(), holder);
+        if names.len() > MAX_NAMES_OF_PRINCIPAL {
+            // As many sessions run at most as are looked at: one that nobody uses is found.
+            let surplus = names.iter().find(|(_, it)| it != name && !is_in_use(it, principal));
+            if let Some(surplus) = surplus.cloned() {
+                names.remove(&surplus);
+                if let Some(holder) = self.by_name.get_mut(&surplus.1) {
+                    holder.is_released = true;
+                }
+                self.released.insert(surplus);
+            }
         }
     }
 
     fn let_go(&mut self, name: &str) {
         let Some(holder) = self.by_name.remove(name) else { return };
+        let key = (holder.used_unix_us, name.to_owned());
+        self.released.remove(&key);
         if let Some(names) = self.by_principal.get_mut(&holder.principal) {
-            names.remove(&(holder.used_unix_us, name.to_owned()));
+            names.remove(&key);
             if names.is_empty() {
                 self.by_principal.remove(&holder.principal);
             }
@@ -115,8 +153,9 @@ impl NameHolders {
 
     /// Makes room for one name. Says whether there was one that nobody holds any more.
     fn forget_oldest(&mut self, now_unix_us: i64) -> bool {
-        let oldest = self.by_principal.values().filter_map(BTreeSet::first).min().cloned();
-        let free = oldest.filter(|(used, _)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US);
+        let held = || self.by_principal.values().filter_map(BTreeSet::first).min().cloned();
+        let is_over = |(used, _): &(i64, String)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US;
+        let free = self.released.first().cloned().or_else(|| held().filter(is_over));
         free.map(|(_, name)| self.let_go(&name)).is_some()
     }
 }
@@ -128,7 +167,7 @@ mod tests {
     const DAY_US: i64 = 24 * 3600 * 1_000_000;
 
     fn use_name(holders: &mut NameHolders, principal: u64, unix_us: i64) -> NameUse {
-        holders.use_name("photos", principal, unix_us, |_| false)
+        holders.use_name(("photos", NameClaim::OrFree), principal, unix_us, |_, _| false)
     }
 
     #[test]
@@ -150,8 +189,20 @@ mod tests {
     fn a_name_in_use_is_never_taken_over() {
         let mut holders = NameHolders::default();
         use_name(&mut holders, 1, 0);
-        let used = holders.use_name("photos", 2, 100 * DAY_US, |holder| holder == 1);
-        assert_eq!(used, NameUse::Taken);
+        let in_use = |_: &str, holder| holder == 1;
+        let claim = ("photos", NameClaim::OrFree);
+        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Taken);
+        let claim = ("photos", NameClaim::Bound);
+        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Held);
+        assert_eq!(holders.take_untold("photos"), Some(1), "unless it is bound to another");
+    }
+
+    #[test]
+    fn a_free_name_is_not_taken_over_without_a_session_in_which_everyone_hears_of_it() {
+        let mut holders = NameHolders::default();
+        use_name(&mut holders, 1, 0);
+        let claim = ("photos", NameClaim::OwnOrNew);
+        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, |_, _| false), NameUse::Taken);
     }
 
     #[test]
@@ -159,12 +210,37 @@ mod tests {
         let mut holders = NameHolders::default();
         use_name(&mut holders, 1, 0);
         for number in 0..5000 {
-            let used = holders.use_name(&format!("bot{number}"), 2, number, |_| false);
+            let name = format!("bot{number}");
+            let in_use = |name: &str, _| name == "bot1";
+            let used = holders.use_name((&name, NameClaim::OrFree), 2, number, in_use);
             assert_eq!(used, NameUse::Held);
         }
-        assert_eq!(holders.by_name.len(), MAX_NAMES_OF_PRINCIPAL + 1);
+        assert_eq!(holders.by_principal[&2].len(), MAX_NAMES_OF_PRINCIPAL);
         assert_eq!(holders.holder("photos"), Some(1));
-        assert_eq!(holders.holder("bot0"), None, "the oldest went");
+        let mut take = |name| {
+            let in_use = |name: &str, _| name == "bot1";
+            let used = holders.use_name((name, NameClaim::OrFree), 3, 5000, in_use);
+            (used, holders.take_untold(name))
+        };
+        assert_eq!(take("bot0"), (NameUse::Held, Some(2)), "it is free, and that is told");
+        assert_eq!(take("bot1"), (NameUse::Taken, None), "it is in use");
+        assert_eq!(take("bot4999"), (NameUse::Taken, None), "it is held");
+    }
+
+    #[test]
+    fn names_in_all_are_bounded_and_those_that_nobody_holds_go_first() {
+        let mut holders = NameHolders::default();
+        for number in 0..MAX_NAMES {
+            holders.recover(&format!("bot{number}"), number as u64 % 128, number as i64);
+        }
+        let used = holders.use_name(("one", NameClaim::OrFree), 999, 70_000, |_, _| false);
+        assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are held");
+        let claim = ("bot0", NameClaim::OrFree);
+        holders.use_name(claim, 0, 2_000_000, |_, _| false);
+        let used =
+            holders.use_name(("one", NameClaim::OrFree), 999, NAME_HOLD_US + 2, |_, _| false);
+        assert_eq!((used, holders.by_name.len()), (NameUse::Held, MAX_NAMES));
+        assert_eq!((holders.holder("bot0"), holders.holder("bot1")), (Some(0), None));
     }
 
     #[test]

@@ -119,6 +119,7 @@ impl Owner {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         };
         let subscription_id = self.legacy.get(&number).and_then(|it| it.subscription_id.clone());
+        let subscription_id = subscription_id.filter(|id| self.may_mean(principal, id, text));
         let listener = subscription_id.as_ref().and_then(|id| self.engine.subscription(id));
         let listener = listener.and_then(|(key, _)| self.listeners.get(&key));
         let connection = listener.and_then(|listener| listener.connection);
@@ -143,6 +144,21 @@ impl Owner {
             (message, connection) => self.legacy_tell(connection, principal, message),
         }
         LegacyAnswer::Taken
+    }
+
+    /// Whether a message that was posted may mean the stream of its sender. All local programs are one principal, and
+    /// what an allowed one says counts: for its stream, a message has to name the subscription, or, to ask for other
+    /// terms, the program (ruling 37).
+    fn may_mean(&self, principal: &Principal, real: &SubscriptionId, text: &str) -> bool {
+        if !principal.is_local_program() || self.roster.trusts_local_programs() {
+            return true;
+        }
+        let whose = self.engine.subscription(real).and_then(|(_, whose)| self.program(whose));
+        let Some(program) = whose.filter(|program| *program != UNNAMED_PROGRAM) else {
+            return true;
+        };
+        let message: Value = serde_json::from_str(text).unwrap_or_default();
+        message["subscription_id"] == real.as_str() || message["subscriber_id"] == program
     }
 
     /// Something came on a legacy socket. Says whether that was all.
@@ -212,6 +228,10 @@ impl Owner {
                 Ok(()) => LegacyAnswer::Taken,
                 Err(why) => LegacyAnswer::NotInstructed(why),
             };
+        }
+        // What is held goes to an agent with the next stream, whoever opens it.
+        if principal.is_local_program() && !self.roster.may_answer(UNNAMED_PROGRAM) {
+            return LegacyAnswer::NotInstructed(NotInstructed::NotAllowed);
         }
         let legacy = self.legacy.entry(number).or_default();
         if legacy.held.len() >= MAX_HELD_PROMPTS {

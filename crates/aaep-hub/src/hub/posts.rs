@@ -14,6 +14,7 @@ use aaep_transport::wire::ConnectionKey;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::holders::NameClaim;
 use super::listeners::Told;
 use super::owner::Owner;
 use crate::access::{Principal, Scope};
@@ -145,7 +146,8 @@ impl Owner {
         self.posts.0.retain(|_, post| {
             post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us
         });
-        if self.speak_as(who, principal, agent_id).is_err() {
+        // Nobody would hear that a name changed hands.
+        if self.speak_as(who, principal, (agent_id, NameClaim::OwnOrNew)).is_err() {
             return false;
         }
         if let Some(post) = self.posts.0.get_mut(agent_id).filter(|it| it.principal == principal) {

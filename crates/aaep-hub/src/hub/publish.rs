@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::answers::{KeyedRequest, Known};
 use super::entry;
+use super::holders::NameClaim;
 use super::owner::{OpenAsk, Owner};
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
@@ -164,7 +165,7 @@ impl Owner {
             return repeat(&before, &event, &left_out);
         }
         let agent_id = event.envelope.producer.agent_id.clone();
-        self.speak_as(who, principal, &agent_id)?;
+        self.speak_as(who, principal, (&agent_id, NameClaim::OrFree))?;
         if Delivery::is_for_the_hub_to_say(&event) {
             return Err(Refused::Rules { event_id, refusal: Refusal::SpeaksForTheHub });
         }
@@ -176,6 +177,10 @@ impl Owner {
         } else {
             None
         };
+        // Rules must not answer a new holder of a name before anybody heard of it.
+        if whose.is_some() {
+            self.tell_if_taken_over(&session_id, &agent_id, principal);
+        }
         let input = Input::Publish { principal, tags: agent.tags, event };
         for answer in self.handle(input, None) {
             if let Output::Refused { event_id, refusal, .. } = answer {

@@ -93,6 +93,7 @@ fn code(refusal: &Refusal) -> &'static str {
         Refusal::SpeaksForTheHub => "speaks_for_the_hub",
         Refusal::MisusesExtension(_) => "misuses_extension",
         Refusal::ClockDiffers { .. } => "clock_differs",
+        Refusal::UnsafeDefault => "unsafe_default",
         Refusal::AlreadyAsked => "already_asked",
         Refusal::TooLong { .. } => "too_large",
         Refusal::TooMany(_) => "too_many",
@@ -168,6 +169,10 @@ fn rule(refusal: &Refusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 "The timestamp is {hours} hours {way} the clock of the hub. Set the agent's clock, or leave the timestamp out."
             )
         }
+        Refusal::UnsafeDefault => f.write_str(
+            "Silence would accept this action. Only an action of low risk that can be undone may default to accept: \
+             state risk_level \"low\" and irreversible false, or set default_decision to \"reject\".",
+        ),
         Refusal::AlreadyAsked => f.write_str(
             "The same action waits for an answer already. Wait for that answer, or withdraw the question.",
         ),

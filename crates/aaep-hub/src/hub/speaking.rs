@@ -3,7 +3,7 @@
 use aaep::SessionId;
 use aaep_engine::Input;
 
-use super::holders::{NAME_HOLD_US, NameUse};
+use super::holders::{NameClaim, NameUse};
 use super::owner::Owner;
 use super::refused::Refused;
 use crate::access::Principal;
@@ -15,12 +15,13 @@ use crate::store::{Change, MAX_PAGE_ROWS, ReadError};
 const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
 
 impl Owner {
-    /// A principal speaks under a name: from now on it holds it, unless somebody else does.
+    /// A principal speaks under a name: from now on it holds it, unless somebody else does. `claim` is what it may do
+    /// with a name that nobody holds any more.
     pub(super) fn speak_as(
         &mut self,
         who: &Principal,
         principal: u64,
-        agent_id: &str,
+        (agent_id, claim): (&str, NameClaim),
     ) -> Result<(), Refused> {
         if agent_id.len() > MAX_AGENT_ID_BYTES {
             return Err(Refused::NameTooLong);
@@ -31,13 +32,14 @@ impl Owner {
         if self.roster.is_bound_to_others(agent_id, &who.id) {
             return Err(Refused::NameTaken);
         }
+        let is_bound = self.roster.is_bound_to(agent_id, &who.id);
+        let claim = if is_bound { NameClaim::Bound } else { claim };
         let now = self.clock.now();
         let (engine, posts) = (&self.engine, &self.posts);
-        let is_in_use = |holder: u64| {
-            engine.speaks_as(holder, agent_id)
-                || posts.is_kept_by(agent_id, holder, now.monotonic_us)
+        let is_in_use = |name: &str, holder: u64| {
+            engine.speaks_as(holder, name) || posts.is_kept_by(name, holder, now.monotonic_us)
         };
-        match self.holders.use_name(agent_id, principal, now.unix_us, is_in_use) {
+        match self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use) {
             NameUse::Held => Ok(()),
             NameUse::Taken => Err(Refused::NameTaken),
             NameUse::TooMany => Err(Refused::TooManyNames),
@@ -67,20 +69,19 @@ impl Owner {
         self.handle(input, None);
     }
 
-    /// After a start: who held which name, as far as stored sessions say.
+    /// After a start: who held which name, as far as stored sessions say. Of sessions that run, all who speak in them.
     pub(super) fn recover_holders(&mut self) -> Result<(), ReadError> {
-        let since = self.clock.now().unix_us.saturating_sub(2 * NAME_HOLD_US);
         let mut seen = 0;
         while seen < MAX_SESSIONS_LOOKED_AT {
             let page = self.reader.sessions(seen, MAX_PAGE_ROWS)?;
             seen += page.len();
             let is_last = page.is_empty();
             for session in page {
-                if session.ended_unix_us.is_some_and(|ended| ended < since) {
-                    return Ok(());
+                let (whose, used) = (session.principal, session.last_unix_us);
+                self.holders.recover(&self.agent_of(&session).agent_id, whose, used);
+                for agent_id in self.engine.speakers(&session.session_id) {
+                    self.holders.recover(agent_id, whose, used);
                 }
-                let agent_id = self.agent_of(&session).agent_id;
-                self.holders.recover(&agent_id, session.principal, session.last_unix_us);
             }
             if is_last {
                 break;

@@ -63,21 +63,23 @@ async fn after_a_restart_silence_is_no_consent_and_a_yes_still_is() {
             "risk_level": "low", "summary_normal": "Wiping." });
         crate::support::event("tool.invoked", Some(session), &fields)
     };
-    let asked = |session: &str, token: &str| {
+    let harmless = |session: &str, token: &str| {
         let mut asked = confirmation(session, token);
         asked["risk_level"] = "low".into();
+        asked["irreversible"] = false.into();
+        asked["reversibility"] = "reversible".into();
         asked["default_decision"] = "accept".into();
         asked
     };
     let folder = tempfile::tempdir().expect("a folder");
     let hub = hub_in(folder.path());
     publish(&hub, started("sess_one")).await;
-    publish(&hub, asked("sess_one", TOKEN)).await;
+    publish(&hub, harmless("sess_one", TOKEN)).await;
     let subscription = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
     publish(&hub, started("sess_two")).await;
     let other = "rpl_ffffffffffffffffffffffffffffffff";
-    publish(&hub, asked("sess_two", other)).await;
+    publish(&hub, confirmation("sess_two", other)).await;
     stream.next_of("awaiting.confirmation");
     assert_eq!(
         reply(&hub, &me(), &subscription, other, "accept").await,

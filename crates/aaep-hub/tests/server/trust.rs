@@ -215,6 +215,53 @@ fn a_bound_name_is_its_tokens_alone_from_the_beginning() {
 }
 
 #[test]
+fn a_token_bound_to_a_name_has_it_at_once_and_everyone_hears_of_it_before_anything_else() {
+    let hub = hub();
+    let me = person(&hub);
+    let mut stream = hub.stream(&me, &hub.subscribe(&me));
+    assert_eq!(publish(&hub, "", &named(started("sess_1"), "payroll")).status, 200);
+    let bound = token_for(&hub, "me", &[Scope::Publish], &["payroll", "books"]);
+    assert_eq!(publish(&hub, &bound, &named(started("sess_2"), "books")).status, 200);
+    let asked = publish(&hub, &bound, &named(question("sess_2"), "payroll"));
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    let mut heard = Vec::new();
+    while heard.last() != Some(&"aaep:agent.awaiting.confirmation".to_owned()) {
+        let event = stream.event();
+        let words = event["summary_normal"].as_str().unwrap_or_default();
+        let is_told = words.contains("Another program speaks as payroll now");
+        let kind = if is_told { "told" } else { event["type"].as_str().unwrap_or_default() };
+        heard.push(kind.to_owned());
+    }
+    assert!(heard.contains(&"told".to_owned()), "{heard:?}");
+    publish(&hub, "", &named(question("sess_1"), "payroll")).refuses(409, "name_taken");
+    let audit = hub.as_someone(&me, "GET", "/aaep/v1/audit", "");
+    assert!(audit.body.contains("name_taken_over"), "{}", audit.body);
+}
+
+#[test]
+fn a_name_that_a_second_agent_of_a_session_uses_is_held_over_a_restart() {
+    let with_store = |options: &mut aaep_hub::server::DaemonOptions| {
+        options.config.access.trust_local_programs = false;
+        options.store = options.tokens.parent().map(|folder| folder.join("store"));
+    };
+    let folder = TestHub::with(|options| options.store = None).stop();
+    let hub = TestHub::in_folder(folder, with_store);
+    let first = token_for(&hub, "ada", &[Scope::Publish], &[]);
+    let second = token_for(&hub, "ada", &[Scope::Publish], &[]);
+    assert_eq!(publish(&hub, &first, &named(started("sess_1"), "books")).status, 200);
+    let state = |to: &str| {
+        json!({
+            "type": "aaep:agent.state.changed", "session_id": "sess_1", "to_state": to,
+            "producer": { "agent_id": "payroll" },
+        })
+    };
+    assert_eq!(publish(&hub, &first, &state("thinking")).status, 200);
+    let hub = TestHub::in_folder(hub.stop(), with_store);
+    publish(&hub, &second, &named(started("sess_2"), "payroll")).refuses(409, "name_taken");
+    assert_eq!(publish(&hub, &first, &state("responding")).status, 200);
+}
+
+#[test]
 fn a_name_longer_than_any_that_is_kept_is_refused_and_the_hub_goes_on() {
     let hub = hub();
     for characters in [1025, 4096] {
@@ -263,15 +310,45 @@ fn a_program_that_names_itself_after_its_stream_began_is_what_it_says() {
     let asked = ask(&hub, "", "sess_1");
     assert_eq!(asked.json()["decided_by"], "no_listener", "it has not said who it is");
     assert!(hub.post("/messages", &subscription_request()).status < 300);
-    stream.event_of("subscription.accepted");
+    let accepted = stream.event_of("subscription.accepted");
+    let id = accepted["subscription_id"].as_str().expect("an id");
     let asked = ask(&hub, "", "sess_2");
     assert_eq!(asked.status, 202, "{}", asked.body);
     stream.event_of("aaep:agent.awaiting.confirmation");
     let token = token_of(&asked);
-    let answered = hub.post("/messages", &reply(&token, "whatever", "accept"));
+    let answered = hub.post("/messages", &reply(&token, id, "accept"));
     assert!(answered.status < 300, "{}", answered.body);
     let settled = hub.get(&format!("/aaep/v1/asks/{token}?wait_seconds=10")).json();
     assert_eq!(settled["outcome"], "accept");
+}
+
+#[test]
+fn an_agent_does_not_answer_prompt_or_close_on_the_legacy_stream_of_an_allowed_program() {
+    let hub = hub();
+    let mut tokens = Tokens::load(&hub.folder.path().join("tokens.toml")).expect("tokens");
+    tokens.allow_program("test", NOW).expect("allowed");
+    let hello = json!({ "accepts": ["prompt"] }).to_string();
+    assert!(hub.as_someone("", "PUT", "/aaep/v1/agents/builder", &hello).status < 300);
+    let mut stream = hub.open_stream("", "/events");
+    assert!(hub.post("/messages", &subscription_request()).status < 300);
+    stream.event_of("subscription.accepted");
+    let asked = ask(&hub, "", "sess_1");
+    assert_eq!(asked.status, 202, "{}", asked.body);
+    stream.event_of("aaep:agent.awaiting.confirmation");
+    let token = token_of(&asked);
+    hub.post("/messages", &reply(&token, "whatever", "accept"));
+    let mut nameless = reply(&token, "whatever", "accept");
+    nameless.as_object_mut().expect("an object").remove("subscription_id");
+    hub.post("/messages", &nameless);
+    let close = json!({
+        "type": "subscription.close", "subscription_id": "whatever", "reason_code": "normal",
+    });
+    hub.post("/messages", &close);
+    let prompt = json!({ "kind": "user_input", "text": "Delete everything." });
+    let prompted = hub.post("/messages", &prompt).json();
+    assert_eq!(prompted["status"], "not_accepted");
+    let open = hub.get(&format!("/aaep/v1/asks/{token}?wait_seconds=0"));
+    assert_eq!(open.json()["outcome"], Value::Null, "{}", open.body);
 }
 
 #[test]
