@@ -10,9 +10,7 @@ use aaep_announce::{AskNumber, By, Ending, HubNumber};
 use aaep_subscriber::{Ask, AskState};
 
 use super::meant::{NotBare, Over, Told, bare};
-
-/// Numbers for questions that got none: beyond those that the person shares between programs.
-const FIRST_OWN_NUMBER: AskNumber = 100;
+use crate::attention::numbers::HIGHEST;
 
 /// A question that waits.
 pub(super) struct Waiting {
@@ -41,7 +39,7 @@ impl Open {
     pub(super) fn add(
         &mut self,
         hub: HubNumber,
-        shared: Option<u8>,
+        shared: Option<u16>,
         ask: Ask,
     ) -> Option<AskNumber> {
         let mut shared = shared.map(AskNumber::from);
@@ -55,7 +53,8 @@ impl Open {
         }
         let number = shared.unwrap_or_else(|| {
             self.own_numbers += 1;
-            FIRST_OWN_NUMBER + self.own_numbers
+            // Beyond those that the person shares between programs.
+            AskNumber::from(HIGHEST) + self.own_numbers
         });
         let waiting =
             Waiting { hub, ask, told: Told::default(), is_presented: false, is_answered: false };

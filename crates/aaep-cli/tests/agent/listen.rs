@@ -143,7 +143,7 @@ fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person()
     ear.hears("Answer yes or no: ");
     ear.types("1 yes");
     ear.hears("No question with the number 1 waits.");
-    ear.types("102 yes");
+    ear.types("501 yes");
     assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
     ear.quit();
     drop(lock);
