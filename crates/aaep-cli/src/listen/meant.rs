@@ -52,19 +52,24 @@ impl Told {
     }
 }
 
-/// From when to when questions were told that are over, the newest last.
+/// From when to when questions were told that are over, and under which numbers, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Over(VecDeque<(Duration, Duration)>);
+pub(super) struct Over(VecDeque<(Duration, Duration, AskNumber)>);
 
 impl Over {
     /// A question is over as of now.
-    pub(super) fn add(&mut self, told: &Told, now: Duration) {
+    pub(super) fn add(&mut self, number: AskNumber, told: &Told, now: Duration) {
         if let Some(since) = told.since {
-            self.0.push_back((since, now));
+            self.0.push_back((since, now, number));
             if self.0.len() > MAX_OVER {
                 self.0.pop_front();
             }
         }
+    }
+
+    /// Whether a question had this number.
+    pub(super) fn had(&self, number: AskNumber) -> bool {
+        self.0.iter().any(|(_, _, it)| *it == number)
     }
 }
 
@@ -93,7 +98,7 @@ pub(super) fn bare<'a>(
 ) -> Result<AskNumber, NotBare> {
     // One that nobody has been told of yet cannot be meant.
     let known: Vec<(AskNumber, &Told)> = waiting.filter(|(_, it)| it.since.is_some()).collect();
-    let is_gone = over.0.iter().any(|(told, over)| *told <= begun && begun < *over);
+    let is_gone = over.0.iter().any(|(told, over, _)| *told <= begun && begun < *over);
     if is_gone || known.iter().any(|(_, it)| !it.has_begun_at(begun)) {
         return Err(if known.is_empty() { NotBare::Over } else { NotBare::Another });
     }
@@ -104,7 +109,7 @@ pub(super) fn bare<'a>(
     };
     let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
     let is_heard = told.since.is_some_and(|since| is_later(since, HEARD_FOR));
-    let is_alone = over.0.back().is_none_or(|(_, over)| is_later(*over, MEANT_FOR_THE_LAST));
+    let is_alone = over.0.back().is_none_or(|(_, over, _)| is_later(*over, MEANT_FOR_THE_LAST));
     if is_refusal || is_heard && is_alone { Ok(number) } else { Err(NotBare::Unsure(number)) }
 }
 
@@ -129,7 +134,7 @@ mod tests {
         begun: u64,
         is_refusal: bool,
     ) -> Result<AskNumber, NotBare> {
-        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over))).collect());
+        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over), 1)).collect());
         bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal)
     }
 
@@ -185,10 +190,11 @@ mod tests {
     #[test]
     fn what_is_over_is_remembered_within_a_bound() {
         let mut over = Over::default();
-        for second in 0..1000 {
-            over.add(&told(second), at(second + 1));
+        for (number, second) in (0..1000).zip(0..) {
+            over.add(number, &told(second), at(second + 1));
         }
-        over.add(&Told::default(), at(2000));
-        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000)))));
+        over.add(2000, &Told::default(), at(2000));
+        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000), 999))));
+        assert!(over.had(999) && !over.had(0) && !over.had(2000));
     }
 }

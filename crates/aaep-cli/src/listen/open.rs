@@ -89,8 +89,13 @@ impl Open {
     /// A question is over.
     pub(super) fn remove(&mut self, now: Duration, number: AskNumber) -> Option<Waiting> {
         let waiting = self.waiting.remove(&number)?;
-        self.over.add(&waiting.told, now);
+        self.over.add(number, &waiting.told, now);
         Some(waiting)
+    }
+
+    /// Whether a question had this number and is over.
+    pub(super) fn was_asked(&self, number: AskNumber) -> bool {
+        self.over.had(number)
     }
 
     /// Which question words without a number are meant for that were begun at this moment.
