@@ -105,9 +105,9 @@ pub(crate) fn duration(time: Duration) -> String {
 
 /// Foreign words that end like a sentence.
 pub(crate) fn sentence(text: &str) -> String {
-    let text = text.trim();
+    let text = exact(text);
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{}{end}", exact(text))
+    format!("{text}{end}")
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
-            Typed::Help => self.reply(WORDS),
+            // Columns are for eyes.
+            Typed::Help => WORDS.lines().for_each(|it| self.reply(&words_of(it))),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
             Typed::List => self.list(),
@@ -154,6 +155,10 @@ fn not_meant(words: &str, why: NotBare) -> String {
         ),
     };
     format!("{} {what}", you_typed(words))
+}
+
+fn words_of(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn you_typed(words: &str) -> String {
