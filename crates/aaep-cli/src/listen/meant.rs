@@ -9,8 +9,11 @@ use std::time::Duration;
 use aaep_announce::AskNumber;
 use aaep_announce::device::lines;
 
-/// How long a question must have been told before a yes without a number can be meant for it.
+/// How long a question must have been told at least before a yes without a number can be meant for it.
 const HEARD_FOR: Duration = Duration::from_secs(1);
+
+/// How fast someone who reads lines fast reads. Nobody has read a question any sooner.
+const FAST_WORDS_PER_MINUTE: u64 = 400;
 
 /// How long after the end of a question a yes without a number may still be meant for that one.
 const MEANT_FOR_THE_LAST: Duration = Duration::from_secs(5);
@@ -25,9 +28,17 @@ pub(super) struct Told {
     since: Option<Duration>,
     /// Which devices told it to its end, and when.
     whole: Vec<(&'static str, Duration)>,
+    /// How long it takes at least to read it in lines.
+    reading: Duration,
 }
 
 impl Told {
+    /// A question of this many words, which nobody has been told yet.
+    pub(super) fn new(words: u64) -> Self {
+        let reading = Duration::from_millis(words.saturating_mul(60_000) / FAST_WORDS_PER_MINUTE);
+        Told { reading, ..Told::default() }
+    }
+
     /// They are being told, as of this moment.
     pub(super) fn begin(&mut self, at: Duration) {
         self.since.get_or_insert(at);
@@ -89,12 +100,14 @@ pub(super) enum NotBare {
 }
 
 /// Which question words without a number are meant for that were begun at this moment: the only one that the person
-/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well.
+/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well. A device
+/// that takes its time (`has_paced`) tells itself when the question was told; lines have to be read.
 pub(super) fn bare<'a>(
     waiting: impl Iterator<Item = (AskNumber, &'a Told)>,
     over: &Over,
     begun: Duration,
     is_refusal: bool,
+    has_paced: bool,
 ) -> Result<AskNumber, NotBare> {
     // One that nobody has been told of yet cannot be meant.
     let known: Vec<(AskNumber, &Told)> = waiting.filter(|(_, it)| it.since.is_some()).collect();
@@ -108,7 +121,8 @@ pub(super) fn bare<'a>(
         _ => return Err(NotBare::Several),
     };
     let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
-    let is_heard = told.since.is_some_and(|since| is_later(since, HEARD_FOR));
+    let heard_for = if has_paced { HEARD_FOR } else { HEARD_FOR.max(told.reading) };
+    let is_heard = told.since.is_some_and(|since| is_later(since, heard_for));
     let is_alone = over.0.back().is_none_or(|(_, over, _)| is_later(*over, MEANT_FOR_THE_LAST));
     if is_refusal || is_heard && is_alone { Ok(number) } else { Err(NotBare::Unsure(number)) }
 }
@@ -135,7 +149,7 @@ mod tests {
         is_refusal: bool,
     ) -> Result<AskNumber, NotBare> {
         let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over), 1)).collect());
-        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal)
+        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal, false)
     }
 
     #[test]
@@ -175,6 +189,20 @@ mod tests {
         assert_eq!(meant(&[(1, told(10))], &[], 10, true), Ok(1));
         assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 14, false), Err(NotBare::Unsure(2)));
         assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 15, false), Ok(2));
+    }
+
+    #[test]
+    fn a_long_question_takes_longer_to_read_before_a_yes_without_a_number_is_meant_for_it() {
+        let over = Over::default();
+        let bare_at = |second, is_refusal, has_paced| {
+            let mut long = Told::new(200);
+            long.end(lines::NAME, at(10));
+            bare(std::iter::once((1, &long)), &over, at(second), is_refusal, has_paced)
+        };
+        assert_eq!(bare_at(39, false, false), Err(NotBare::Unsure(1)), "half a minute at best");
+        assert_eq!(bare_at(40, false, false), Ok(1));
+        assert_eq!(bare_at(10, true, false), Ok(1), "a no needs no reading");
+        assert_eq!(bare_at(11, false, true), Ok(1), "a voice says when it has ended");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use aaep_announce::{AskNumber, By, Ending, HubNumber};
 use aaep_subscriber::{Ask, AskState};
 
 use super::meant::{NotBare, Over, Told, bare};
+use crate::attention::asked::word_count;
 use crate::attention::numbers::HIGHEST;
 
 /// A question that waits.
@@ -56,8 +57,8 @@ impl Open {
             // Beyond those that the person shares between programs.
             AskNumber::from(HIGHEST) + self.own_numbers
         });
-        let waiting =
-            Waiting { hub, ask, told: Told::default(), is_presented: false, is_answered: false };
+        let told = Told::new(word_count(ask.event()));
+        let waiting = Waiting { hub, ask, told, is_presented: false, is_answered: false };
         self.waiting.insert(number, waiting);
         Some(number)
     }
@@ -99,9 +100,14 @@ impl Open {
     }
 
     /// Which question words without a number are meant for that were begun at this moment.
-    pub(super) fn bare(&self, begun: Duration, is_refusal: bool) -> Result<AskNumber, NotBare> {
+    pub(super) fn bare(
+        &self,
+        begun: Duration,
+        is_refusal: bool,
+        has_paced: bool,
+    ) -> Result<AskNumber, NotBare> {
         let waiting = self.waiting.iter().map(|(number, it)| (*number, &it.told));
-        bare(waiting, &self.over, begun, is_refusal)
+        bare(waiting, &self.over, begun, is_refusal, has_paced)
     }
 }
 

@@ -47,7 +47,7 @@ impl Room {
 
     /// The question that is meant by words without a number. If that is not sure, the person is told so.
     fn meant(&mut self, words: &str, begun: Duration, is_refusal: bool) -> Option<AskNumber> {
-        match self.open.bare(begun, is_refusal) {
+        match self.open.bare(begun, is_refusal, self.has_paced()) {
             Ok(number) => Some(number),
             Err(why) => {
                 self.feedback(&not_meant(words, why));
