@@ -13,6 +13,7 @@ use super::room::{Came, Room};
 use crate::attention::asked::Asked as Known;
 use crate::console::{self, Failure};
 use crate::keys::now_unix_ms;
+use crate::person::is_own_hub;
 use crate::settings::rules::automatic;
 
 /// How long a question may wait for a number that other programs know too. They share a file and its lock; the
@@ -28,8 +29,9 @@ pub(super) type Numbered = (HubNumber, Ask, Option<u16>);
 impl Room {
     /// A question came: a rule answers it, or the person is asked.
     pub(super) fn asked(&mut self, hub: HubNumber, ask: Ask) {
+        let is_own_hub = || is_own_hub(self.hubs.address(hub));
         if ask.can_reply()
-            && let Some(answer) = automatic(&self.rules, ask.event())
+            && let Some(answer) = automatic(&self.rules, ask.event(), is_own_hub)
         {
             let (decision, details) = (answer.decision, answer.details());
             let rule = answer.rule.name.clone();
