@@ -161,6 +161,16 @@ impl Question {
         format!("{}:", name.unwrap_or(&self.name))
     }
 
+    /// What the question is called when it is not the last that was asked: what was asked, or its number if that is long.
+    /// Numbers of the past mean nothing.
+    pub(super) fn short_heading(&self, is_past: bool) -> String {
+        if is_past || self.name.len() <= MAX_REMINDER {
+            self.heading()
+        } else {
+            format!("Question {}:", self.number)
+        }
+    }
+
     /// The answers to choose from.
     pub(super) fn choices(&self) -> Vec<Choice> {
         self.answers.iter().map(|(choice, _)| choice.clone()).collect()
