@@ -51,6 +51,8 @@ pub struct Announcer {
     now: Duration,
     sessions: Sessions,
     questions: BTreeMap<AskNumber, Question>,
+    /// How many questions have been asked.
+    asked: u64,
     queue: Queue,
     /// What the device is saying.
     current: Option<Current>,
@@ -99,6 +101,7 @@ impl Announcer {
             now: Duration::ZERO,
             sessions: Sessions::default(),
             questions: BTreeMap::new(),
+            asked: 0,
             queue: Queue::default(),
             current: None,
             stopping: Vec::new(),

@@ -8,6 +8,7 @@ mod undo;
 
 use aaep::Event;
 use aaep::event::human::Decision;
+use aaep_announce::device::braille;
 use aaep_announce::device::lines::{LineOptions, Lines, Notification};
 use aaep_announce::device::speech::codec;
 use aaep_announce::words::spoken;
@@ -50,6 +51,18 @@ fn speech(utterance: &Utterance) -> String {
     sent.strip_suffix("\r\n.\r\n").expect("a message").to_owned()
 }
 
+/// What comes under the fingers, without the numbers of the windows.
+fn windows(utterance: &Utterance, cells: usize) -> String {
+    let windows = braille::question_windows(utterance, cells);
+    let count = windows.len();
+    let without_number = |(at, window): (usize, &String)| {
+        let number = format!("{}/{count} ", at + 1);
+        // A small display has no numbers.
+        window.strip_prefix(&number).filter(|_| cells > 16).unwrap_or(window).to_owned()
+    };
+    windows.iter().enumerate().map(without_number).collect()
+}
+
 fn is_told_whole(action: &str, consequence: &str, argument: &str) -> Result<(), TestCaseError> {
     let event = asked(action, consequence, &json!({ "to": argument }));
     let utterance = given(&event);
@@ -59,13 +72,21 @@ fn is_told_whole(action: &str, consequence: &str, argument: &str) -> Result<(), 
     ))
     .expect("JSON");
     let argument = json!({ "to": argument }).to_string();
-    for (device, told) in [
+    let mut told = vec![
         ("every device", shown(&utterance.words)),
         ("lines", shown(&lines(&utterance, LineOptions::default()))),
         ("lines for programs", shown(json["words"].as_str().expect("words"))),
         ("speech", heard(&speech(&utterance))),
         ("a transcript", shown(&past(&event))),
-    ] {
+        ("braille of 12 cells", shown(&windows(&utterance, 12))),
+        ("braille of 40 cells", shown(&windows(&utterance, 40))),
+    ];
+    #[cfg(all(feature = "desktop", target_os = "linux"))]
+    {
+        let [announced, stands] = aaep_announce::device::desktop::question_texts(&utterance);
+        told.extend([("an announcement", heard(&announced)), ("the desktop", shown(&stands))]);
+    }
+    for (device, told) in told {
         for text in [action, consequence, "run__it", &argument] {
             prop_assert!(holds(&told, text), "{device}: {text:?} is not in {told:?}");
         }
@@ -97,6 +118,49 @@ fn what_was_told_wrongly_is_told_whole() {
         let utterance = given(&asked(action, "It happens.", &json!(null)));
         assert!(speech(&utterance).contains(said), "{}", speech(&utterance));
         is_told_whole(action, "It happens.", action).expect("whole");
+    }
+}
+
+#[test]
+fn blanks_that_differ_are_told_differently_on_every_device() {
+    for action in
+        ["rm a  b", "rm a\tb", " rm a", "rm a ", "rm a\u{a0}b", "rm a\u{3000}b", "rm a\n  b"]
+    {
+        is_told_whole(action, "It happens.", action).expect("whole");
+    }
+    let [one, two] = ["rm a b", "rm a  b"].map(|it| given(&asked(it, "Gone.", &json!(null))));
+    assert_ne!(one.words, two.words);
+    assert!(speech(&two).contains("rm a 2 spaces b"), "{}", speech(&two));
+}
+
+#[test]
+fn what_the_agent_does_not_state_is_told_as_not_stated() {
+    let told = given(&asked("Delete all.", "Gone.", &json!(null))).words;
+    assert!(
+        told.contains("The risk is not stated. Whether it can be undone is not stated."),
+        "{told}"
+    );
+    for (field, value, said) in [
+        ("irreversible", json!(false), "It can be undone."),
+        ("irreversible", json!(true), "It cannot be undone."),
+        ("reversibility", json!("reversible_with_effort"), "It is hard to undo."),
+        (
+            "reversibility",
+            json!("somehow"),
+            "Whether it can be undone is said in a word that is not known here.",
+        ),
+        ("risk_level", json!("low"), "Low risk."),
+    ] {
+        let mut fields = json!({
+            "action": "Delete all.", "consequence": "Gone.", "reply_token": "rpl_1", "timeout_seconds": 300,
+            "default_decision": "reject",
+        });
+        fields[field] = value;
+        let told = given(&event("awaiting.confirmation", &fields)).words;
+        assert!(told.contains(said), "{told}");
+        let is_about_risk = field == "risk_level";
+        assert_eq!(told.contains("The risk is not stated."), !is_about_risk, "{told}");
+        assert_eq!(told.contains("undone is not stated."), is_about_risk, "{told}");
     }
 }
 
@@ -143,7 +207,7 @@ proptest! {
     // Without vowels, so that no word of the text is by chance the name of a mark, such as at or dot.
     #[test]
     fn from_what_any_device_was_given_the_ask_can_be_recovered(
-        action in "[b-df-hj-np-tv-zB-Z0-9 _~*`'\"()\\[\\]{}<>=+/\\\\|.,;:?!@#$%^&—“”≤≠世é\u{1b}\u{202e}\u{200b}\n-]{1,80}",
+        action in "[b-df-hj-np-tv-zB-Z0-9 _~*`'\"()\\[\\]{}<>=+/\\\\|.,;:?!@#$%^&—“”≤≠„‹›×÷±‐\u{2011}世é\u{1b}\u{202e}\u{200b}\n\t\u{a0}\u{3000}-]{1,80}",
         consequence in "([a-f0-9]{1,40}|-{1,9}|[A-Z]{2}[0-9]{6,30}|[.,:/]{1,3}| |0[0-9]{1,9}){1,12}",
         argument in "[b-df-hj-np-tv-zA-Z0-9 !-@{-~]{0,40}",
     ) {

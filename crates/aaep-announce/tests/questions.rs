@@ -370,3 +370,66 @@ fn the_caller_learns_when_a_question_begins_and_when_it_was_told() {
     assert_eq!(room.listen().len(), 1);
     assert_eq!(room.outcomes.len(), 3, "once is enough");
 }
+
+/// A confirmation of this action.
+fn asks_to(action: &str, token: &str) -> aaep::Event {
+    event(
+        "awaiting.confirmation",
+        &json!({
+            "action": action, "consequence": "It is gone.", "reply_token": token, "timeout_seconds": 300,
+            "default_decision": "reject", "risk_level": "high", "irreversible": true,
+        }),
+    )
+}
+
+/// What is heard when this comes of a question that was told, and another question comes before it is said.
+fn heard_after_the_next_question(first: &str, came: &Input<'_>) -> Vec<String> {
+    let mut room = Room::quiet();
+    room.ask(1, &asks_to(first, "rpl_1"));
+    room.listen();
+    room.handle(came.clone());
+    room.ask(2, &asks_to("Delete B.", "rpl_2"));
+    room.listen()
+}
+
+#[test]
+fn what_came_of_a_question_is_never_taken_for_the_next_one() {
+    let accepted = Input::Over { number: 1, ending: Ending::Accepted(By::You) };
+    let later = Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false };
+    let failed = Input::AnswerFailed { number: 1, why: "The line broke." };
+    for (came, told) in [
+        (accepted.clone(), "Delete A: Accepted."),
+        (later, "Delete A: You have 10 minutes to answer."),
+        (failed, "Delete A: Your answer did not arrive. The line broke."),
+    ] {
+        let heard = heard_after_the_next_question("Delete A.", &came);
+        assert!(heard.iter().any(|it| it.contains("Delete B.")), "{heard:?}");
+        assert_eq!(heard.last().map(String::as_str), Some(told));
+    }
+    let long = "Delete everything and more. ".repeat(20);
+    let heard = heard_after_the_next_question(&long, &accepted);
+    assert_eq!(heard.last().map(String::as_str), Some("Question 1: Accepted."));
+}
+
+#[test]
+fn what_came_of_the_only_question_is_told_without_its_name() {
+    let mut room = Room::quiet();
+    room.ask(1, &asks_to("Delete A.", "rpl_1"));
+    room.listen();
+    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    assert_eq!(room.listen(), ["Accepted."]);
+    room.ask(2, &asks_to("Delete B.", "rpl_2"));
+    room.listen();
+    room.handle(Input::Wish(Wish::Repeat));
+    assert!(room.listen().concat().contains("Delete B."));
+}
+
+#[test]
+fn whose_time_changed_is_told_where_several_questions_wait() {
+    let mut room = Room::quiet();
+    room.ask(1, &asks_to("Delete A.", "rpl_1"));
+    room.ask(2, &asks_to("Delete B.", "rpl_2"));
+    room.listen();
+    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false });
+    assert_eq!(room.listen(), ["Question 1: You have 10 minutes to answer."]);
+}

@@ -12,6 +12,7 @@ use aaep::LanguageTag;
 use clap::Args;
 
 use crate::attention::file::NumbersFile;
+use crate::attention::numbers::HIGHEST;
 use crate::attention::{Place, gather, gather_own, told_whole, words};
 use crate::console::{self, COULD_NOT, Failure};
 use crate::keys::{now_unix_ms, tell};
@@ -34,8 +35,8 @@ Exit codes:
 #[command(after_help = WORDS)]
 pub(crate) struct Arguments {
     /// The number of the question, as `aaep attention` tells it. Without it you hear what waits.
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=99))]
-    number: Option<u8>,
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(HIGHEST)))]
+    number: Option<u16>,
     /// What you say to it. Without it you hear what can be said.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
@@ -91,7 +92,9 @@ fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode,
     tell(&sentence)?;
     if is_over && let Ok(token) = aaep::ReplyToken::parse(reply_token) {
         // What came of the answer stands, whether or not that can be written.
-        file.change(|numbers| numbers.over(&token)).unwrap_or_else(|it| console::complain(&it));
+        let now_unix_s = now_unix_ms() / 1000;
+        let noted = file.change(|numbers| numbers.over(now_unix_s, &token));
+        noted.unwrap_or_else(|it| console::complain(&it));
     }
     Ok(ExitCode::from(code))
 }
@@ -104,7 +107,7 @@ fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Nobody said what to answer: tells the question, and what can be said.
-fn tell_one(arguments: &Arguments, number: u8, address: &str) -> Result<ExitCode, Failure> {
+fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCode, Failure> {
     let languages = languages(arguments).unwrap_or_default();
     let queue = gather(&[arguments.place.hub(address)], &languages)?;
     if queue.is_incomplete {

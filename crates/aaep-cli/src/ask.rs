@@ -1,7 +1,8 @@
 //! `aaep ask`: asks a person through the hub, waits, and says by its exit code whether they accept (§6).
 //!
-//! Only an accept of exactly this question is exit code 0. A reject, silence, a withdrawn question, a
-//! hub that is gone and an answer that cannot be read are all something else.
+//! Only an accept of exactly this question is exit code 0, and only if a person or their rule gave it, or if silence
+//! may consent to what is asked (ruling 35). A reject, a withdrawn question, a hub that is gone and an answer that
+//! cannot be read are all something else.
 
 mod question;
 mod race;
@@ -26,13 +27,15 @@ use waiting::Outcome;
 const EXIT_CODES: &str = "\
 In a script: aaep ask \"Delete the old photos?\" --irreversible && rm -r old-photos
 Exit codes:
-  0  the person accepts; or with --choices or --freetext, there is an answer, on standard output
+  0  the person or a rule of theirs accepts; or with --choices or --freetext, there is an answer, on standard output
+  0  also if nobody answers, but only with --default accept --risk low --reversible
   1  anything else that was decided: rejected, no answer in time, nobody there, stopped with Control-C
   2  it could not be asked, or the outcome could not be learned. That is no consent either";
 
 /// What to ask.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXIT_CODES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
     /// The question, or the action that needs consent, in words for people.
     question: String,
@@ -45,6 +48,9 @@ pub(crate) struct Arguments {
     /// It cannot be undone. Silence then means no.
     #[arg(long)]
     irreversible: bool,
+    /// It can be undone.
+    #[arg(long, conflicts_with = "irreversible")]
+    reversible: bool,
     /// How many seconds the person has to answer. A hub that does not answer is tried for a few seconds longer.
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -52,8 +58,8 @@ pub(crate) struct Arguments {
     /// How many seconds at most, if the person asks for more time.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_timeout: Option<u64>,
-    /// What silence means: reject unless you say accept. With --choices or --freetext, the answer that
-    /// silence stands for; none unless you say one.
+    /// What silence means: reject unless you say accept, which counts only with --risk low and --reversible. With
+    /// --choices or --freetext, the answer that silence stands for; none unless you say one.
     #[arg(long, value_name = "DECISION")]
     default: Option<String>,
     /// Let the person choose one of these, separated by commas, and print it.
@@ -184,7 +190,7 @@ fn report(outcome: &Outcome, as_json: bool) -> Result<ExitCode, Failure> {
         let is_terminal = io::stdout().is_terminal();
         tell(&if is_terminal { printable(&response).into_owned() } else { response })?;
     } else {
-        tell(outcome.word())?;
+        tell(outcome.printed())?;
     }
     console::say(&outcome.sentence());
     Ok(if outcome.is_yes() { ExitCode::SUCCESS } else { ExitCode::from(1) })

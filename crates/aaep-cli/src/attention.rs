@@ -88,7 +88,7 @@ impl Place {
 /// What waits, each with its number, in the order in which it is told.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    pub(crate) questions: Vec<(Option<u8>, Waiting)>,
+    pub(crate) questions: Vec<(Option<u16>, Waiting)>,
     /// How many there are beside these.
     pub(crate) more: u64,
     /// Whether some hub could not be looked at.
@@ -144,7 +144,7 @@ fn number(
     looked_unix_s: i64,
     address: &str,
     looked: Looked,
-) -> Result<Vec<(Option<u8>, Waiting)>, Failure> {
+) -> Result<Vec<(Option<u16>, Waiting)>, Failure> {
     file.change(|numbers| {
         if looked.more == 0 {
             let open: Vec<_> = looked.waiting.iter().filter_map(|it| it.asked.clone()).collect();
@@ -228,7 +228,7 @@ impl Queue {
     }
 }
 
-fn question_json((number, waiting): &(Option<u8>, Waiting)) -> Value {
+fn question_json((number, waiting): &(Option<u16>, Waiting)) -> Value {
     let (kind, danger) = match &waiting.event.payload {
         Payload::AwaitingConfirmation(asked) => ("confirmation", Some(Danger::of(asked))),
         _ => ("clarification", None),

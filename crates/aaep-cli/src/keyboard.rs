@@ -7,6 +7,8 @@
 mod editor;
 #[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod typing_clock;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,12 +79,13 @@ impl Keyboard {
         let (sender, lines) = mpsc::channel(MAX_WAITING_LINES);
         #[cfg(unix)]
         let read = {
-            let is_terminal = terminal::take_first();
+            let is_terminal = terminal::is_terminal();
             let echo = if is_terminal { terminal::echo() } else { None };
             if is_terminal {
+                terminal::take();
                 tokio::spawn(terminal::stop_in_order());
             }
-            move || terminal::read_keys(Editor::new(is_terminal), echo, &sender)
+            move || terminal::read_keys(is_terminal, echo, &sender)
         };
         #[cfg(not(unix))]
         let read = move || read_lines(Editor::new(false), &sender);

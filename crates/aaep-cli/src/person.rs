@@ -23,16 +23,20 @@ fn key_file() -> Option<PathBuf> {
 /// The key, for a hub of this user on this machine. None where there is no key yet, and for every other
 /// address: whoever is there would be the person from then on.
 pub(crate) fn key_for(address: &str) -> Option<String> {
-    let is_ours = match Target::parse(address).ok()? {
+    if is_own_hub(address) { read_person_key(&key_file()?).ok() } else { None }
+}
+
+/// Whether the hub at this address is of this user on this machine, so that what it says of others can be believed.
+pub(crate) fn is_own_hub(address: &str) -> bool {
+    match Target::parse(address) {
         // Of those without a path, only a socket of this user is connected to.
-        Target::Unix(None) => true,
-        Target::Unix(Some(path)) => is_own_socket(&path),
-        Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place) => {
+        Ok(Target::Unix(None)) => true,
+        Ok(Target::Unix(Some(path))) => is_own_socket(&path),
+        Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place)) => {
             place.is_loopback() && is_own_port(place.port())
         }
-        Target::Stdio(_) => false,
-    };
-    if is_ours { read_person_key(&key_file()?).ok() } else { None }
+        Ok(Target::Stdio(_)) | Err(_) => false,
+    }
 }
 
 /// Whether a socket was made by this user, or by the system.
@@ -103,6 +107,7 @@ mod tests {
     fn nobody_elsewhere_is_told_the_key() {
         for address in ["https://hub.example.org", "wss://a.example", "stdio:agent", "nonsense"] {
             assert_eq!(key_for(address), None, "{address}");
+            assert!(!is_own_hub(address), "{address}");
         }
     }
 }

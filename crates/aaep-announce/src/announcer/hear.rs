@@ -10,7 +10,7 @@ use aaep::{Event, Payload, SessionId};
 use super::io::{AskNumber, Asked, By, Ending, HubNumber};
 use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
 use super::question::{Question, Telling};
-use super::queue::{About, Item, MAX_QUESTIONS};
+use super::queue::{About, AskName, Item, MAX_QUESTIONS};
 use super::sessions::SessionKey;
 use super::tools::Tools;
 use super::truth::claims_success;
@@ -218,6 +218,7 @@ impl Announcer {
         self.queue.remove(|it| it.about == About::State && it.is_of(&session_id));
         self.ask(&question, About::Question(asked.number));
         self.questions.insert(asked.number, question);
+        self.asked += 1;
     }
 
     /// Whether another question of a hub can be held. Those go first of which nobody knows what became. Each hub
@@ -287,10 +288,17 @@ impl Announcer {
             true => String::new(),
         };
         let ended = if self.is_past { ended_before(ending) } else { ended(ending) };
+        let of_ask = if about.is_empty() { self.of_ask(&question) } else { About::Nothing };
         let words = format!("{about} {ended}").trim().to_owned();
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
-        self.say(Some(&question.session_id), &phrase, &About::Nothing);
+        self.say(Some(&question.session_id), &phrase, &of_ask);
+    }
+
+    /// What is told of a question without naming it, which the next question would make unclear.
+    fn of_ask(&self, question: &Question) -> About {
+        let name = question.short_heading(self.is_past);
+        About::Ask(AskName { name, tongue: question.tongue.clone(), asked: self.asked })
     }
 
     /// Forgets a question whose end is known, and remembers that it was told.
@@ -308,7 +316,7 @@ impl Announcer {
         question.is_answered = false;
         let question = question.clone();
         let words = sentences(&["Your answer did not arrive.", &exact(why)]);
-        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+        self.say_ourselves(Kind::Notice, words, &self.of_ask(&question));
         self.ask(&question, About::Question(number));
     }
 
@@ -325,9 +333,13 @@ impl Announcer {
         } else {
             format!("You have {} to answer.", duration(remaining))
         };
-        let session_id = question.session_id.clone();
+        let question = question.clone();
+        let is_one_of_many = self.questions.len() > 1;
+        let words = if is_one_of_many { format!("Question {number}: {words}") } else { words };
+        let about = if is_one_of_many { About::Nothing } else { self.of_ask(&question) };
         let (kind, weight, tongue) = (Kind::Settled, Weight::Normal, Tongue::default());
-        self.say(Some(&session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+        let phrase = Phrase { kind, weight, words, tongue };
+        self.say(Some(&question.session_id), &phrase, &about);
     }
 
     pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {

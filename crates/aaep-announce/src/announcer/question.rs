@@ -161,6 +161,16 @@ impl Question {
         format!("{}:", name.unwrap_or(&self.name))
     }
 
+    /// What the question is called when it is not the last that was asked: what was asked, or its number if that is long.
+    /// Numbers of the past mean nothing.
+    pub(super) fn short_heading(&self, is_past: bool) -> String {
+        if is_past || self.name.len() <= MAX_REMINDER {
+            self.heading()
+        } else {
+            format!("Question {}:", self.number)
+        }
+    }
+
     /// The answers to choose from.
     pub(super) fn choices(&self) -> Vec<Choice> {
         self.answers.iter().map(|(choice, _)| choice.clone()).collect()
@@ -195,14 +205,16 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         _ if is_final => "It cannot be undone.",
         Some(Reversibility::ReversibleWithEffort) => "It is hard to undo.",
         Some(Reversibility::Reversible) => "It can be undone.",
-        _ => "",
+        None if it.irreversible == Some(false) => "It can be undone.",
+        None => "Whether it can be undone is not stated.",
+        _ => "Whether it can be undone is said in a word that is not known here.",
     };
     let risk = match &it.risk_level {
         Some(RiskLevel::High) => "High risk.",
         Some(RiskLevel::Medium) => "Medium risk.",
         Some(RiskLevel::Low) => "Low risk.",
         Some(RiskLevel::Other(_)) => "The risk is of a kind that is not known here.",
-        None => "",
+        None => "The risk is not stated.",
     };
     let with = tool.as_ref().map(|it| format!("The tool is {}.", exact(it))).unwrap_or_default();
     let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));

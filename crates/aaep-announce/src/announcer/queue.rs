@@ -65,6 +65,17 @@ pub(super) enum About {
     LeftOut,
     /// What came of something that the person typed: told at once, or never.
     Feedback,
+    /// What came of a question whose name is left out, as long as no other was asked.
+    Ask(AskName),
+}
+
+/// How a question is named when another one was asked since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AskName {
+    pub(super) name: String,
+    pub(super) tongue: Tongue,
+    /// How many questions had been asked.
+    pub(super) asked: u64,
 }
 
 impl Item {

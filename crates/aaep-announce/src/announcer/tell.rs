@@ -57,7 +57,8 @@ impl Announcer {
         told.map_or(Duration::ZERO, |told| told.saturating_add(pause))
     }
 
-    fn give(&mut self, item: Item) {
+    fn give(&mut self, mut item: Item) {
+        self.name_ask(&mut item);
         let Some((words, choices)) = self.words_of(&item) else { return };
         let words = self.named(&item, words);
         let id = self.new_id();
@@ -102,6 +103,17 @@ impl Announcer {
         let since = self.now;
         self.current =
             Some(Current { id, item, since, has_begun: false, patience, is_unwanted: false });
+    }
+
+    /// Names the question of which something is told, if another one was asked since that became known.
+    fn name_ask(&self, item: &mut Item) {
+        if let About::Ask(ask) = &item.about
+            && ask.asked != self.asked
+        {
+            item.words = format!("{} {}", ask.name, item.words);
+            item.tongue = ask.tongue.clone();
+            item.about = About::Nothing;
+        }
     }
 
     /// Remembers under which ids a question went to the device, the last few of them.

@@ -22,6 +22,7 @@ use super::client::{self, Client};
 use super::plain::quoted;
 use super::socket::{Address, Socket};
 use super::{Device, Told};
+use crate::utterance::Utterance;
 
 /// The name of the device in its reports.
 pub const NAME: &str = "braille";
@@ -57,6 +58,15 @@ pub struct Settings {
     pub translator: String,
     /// How long the server may take to answer.
     pub patience: Duration,
+}
+
+/// What of a question comes under the fingers on a display of this many cells, window by window, for tests.
+#[doc(hidden)]
+pub fn question_windows(question: &Utterance, cells: usize) -> Vec<String> {
+    let mut question = question.clone();
+    let words = pages::flatten(&mut question);
+    let windows = pages::pages(&words, &question.choices, cells);
+    windows.into_iter().map(|page| page.text).collect()
 }
 
 impl Settings {

@@ -50,6 +50,27 @@ impl Settings {
     }
 }
 
+/// What a screen reader finds of a question: what is announced, and what stands over its buttons, for tests.
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub fn question_texts(question: &crate::Utterance) -> [String; 2] {
+    let mut now = std::time::Instant::now();
+    let mut board = board::Board::new(Settings::new(120));
+    let mut reports = Vec::new();
+    board.told(now, crate::Order::Say(question.clone()), &mut reports);
+    let mut announced = String::new();
+    while let Some(due) = board.due(now) {
+        now = due;
+        if board.has_to_announce(now) {
+            board.announce(now, &mut reports);
+            announced.push_str(&board.regions().map(|it| it.words.as_str()).concat());
+        }
+        board.passed(now, &mut reports);
+    }
+    let shown = board.questions().first().map(|it| it.region.words.clone());
+    [announced, shown.unwrap_or_default()]
+}
+
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
 pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     run::start(settings, reports)

@@ -1,13 +1,14 @@
 //! The text of an ask, whole: nothing is left out, shortened or changed, and every character can be perceived.
 //!
-//! [`exact`] is for devices that show text. It is one line of visible characters; line breaks and characters that
-//! cannot be seen stand there by name, as in `[line break]` or `[right-to-left override]`. `spoken` turns such a line
-//! into words for the ear. Markdown, paths, links and code are never interpreted here.
+//! [`exact`] is for devices that show text. It is one line of visible characters; line breaks, blanks that are more than
+//! one space between words, and characters that cannot be seen stand there by name, as in `[line break]`, `[2 spaces]`
+//! or `[right-to-left override]`. `spoken` turns such a line into words for the ear. Markdown, paths, links and code are
+//! never interpreted here.
 
 use super::plain::is_plain;
 
 /// Characters that cannot be seen, and their names.
-pub(super) const HIDDEN: &[(char, &str)] = &[
+const HIDDEN: &[(char, &str)] = &[
     ('\0', "null"),
     ('\u{7}', "bell"),
     ('\u{8}', "backspace"),
@@ -33,34 +34,94 @@ pub(super) const HIDDEN: &[(char, &str)] = &[
     ('\u{feff}', "byte order mark"),
 ];
 
-/// What stands where a line ends.
-pub(super) const LINE_BREAK: &str = "line break";
+/// Blanks, and their names.
+const BLANKS: &[(char, &str)] = &[
+    (' ', "space"),
+    ('\t', "tab"),
+    ('\u{a0}', "no-break space"),
+    ('\u{2002}', "en space"),
+    ('\u{2003}', "em space"),
+    ('\u{2009}', "thin space"),
+    ('\u{202f}', "narrow no-break space"),
+    ('\u{3000}', "ideographic space"),
+];
 
-/// The whole text on one line of visible characters. Runs of blanks become one blank, and that is all that is lost.
+/// What stands where a line ends.
+const LINE_BREAK: &str = "line break";
+
+/// The whole text on one line of visible characters. A single space between words stays; every other blank has a name.
 pub fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
-    let mut rest = text.trim().chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\r' if rest.peek() == Some(&'\n') => {}
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
-                blank(&mut out);
-                out.extend(["[", LINE_BREAK, "] "]);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c.is_whitespace() {
+            let (run, after) = rest.split_at(rest.len() - rest.trim_start().len());
+            blanks(&mut out, run, after.is_empty());
+            rest = after;
+        } else {
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            if is_shown(before, c, rest.chars().next()) {
+                out.push(c);
+            } else {
+                out.extend(["[", &name(c), "]"]);
             }
-            _ if c.is_whitespace() => blank(&mut out),
-            _ if is_shown(before, c, rest.peek().copied()) => out.push(c),
-            _ => out.extend(["[", &name(c), "]"]),
         }
         before = c;
     }
     out
 }
 
-fn blank(out: &mut String) {
-    if !out.is_empty() && !out.ends_with(' ') {
+/// Whether this stands in brackets for something that cannot be seen.
+pub(super) fn is_name(inner: &str) -> bool {
+    let is_code = |it: &str| {
+        it.strip_prefix("U+").is_some_and(|it| {
+            (4..=6).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit())
+        })
+    };
+    let is_count = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    let is_counted = |name: &str| {
+        let several = inner.split_once(' ').filter(|(count, _)| is_count(count));
+        several.is_some_and(|(_, it)| it.strip_suffix('s') == Some(name))
+    };
+    let is_known = |names: &[(char, &str)]| names.iter().any(|(_, it)| *it == inner);
+    inner == LINE_BREAK
+        || is_known(HIDDEN)
+        || is_known(BLANKS)
+        || is_code(inner)
+        || BLANKS.iter().any(|(_, it)| is_counted(it))
+}
+
+/// A run of blanks: one space between words as it is, and everything else by name.
+fn blanks(out: &mut String, run: &str, is_last: bool) {
+    if run == " " && !out.is_empty() && !is_last {
+        return out.push(' ');
+    }
+    for name in blank_names(run) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.extend(["[", &name, "]"]);
+    }
+    if !is_last {
         out.push(' ');
     }
+}
+
+/// The names of blanks. Those of one kind are counted; line breaks and those without a name stand one by one.
+fn blank_names(run: &str) -> Vec<String> {
+    let run: Vec<char> = run.replace("\r\n", "\n").chars().collect();
+    let known = |c: char| BLANKS.iter().find(|(it, _)| *it == c).map(|(_, name)| *name);
+    let is_same = |one: &char, next: &char| one == next && known(*one).is_some();
+    let name_of = |same: &[char]| match (same, same.first().and_then(|it| known(*it))) {
+        (['\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}', ..], _) => {
+            LINE_BREAK.to_owned()
+        }
+        ([_], Some(name)) => name.to_owned(),
+        (several, Some(name)) => format!("{} {name}s", several.len()),
+        (several, None) => several.first().map(|it| name(*it)).unwrap_or_default(),
+    };
+    run.chunk_by(is_same).map(name_of).collect()
 }
 
 /// Whether a character can stand for itself. Joiners and variation selectors do where scripts and emoji need them.
@@ -104,10 +165,44 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_named() {
-        assert_eq!(exact("  a\r\n\n\tb  c\n"), "a [line break] [line break] b c");
+        assert_eq!(
+            exact("  a\r\n\n\tb  c\n"),
+            "[2 spaces] a [line break] [line break] [tab] b [2 spaces] c [line break]"
+        );
         assert_eq!(exact("\u{1b}[2Jno\u{202e}sey"), "[escape][2Jno[right-to-left override]sey");
         assert_eq!(exact("pay\u{200d}pal x\u{fe01}"), "pay[zero width joiner]pal x[U+FE01]");
         assert_eq!(exact("a\u{e0041}\u{1}"), "a[U+E0041][U+0001]");
+    }
+
+    #[test]
+    fn blanks_that_differ_are_told_differently() {
+        for (text, told) in [
+            ("a b", "a b"),
+            ("a  b", "a [2 spaces] b"),
+            (" a", "[space] a"),
+            ("a ", "a [space]"),
+            ("a\tb", "a [tab] b"),
+            ("a\u{a0}b", "a [no-break space] b"),
+            ("a\u{3000}\u{3000}b", "a [2 ideographic spaces] b"),
+            ("a \n    b", "a [space] [line break] [4 spaces] b"),
+            ("a\u{1680}\u{1680}b", "a [U+1680] [U+1680] b"),
+            ("   ", "[3 spaces]"),
+            ("", ""),
+        ] {
+            assert_eq!(exact(text), told);
+            assert_eq!(exact(told), told, "once more changes nothing");
+        }
+    }
+
+    #[test]
+    fn only_what_exact_writes_is_a_name() {
+        for name in ["line break", "tab", "2 spaces", "12 no-break spaces", "escape", "U+00AD"] {
+            assert!(is_name(name), "{name}");
+        }
+        for text in ["", "s", "2", "spaces", "two spaces", "2 space", "-2 spaces", "2 line breaks"]
+        {
+            assert!(!is_name(text), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //!
 //! Raw stays only what voices say by themselves: words, short numbers, and the mark that ends a sentence or a clause.
 
-use super::exact::{HIDDEN, LINE_BREAK};
+use std::borrow::Cow;
+
+use super::exact::is_name;
 
 /// Marks, and their names.
 const MARKS: &[(char, &str)] = &[
@@ -39,21 +41,55 @@ const MARKS: &[(char, &str)] = &[
     ('|', "pipe"),
     ('}', "right brace"),
     ('~', "tilde"),
-    ('¬', "not sign"),
+    ('¡', "inverted exclamation mark"),
+    ('¢', "cent"),
+    ('£', "pound"),
+    ('¥', "yen"),
+    ('¦', "broken bar"),
     ('§', "section"),
+    ('¨', "diaeresis"),
+    ('©', "copyright"),
     ('«', "left guillemet"),
+    ('¬', "not sign"),
+    ('®', "registered"),
+    ('°', "degree"),
+    ('±', "plus or minus"),
+    ('´', "acute accent"),
+    ('¶', "paragraph"),
+    ('·', "middle dot"),
     ('»', "right guillemet"),
+    ('¿', "inverted question mark"),
+    ('×', "multiplication sign"),
+    ('÷', "division sign"),
+    ('‐', "hyphen"),
+    ('\u{2011}', "non-breaking hyphen"),
+    ('‒', "figure dash"),
     ('–', "en dash"),
     ('—', "em dash"),
+    ('―', "horizontal bar"),
     ('‘', "left single quote"),
     ('’', "right single quote"),
+    ('‚', "low single quote"),
     ('“', "left quote"),
     ('”', "right quote"),
+    ('„', "low quote"),
+    ('†', "dagger"),
     ('•', "bullet"),
     ('…', "ellipsis"),
+    ('‰', "per mille"),
+    ('′', "prime"),
+    ('″', "double prime"),
+    ('‹', "left angle quote"),
+    ('›', "right angle quote"),
+    ('⁄', "fraction slash"),
     ('←', "left arrow"),
+    ('↑', "up arrow"),
     ('→', "right arrow"),
+    ('↓', "down arrow"),
     ('−', "minus"),
+    ('∕', "division slash"),
+    ('∗', "asterisk operator"),
+    ('∞', "infinity"),
     ('≈', "almost equal to"),
     ('≠', "not equal to"),
     ('≤', "at most"),
@@ -92,21 +128,24 @@ pub fn spoken(text: &str) -> String {
 
 /// The first name in brackets, as `exact` writes it: where its bracket opens, and the name.
 fn next_name(text: &str) -> Option<(usize, &str)> {
-    let is_code = |it: &str| {
-        it.strip_prefix("U+").is_some_and(|it| {
-            (4..=6).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit())
-        })
-    };
     text.match_indices('[').find_map(|(at, _)| {
         let inner = text.get(at + 1..)?;
         let inner = inner.get(..inner.find(']')?)?;
-        let is_name = inner == LINE_BREAK || HIDDEN.iter().any(|(_, it)| *it == inner);
-        (is_name || is_code(inner)).then_some((at, inner))
+        is_name(inner).then_some((at, inner))
     })
 }
 
-fn mark(c: char) -> Option<&'static str> {
-    MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| *name)
+/// The name of a mark; its number where it has no name and a voice would pass over it.
+fn mark(c: char) -> Option<Cow<'static, str>> {
+    let known = MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| Cow::Borrowed(*name));
+    known.or_else(|| is_swallowed(c).then(|| format!("U+{:04X}", u32::from(c)).into()))
+}
+
+/// Whether a character without a name is a mark: punctuation, an arrow, or a sign of mathematics.
+fn is_swallowed(c: char) -> bool {
+    let is_mark = matches!(c, '\u{a1}'..='\u{bf}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}'
+        | '\u{2190}'..='\u{22ff}' | '\u{2e00}'..='\u{2e7f}');
+    is_mark && !c.is_alphanumeric()
 }
 
 /// What was said so far.
@@ -163,7 +202,7 @@ impl Words {
             return self.push(&format!("{} times {name}", run.len()));
         }
         for _ in run {
-            self.push(name);
+            self.push(&name);
         }
     }
 
@@ -181,7 +220,7 @@ impl Words {
                 // A voice passes over zeros before a number.
                 ['0', second, ..] if second.is_ascii_digit() => {
                     for c in part {
-                        self.push(mark(*c).unwrap_or(c.encode_utf8(&mut [0; 4])));
+                        self.push(&mark(*c).unwrap_or_else(|| c.to_string().into()));
                     }
                     is_apart = true;
                 }
@@ -213,7 +252,8 @@ impl Words {
 /// Whether this mark ends a sentence or a clause, which is heard as a pause.
 fn ends_a_clause(body: &[char], end: char) -> bool {
     let is_end = |it: char| matches!(it, '.' | ',' | ';' | ':' | '?' | '!');
-    let closes = |it: char| matches!(it, ')' | ']' | '"' | '\'' | '”' | '’' | '»' | '%');
+    let closes =
+        |it: char| matches!(it, ')' | ']' | '"' | '\'' | '“' | '”' | '’' | '»' | '›' | '%' | '°');
     is_end(end) && body.last().is_some_and(|it| mark(*it).is_none() || closes(*it))
 }
 
@@ -241,13 +281,13 @@ fn pieces(token: &[char]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Whether what stands here is said as a part of a word: an apostrophe between letters, the point of a decimal
-/// number, the commas of a large one, and everything that is not a mark.
+/// Whether what stands here is said as a part of a word: an apostrophe or a middle dot between letters, the point of a
+/// decimal number, the commas of a large one, and everything that is not a mark.
 fn is_of_word(token: &[char], at: usize) -> bool {
     let Some(c) = token.get(at) else { return false };
     let around = (at.checked_sub(1).and_then(|at| token.get(at)), token.get(at + 1));
     match (c, around) {
-        ('\'' | '’', (Some(before), Some(after))) => {
+        ('\'' | '’' | '·', (Some(before), Some(after))) => {
             before.is_alphabetic() && after.is_alphabetic()
         }
         ('.' | ',', (Some(before), Some(after))) => {
@@ -309,6 +349,11 @@ mod tests {
             ("=====", "5 times equals"),
             ("1.2.3 1,2", "1 dot 2 dot 3 1 comma 2"),
             ("x, y", "x comma y"),
+            ("a‐b a\u{2011}b", "a hyphen b a non-breaking hyphen b"),
+            ("„a“ ‹b›.", "low quote a left quote left angle quote b right angle quote."),
+            ("3×4 ±1 6÷2", "3 multiplication sign 4 plus or minus 1 6 division sign 2"),
+            ("a⁂b ∀ ⸮", "a U+2042 b U+2200 U+2E2E"),
+            ("a [2 spaces] b [tab] c", "a 2 spaces b tab c"),
             ("a [line break] b[escape][2J", "a line break b escape left bracket 2J"),
         ] {
             assert_eq!(spoken(text), said, "{text}");

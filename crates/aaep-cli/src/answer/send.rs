@@ -38,7 +38,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// What the person said, and to which question.
 #[derive(Debug)]
 pub(super) struct Said<'a> {
-    pub(super) number: u8,
+    pub(super) number: u16,
     pub(super) question: &'a Question,
     /// Where it stands which questions the person was told.
     pub(super) file: &'a NumbersFile,

@@ -1,5 +1,6 @@
 //! The question as an event, with ids of its own, so that it can be found again and taken back.
 
+use aaep_engine::{ActionStakes, StatedRisk, StatedUndo};
 use serde_json::{Value, json};
 
 use super::{Arguments, Risk};
@@ -22,6 +23,8 @@ pub(super) struct Question {
     pub(super) event_id: String,
     pub(super) reply_token: String,
     pub(super) event: Value,
+    /// Whether silence may consent to the action.
+    pub(super) allows_default: bool,
     /// How long it stays open unless the person asks for more time, in seconds.
     pub(super) timeout_seconds: u64,
     /// How long it can stay open at most, in seconds.
@@ -51,9 +54,32 @@ impl Question {
             event["extensions"] = json!({ "agentvoice": { "max_timeout_seconds": longest } });
         }
         let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
-        let timeout_seconds = arguments.timeout;
-        Ok(Question { kind, event_id, reply_token, event, timeout_seconds, longest_seconds })
+        Ok(Question {
+            kind,
+            event_id,
+            reply_token,
+            event,
+            allows_default: stakes(arguments).allows_default(),
+            timeout_seconds: arguments.timeout,
+            longest_seconds,
+        })
     }
+}
+
+/// What is at stake, as it is stated here.
+fn stakes(arguments: &Arguments) -> ActionStakes {
+    let risk = match arguments.risk {
+        Some(Risk::Low) => StatedRisk::Low,
+        Some(Risk::Medium) => StatedRisk::Medium,
+        Some(Risk::High) => StatedRisk::High,
+        None => StatedRisk::Unknown,
+    };
+    let undo = match (arguments.irreversible, arguments.reversible) {
+        (true, _) => StatedUndo::Impossible,
+        (false, true) => StatedUndo::Possible,
+        (false, false) => StatedUndo::Unknown,
+    };
+    ActionStakes { risk, undo }
 }
 
 fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
@@ -78,6 +104,9 @@ fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
     if arguments.irreversible {
         fields["irreversible"] = true.into();
     }
+    if arguments.reversible {
+        fields["reversibility"] = "reversible".into();
+    }
     if let Some(risk) = arguments.risk {
         fields["risk_level"] = match risk {
             Risk::Low => "low",
@@ -90,8 +119,9 @@ fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
 }
 
 fn clarification(arguments: &Arguments) -> Result<Value, Failure> {
-    if arguments.irreversible || arguments.risk.is_some() || arguments.consequence.is_some() {
-        let next = "Leave out --risk, --irreversible and --consequence, or ask for consent alone.";
+    let has_stakes = arguments.irreversible || arguments.reversible || arguments.risk.is_some();
+    if has_stakes || arguments.consequence.is_some() {
+        let next = "Leave out --risk, --irreversible, --reversible and --consequence, or ask for consent alone.";
         return Err(Failure::new("an answer in words is no consent to an action", next));
     }
     let mut fields = json!({ "question": arguments.question });
@@ -126,7 +156,7 @@ pub(super) mod tests {
         arguments: Arguments,
     }
 
-    fn question(line: &[&str]) -> Result<Question, Failure> {
+    pub(crate) fn question(line: &[&str]) -> Result<Question, Failure> {
         let words = ["ask"].iter().chain(line);
         let line = Line::try_parse_from(words).expect("a command line");
         let speaker =
@@ -168,6 +198,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn silence_may_consent_only_to_what_states_low_risk_and_can_be_undone() {
+        for (line, allows) in [
+            (&["Go on?"][..], false),
+            (&["Go on?", "--risk", "low"], false),
+            (&["Go on?", "--reversible"], false),
+            (&["Go on?", "--risk", "medium", "--reversible"], false),
+            (&["Go on?", "--risk", "high", "--reversible"], false),
+            (&["Go on?", "--risk", "low", "--irreversible"], false),
+            (&["Go on?", "--risk", "low", "--reversible"], true),
+        ] {
+            let question = question(line).expect("a question");
+            assert_eq!(question.allows_default, allows, "{line:?}");
+            assert_eq!(violations(&question), [], "{line:?}");
+        }
+    }
+
+    #[test]
     fn an_unsafe_default_is_passed_on_as_it_is_so_that_the_hub_refuses_it() {
         let wish = question(&["Delete it?", "--irreversible", "--default", "accept"]).expect("one");
         assert_eq!(violations(&wish), [aaep::Code::UnsafeDefault]);
@@ -184,6 +231,7 @@ pub(super) mod tests {
         let where_to = question(&["Where?", "--freetext"]).expect("one");
         assert_eq!(violations(&where_to), []);
         assert!(question(&["Which?", "--choices", "a,b", "--irreversible"]).is_err());
+        assert!(question(&["Which?", "--choices", "a,b", "--reversible"]).is_err());
     }
 
     #[test]

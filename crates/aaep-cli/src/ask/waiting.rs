@@ -40,6 +40,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     kind: Kind,
+    /// Whether silence may consent to what was asked.
+    allows_default: bool,
     pub(super) answer: Value,
 }
 
@@ -52,10 +54,27 @@ impl Outcome {
         }
     }
 
-    /// Whether that is what was asked for: consent, or an answer.
+    /// The outcome for a script. An accept that is not consent is never printed as one.
+    pub(super) fn printed(&self) -> &str {
+        if self.is_unheard_accept() { "unanswered" } else { self.word() }
+    }
+
+    /// Whether the hub accepted by default what only a person may accept.
+    fn is_unheard_accept(&self) -> bool {
+        self.kind == Kind::Confirmation && self.word() == "accept" && !self.is_yes()
+    }
+
+    /// Whether that is what was asked for: consent, or an answer. A person's own rule answers as they do (ruling 35).
     pub(super) fn is_yes(&self) -> bool {
         match self.kind {
-            Kind::Confirmation => self.word() == "accept",
+            Kind::Confirmation => {
+                let is_consent = match self.answer["decided_by"].as_str() {
+                    Some("reply") => true,
+                    Some("timeout" | "no_listener") => self.allows_default,
+                    _ => false,
+                };
+                is_consent && self.word() == "accept"
+            }
             Kind::Clarification => self.word() == "answered" && self.response().is_some(),
         }
     }
@@ -74,6 +93,11 @@ impl Outcome {
 
     /// The outcome for people.
     pub(super) fn sentence(&self) -> String {
+        if self.is_unheard_accept() {
+            return "Not accepted. No person and no rule of theirs accepted it, and silence may accept only an action \
+                    that states low risk and that it can be undone."
+                .to_owned();
+        }
         let by = match self.answer["decided_by"].as_str() {
             Some("timeout") => " Nobody answered in time, so the default applies.",
             Some("no_listener") => " Nobody was there who could answer, so the default applies.",
@@ -264,7 +288,10 @@ fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
         return None;
     }
     match (answer.status, body["status"].as_str()?) {
-        (200, "settled") => Some(Turn::Settled(Outcome { kind: question.kind, answer: body })),
+        (200, "settled") => {
+            let Question { kind, allows_default, .. } = *question;
+            Some(Turn::Settled(Outcome { kind, allows_default, answer: body }))
+        }
         (202, "open") => {
             let deadline = body["deadline"].as_str().and_then(|it| Timestamp::parse(it).ok());
             let left = deadline.map(|at| {

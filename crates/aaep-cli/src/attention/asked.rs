@@ -83,6 +83,27 @@ pub(crate) fn what(event: &Event) -> &str {
     }
 }
 
+/// How many words a question has, all in all. Where words are long or not set apart, so many characters are one.
+pub(crate) fn word_count(event: &Event) -> u64 {
+    const CHARACTERS: usize = 6;
+    let count = |text: &str| {
+        text.split_whitespace().count().max(text.chars().count().div_ceil(CHARACTERS)) as u64
+    };
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => {
+            let more = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));
+            let arguments = more.map(|it| count(&it.to_string()));
+            count(&asked.action) + count(&asked.consequence) + arguments.unwrap_or(0)
+        }
+        Payload::AwaitingClarification(asked) => {
+            let context = asked.context.as_deref().map(count);
+            let choices = asked.choices.iter().flatten().map(|it| count(&it.label));
+            count(&asked.question) + context.unwrap_or(0) + choices.sum::<u64>()
+        }
+        _ => 0,
+    }
+}
+
 /// What a confirmation says beside its words.
 fn confirmation(asked: &AwaitingConfirmation) -> Value {
     json!([
@@ -237,5 +258,16 @@ pub(crate) mod tests {
         assert_eq!(Asked::of(&read(&started)), None);
         let long = asked("rpl_1", &json!({ "action": "x".repeat(4000) }));
         assert_eq!(long.first_words.chars().count(), FIRST_WORDS + 3);
+    }
+
+    #[test]
+    fn all_words_of_a_question_are_counted() {
+        let few = confirmation("rpl_1", &json!({ "action": "Go on?", "consequence": "It goes." }));
+        assert_eq!(word_count(&few), 4);
+        let long = json!({
+            "action": "Go on?", "consequence": "x".repeat(60),
+            "extra_context": { "arguments": { "a": "b c d" } },
+        });
+        assert_eq!(word_count(&confirmation("rpl_1", &long)), 2 + 10 + 3);
     }
 }

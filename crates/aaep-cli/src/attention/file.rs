@@ -26,7 +26,7 @@ mod tests {
     use super::*;
     use crate::attention::asked::tests::asked;
 
-    fn give(file: &NumbersFile, token: &str) -> Option<u8> {
+    fn give(file: &NumbersFile, token: &str) -> Option<u16> {
         let asked = asked(token, &json!({}));
         file.change(|numbers| numbers.give(1_790_000_000, "unix:", &asked)).expect("changed")
     }
@@ -54,12 +54,12 @@ mod tests {
             let file = NumbersFile::at(path.clone());
             move || (0..10).filter_map(|at| give(&file, &format!("rpl_{name}{at}"))).collect()
         };
-        let threads: Vec<thread::JoinHandle<Vec<u8>>> =
+        let threads: Vec<thread::JoinHandle<Vec<u16>>> =
             ["a", "b", "c", "d"].map(|name| thread::spawn(give_ten(name))).into_iter().collect();
-        let mut given: Vec<u8> =
+        let mut given: Vec<u16> =
             threads.into_iter().flat_map(|it| it.join().expect("no panic")).collect();
         given.sort_unstable();
-        assert_eq!(given, (1..=40).collect::<Vec<u8>>());
+        assert_eq!(given, (1..=40).collect::<Vec<u16>>());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The numbers by which people answer: small, and never meaning another question by accident.
 //!
-//! They go from 1 to 99 and round. A number is given again only after all others were, and never while its
-//! question can be open. The same question keeps its number. Pure: `file.rs` keeps them on the disk.
+//! They go from 1 to 99 and round. A number is given again only after all others were, never while its question can be
+//! open, and not for some minutes after that: someone may be typing an answer to it (ruling 33). While all of them are
+//! taken, higher ones are given. The same question keeps its number. Pure: `file.rs` keeps them on the disk.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 
-/// The highest number. Two digits are quick to say and to type.
-pub(crate) const HIGHEST: u8 = 99;
+/// The highest number that is given as long as there is a choice. Two digits are quick to say and to type.
+const HIGHEST_SHORT: u16 = 99;
+
+/// The highest number of all: it bounds the file in which the numbers are kept.
+pub(crate) const HIGHEST: u16 = 499;
+
+/// For how many seconds after the end of its question a number is not given to another one.
+const REST_SECONDS: u64 = 600;
 
 /// How much later than its longest time a question is taken to be over, for clocks that differ.
 const SLACK_SECONDS: i64 = 300;
@@ -26,10 +33,10 @@ const MAX_TEXT_BYTES: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Numbers {
-    /// The number that was given last; 0 before the first.
-    last: u8,
+    /// The short number that was given last; 0 before the first.
+    last: u16,
     /// What each number stands for, or stood for when its question is over.
-    questions: BTreeMap<u8, Question>,
+    questions: BTreeMap<u16, Question>,
 }
 
 /// The question behind a number.
@@ -54,6 +61,9 @@ pub(crate) struct Question {
     seen_unix_s: i64,
     /// When it is over at the latest.
     until_unix_s: i64,
+    /// When someone noticed that it is over, in seconds since 1970 began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    over_unix_s: Option<i64>,
     /// When the person had been told it to its end, in milliseconds since 1970 began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     presented_unix_ms: Option<i64>,
@@ -95,17 +105,36 @@ impl Question {
     fn may_be_open(&self, now_unix_s: i64) -> bool {
         self.is_open && now_unix_s < self.until_unix_s
     }
+
+    /// Whether its number must not mean anything else: it can be open, or has ended only just.
+    fn holds_number(&self, now_unix_s: i64) -> bool {
+        let ended_unix_s = if self.is_open { Some(self.until_unix_s) } else { self.over_unix_s };
+        // If the clock was set back meanwhile, nobody knows how long ago that was, and nobody is kept waiting for it.
+        let is_resting = |ended: i64| now_unix_s.abs_diff(ended) < REST_SECONDS;
+        self.may_be_open(now_unix_s) || ended_unix_s.is_some_and(is_resting)
+    }
+
+    fn end(&mut self, now_unix_s: i64) {
+        if self.is_open {
+            self.is_open = false;
+            self.over_unix_s = Some(now_unix_s);
+        }
+    }
 }
 
 impl Numbers {
     /// The number of a question that is open at an address now, and is told to the person. None if all
-    /// numbers stand for questions that are open.
-    pub(crate) fn give(&mut self, now_unix_s: i64, address: &str, asked: &Asked) -> Option<u8> {
+    /// numbers stand for questions that are open, or that have ended only just.
+    pub(crate) fn give(&mut self, now_unix_s: i64, address: &str, asked: &Asked) -> Option<u16> {
         let known = self.questions.iter().find(|(_, it)| it.is(asked)).map(|(number, _)| *number);
         let number = known.or_else(|| self.free(now_unix_s))?;
-        if known.is_none() {
+        if known.is_none() && number <= HIGHEST_SHORT {
             self.last = number;
         }
+        // A long number stands for its question only as long as it must.
+        self.questions.retain(|it, question| {
+            *it <= HIGHEST_SHORT || *it == number || question.holds_number(now_unix_s)
+        });
         let longest = i64::try_from(asked.longest_seconds).unwrap_or(i64::MAX);
         let until_unix_s = now_unix_s.saturating_add(longest).saturating_add(SLACK_SECONDS);
         let before = self.questions.remove(&number).filter(|it| it.is(asked));
@@ -128,6 +157,7 @@ impl Numbers {
             is_open: true,
             seen_unix_s: now_unix_s,
             until_unix_s,
+            over_unix_s: None,
             presented_unix_ms,
         };
         self.questions.insert(number, question);
@@ -142,15 +172,15 @@ impl Numbers {
     }
 
     /// What a number stands for.
-    pub(crate) fn question(&self, number: u8) -> Option<&Question> {
+    pub(crate) fn question(&self, number: u16) -> Option<&Question> {
         self.questions.get(&number)
     }
 
     /// A question is over. Its number goes on standing for it until it is its turn to be given again.
-    pub(crate) fn over(&mut self, reply_token: &ReplyToken) {
+    pub(crate) fn over(&mut self, now_unix_s: i64, reply_token: &ReplyToken) {
         for question in self.questions.values_mut() {
             if question.reply_token == reply_token.as_str() {
-                question.is_open = false;
+                question.end(now_unix_s);
             }
         }
     }
@@ -161,7 +191,7 @@ impl Numbers {
             let is_there = open.iter().any(|asked| question.is(asked));
             // One that came while someone looked is not among them, and open all the same.
             if question.address == address && !is_there && question.seen_unix_s < looked_unix_s {
-                question.is_open = false;
+                question.end(looked_unix_s);
             }
         }
     }
@@ -172,7 +202,7 @@ impl Numbers {
             text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_short = |text: &String| text.len() <= MAX_TEXT_BYTES;
-        self.last <= HIGHEST
+        self.last <= HIGHEST_SHORT
             && self.questions.iter().all(|(number, it)| {
                 (1..=HIGHEST).contains(number)
                     && ReplyToken::parse(&it.reply_token).is_ok()
@@ -183,12 +213,13 @@ impl Numbers {
             })
     }
 
-    /// The next number, round after the highest, whose question cannot be open.
-    fn free(&self, now_unix_s: i64) -> Option<u8> {
-        let round = (self.last + 1..=HIGHEST).chain(1..=self.last.min(HIGHEST));
+    /// The next short number, round after the highest, that is free; or else the lowest long one.
+    fn free(&self, now_unix_s: i64) -> Option<u16> {
+        let last = self.last.min(HIGHEST_SHORT);
+        let round = (last + 1..=HIGHEST_SHORT).chain(1..=last);
         let is_taken =
-            |number: &u8| self.questions.get(number).is_some_and(|it| it.may_be_open(now_unix_s));
-        round.into_iter().find(|number| !is_taken(number))
+            |number: &u16| self.questions.get(number).is_some_and(|it| it.holds_number(now_unix_s));
+        round.chain(HIGHEST_SHORT + 1..=HIGHEST).find(|number| !is_taken(number))
     }
 }
 

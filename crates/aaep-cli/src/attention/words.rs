@@ -12,7 +12,7 @@ use super::look::Waiting;
 use crate::console::count;
 
 /// The lines for a question. Without a number it cannot be answered by one.
-pub(crate) fn block(number: Option<u8>, waiting: &Waiting) -> Vec<String> {
+pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
     let agent = printable(&waiting.event.envelope.producer.agent_id);
     let name = match number {
         Some(number) => format!("Question {number}, from {agent}"),
@@ -51,7 +51,7 @@ pub(crate) fn block(number: Option<u8>, waiting: &Waiting) -> Vec<String> {
 }
 
 /// What can be said to a question, as sentences. The number stands where the person has to say it.
-pub(crate) fn what_can_be_said(number: u8, payload: &Payload) -> String {
+pub(crate) fn what_can_be_said(number: u16, payload: &Payload) -> String {
     let answer = match payload {
         Payload::AwaitingClarification(asked) => answers(number, asked),
         _ => format!("Say: aaep answer {number} yes, or: aaep answer {number} no."),
@@ -59,7 +59,7 @@ pub(crate) fn what_can_be_said(number: u8, payload: &Payload) -> String {
     format!("{answer} For more time: aaep answer {number} later.")
 }
 
-fn answers(number: u8, asked: &AwaitingClarification) -> String {
+fn answers(number: u16, asked: &AwaitingClarification) -> String {
     let kinds = asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
     let ways = kinds.iter().filter_map(|kind| match kind {
         ResponseKind::Freetext => Some("your words"),
@@ -105,9 +105,9 @@ pub(crate) fn duration(time: Duration) -> String {
 
 /// Foreign words that end like a sentence.
 pub(crate) fn sentence(text: &str) -> String {
-    let text = text.trim();
+    let text = exact(text);
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{}{end}", exact(text))
+    format!("{text}{end}")
 }
 
 #[cfg(test)]

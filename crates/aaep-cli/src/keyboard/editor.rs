@@ -47,6 +47,12 @@ impl Editor {
         Editor { is_terminal, line: Vec::new(), begun: None, escape: Escape::None }
     }
 
+    /// Whether keys edit from now on. What was typed so far stays.
+    #[cfg(unix)]
+    pub(super) fn set_terminal(&mut self, is_terminal: bool) {
+        self.is_terminal = is_terminal;
+    }
+
     pub(super) fn is_half_typed(&self) -> bool {
         !self.line.is_empty()
     }

@@ -13,6 +13,7 @@ use super::room::{Came, Room};
 use crate::attention::asked::Asked as Known;
 use crate::console::{self, Failure};
 use crate::keys::now_unix_ms;
+use crate::person::is_own_hub;
 use crate::settings::rules::automatic;
 
 /// How long a question may wait for a number that other programs know too. They share a file and its lock; the
@@ -23,13 +24,14 @@ const NUMBER_PATIENCE: Duration = Duration::from_millis(500);
 const TOGETHER: Duration = Duration::from_millis(30);
 
 /// A question of a hub, with the number that the person shares between programs, if there is one.
-pub(super) type Numbered = (HubNumber, Ask, Option<u8>);
+pub(super) type Numbered = (HubNumber, Ask, Option<u16>);
 
 impl Room {
     /// A question came: a rule answers it, or the person is asked.
     pub(super) fn asked(&mut self, hub: HubNumber, ask: Ask) {
+        let is_own_hub = || is_own_hub(self.hubs.address(hub));
         if ask.can_reply()
-            && let Some(answer) = automatic(&self.rules, ask.event())
+            && let Some(answer) = automatic(&self.rules, ask.event(), is_own_hub)
         {
             let (decision, details) = (answer.decision, answer.details());
             let rule = answer.rule.name.clone();
@@ -76,7 +78,7 @@ impl Room {
                 let give = |(address, known): &(String, Option<Known>)| {
                     known.as_ref().and_then(|known| numbers.give(now, address, known))
                 };
-                asked.iter().map(give).collect::<Vec<Option<u8>>>()
+                asked.iter().map(give).collect::<Vec<Option<u16>>>()
             })
         });
         let came = self.came.0.clone();
@@ -113,7 +115,9 @@ impl Room {
         if ask.state().is_final() {
             self.open.remove(self.now(), number);
             let (numbers, token) = (self.numbers.clone(), ask.reply_token().clone());
-            let noting = spawn_blocking(move || numbers.change(|numbers| numbers.over(&token)));
+            let now = now_unix_ms() / 1000;
+            let noting =
+                spawn_blocking(move || numbers.change(|numbers| numbers.over(now, &token)));
             tokio::spawn(async move { done(noting.await) });
         }
         self.tell_all(&Input::Over { number, ending });

@@ -9,8 +9,11 @@ use std::time::Duration;
 use aaep_announce::AskNumber;
 use aaep_announce::device::lines;
 
-/// How long a question must have been told before a yes without a number can be meant for it.
+/// How long a question must have been told at least before a yes without a number can be meant for it.
 const HEARD_FOR: Duration = Duration::from_secs(1);
+
+/// How fast someone who reads lines fast reads. Nobody has read a question any sooner.
+const FAST_WORDS_PER_MINUTE: u64 = 400;
 
 /// How long after the end of a question a yes without a number may still be meant for that one.
 const MEANT_FOR_THE_LAST: Duration = Duration::from_secs(5);
@@ -25,9 +28,17 @@ pub(super) struct Told {
     since: Option<Duration>,
     /// Which devices told it to its end, and when.
     whole: Vec<(&'static str, Duration)>,
+    /// How long it takes at least to read it in lines.
+    reading: Duration,
 }
 
 impl Told {
+    /// A question of this many words, which nobody has been told yet.
+    pub(super) fn new(words: u64) -> Self {
+        let reading = Duration::from_millis(words.saturating_mul(60_000) / FAST_WORDS_PER_MINUTE);
+        Told { reading, ..Told::default() }
+    }
+
     /// They are being told, as of this moment.
     pub(super) fn begin(&mut self, at: Duration) {
         self.since.get_or_insert(at);
@@ -52,19 +63,24 @@ impl Told {
     }
 }
 
-/// From when to when questions were told that are over, the newest last.
+/// From when to when questions were told that are over, and under which numbers, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Over(VecDeque<(Duration, Duration)>);
+pub(super) struct Over(VecDeque<(Duration, Duration, AskNumber)>);
 
 impl Over {
     /// A question is over as of now.
-    pub(super) fn add(&mut self, told: &Told, now: Duration) {
+    pub(super) fn add(&mut self, number: AskNumber, told: &Told, now: Duration) {
         if let Some(since) = told.since {
-            self.0.push_back((since, now));
+            self.0.push_back((since, now, number));
             if self.0.len() > MAX_OVER {
                 self.0.pop_front();
             }
         }
+    }
+
+    /// Whether a question had this number.
+    pub(super) fn had(&self, number: AskNumber) -> bool {
+        self.0.iter().any(|(_, _, it)| *it == number)
     }
 }
 
@@ -84,16 +100,18 @@ pub(super) enum NotBare {
 }
 
 /// Which question words without a number are meant for that were begun at this moment: the only one that the person
-/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well.
+/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well. A device
+/// that takes its time (`has_paced`) tells itself when the question was told; lines have to be read.
 pub(super) fn bare<'a>(
     waiting: impl Iterator<Item = (AskNumber, &'a Told)>,
     over: &Over,
     begun: Duration,
     is_refusal: bool,
+    has_paced: bool,
 ) -> Result<AskNumber, NotBare> {
     // One that nobody has been told of yet cannot be meant.
     let known: Vec<(AskNumber, &Told)> = waiting.filter(|(_, it)| it.since.is_some()).collect();
-    let is_gone = over.0.iter().any(|(told, over)| *told <= begun && begun < *over);
+    let is_gone = over.0.iter().any(|(told, over, _)| *told <= begun && begun < *over);
     if is_gone || known.iter().any(|(_, it)| !it.has_begun_at(begun)) {
         return Err(if known.is_empty() { NotBare::Over } else { NotBare::Another });
     }
@@ -103,8 +121,9 @@ pub(super) fn bare<'a>(
         _ => return Err(NotBare::Several),
     };
     let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
-    let is_heard = told.since.is_some_and(|since| is_later(since, HEARD_FOR));
-    let is_alone = over.0.back().is_none_or(|(_, over)| is_later(*over, MEANT_FOR_THE_LAST));
+    let heard_for = if has_paced { HEARD_FOR } else { HEARD_FOR.max(told.reading) };
+    let is_heard = told.since.is_some_and(|since| is_later(since, heard_for));
+    let is_alone = over.0.back().is_none_or(|(_, over, _)| is_later(*over, MEANT_FOR_THE_LAST));
     if is_refusal || is_heard && is_alone { Ok(number) } else { Err(NotBare::Unsure(number)) }
 }
 
@@ -129,8 +148,8 @@ mod tests {
         begun: u64,
         is_refusal: bool,
     ) -> Result<AskNumber, NotBare> {
-        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over))).collect());
-        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal)
+        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over), 1)).collect());
+        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal, false)
     }
 
     #[test]
@@ -173,6 +192,20 @@ mod tests {
     }
 
     #[test]
+    fn a_long_question_takes_longer_to_read_before_a_yes_without_a_number_is_meant_for_it() {
+        let over = Over::default();
+        let bare_at = |second, is_refusal, has_paced| {
+            let mut long = Told::new(200);
+            long.end(lines::NAME, at(10));
+            bare(std::iter::once((1, &long)), &over, at(second), is_refusal, has_paced)
+        };
+        assert_eq!(bare_at(39, false, false), Err(NotBare::Unsure(1)), "half a minute at best");
+        assert_eq!(bare_at(40, false, false), Ok(1));
+        assert_eq!(bare_at(10, true, false), Ok(1), "a no needs no reading");
+        assert_eq!(bare_at(11, false, true), Ok(1), "a voice says when it has ended");
+    }
+
+    #[test]
     fn lines_beside_a_voice_do_not_tell_to_the_end() {
         let mut told = told(10);
         assert!(told.is_whole_at(at(11), false) && !told.is_whole_at(at(11), true));
@@ -185,10 +218,11 @@ mod tests {
     #[test]
     fn what_is_over_is_remembered_within_a_bound() {
         let mut over = Over::default();
-        for second in 0..1000 {
-            over.add(&told(second), at(second + 1));
+        for (number, second) in (0..1000).zip(0..) {
+            over.add(number, &told(second), at(second + 1));
         }
-        over.add(&Told::default(), at(2000));
-        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000)))));
+        over.add(2000, &Told::default(), at(2000));
+        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000), 999))));
+        assert!(over.had(999) && !over.had(0) && !over.had(2000));
     }
 }

@@ -10,9 +10,8 @@ use aaep_announce::{AskNumber, By, Ending, HubNumber};
 use aaep_subscriber::{Ask, AskState};
 
 use super::meant::{NotBare, Over, Told, bare};
-
-/// Numbers for questions that got none: beyond those that the person shares between programs.
-const FIRST_OWN_NUMBER: AskNumber = 100;
+use crate::attention::asked::word_count;
+use crate::attention::numbers::HIGHEST;
 
 /// A question that waits.
 pub(super) struct Waiting {
@@ -41,7 +40,7 @@ impl Open {
     pub(super) fn add(
         &mut self,
         hub: HubNumber,
-        shared: Option<u8>,
+        shared: Option<u16>,
         ask: Ask,
     ) -> Option<AskNumber> {
         let mut shared = shared.map(AskNumber::from);
@@ -55,10 +54,11 @@ impl Open {
         }
         let number = shared.unwrap_or_else(|| {
             self.own_numbers += 1;
-            FIRST_OWN_NUMBER + self.own_numbers
+            // Beyond those that the person shares between programs.
+            AskNumber::from(HIGHEST) + self.own_numbers
         });
-        let waiting =
-            Waiting { hub, ask, told: Told::default(), is_presented: false, is_answered: false };
+        let told = Told::new(word_count(ask.event()));
+        let waiting = Waiting { hub, ask, told, is_presented: false, is_answered: false };
         self.waiting.insert(number, waiting);
         Some(number)
     }
@@ -90,14 +90,24 @@ impl Open {
     /// A question is over.
     pub(super) fn remove(&mut self, now: Duration, number: AskNumber) -> Option<Waiting> {
         let waiting = self.waiting.remove(&number)?;
-        self.over.add(&waiting.told, now);
+        self.over.add(number, &waiting.told, now);
         Some(waiting)
     }
 
+    /// Whether a question had this number and is over.
+    pub(super) fn was_asked(&self, number: AskNumber) -> bool {
+        self.over.had(number)
+    }
+
     /// Which question words without a number are meant for that were begun at this moment.
-    pub(super) fn bare(&self, begun: Duration, is_refusal: bool) -> Result<AskNumber, NotBare> {
+    pub(super) fn bare(
+        &self,
+        begun: Duration,
+        is_refusal: bool,
+        has_paced: bool,
+    ) -> Result<AskNumber, NotBare> {
         let waiting = self.waiting.iter().map(|(number, it)| (*number, &it.told));
-        bare(waiting, &self.over, begun, is_refusal)
+        bare(waiting, &self.over, begun, is_refusal, has_paced)
     }
 }
 

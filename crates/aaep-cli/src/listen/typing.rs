@@ -15,6 +15,8 @@ use crate::attention::asked;
 use crate::attention::words::duration;
 use crate::keyboard::TypedLine;
 
+const NOTHING: &str = "Nothing was answered.";
+
 /// What is said to a line that was begun for something else.
 const ANOTHER: &str = "That was for another question. Nothing was answered.";
 
@@ -26,15 +28,16 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
-            Typed::Help => self.reply(WORDS),
+            // Columns are for eyes.
+            Typed::Help => WORDS.lines().for_each(|it| self.reply(&words_of(it))),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
             Typed::List => self.list(),
-            Typed::To(number, words) => self.words(number, words, begun),
+            Typed::To(number, words) => self.words(number, words, &line.text, begun),
             Typed::Words(words) => {
                 let is_refusal = meaning::REFUSAL.contains(&words.to_lowercase().as_str());
                 if let Some(number) = self.meant(words, begun, is_refusal) {
-                    self.words(number, words, begun);
+                    self.words(number, words, &line.text, begun);
                 }
             }
             Typed::Choice(choice) => self.choice(choice, begun),
@@ -44,26 +47,13 @@ impl Room {
 
     /// The question that is meant by words without a number. If that is not sure, the person is told so.
     fn meant(&mut self, words: &str, begun: Duration, is_refusal: bool) -> Option<AskNumber> {
-        let what = match self.open.bare(begun, is_refusal) {
-            Ok(number) => return Some(number),
-            Err(NotBare::Nothing) => {
-                "Nothing waits for you. For what can be typed: help".to_owned()
+        match self.open.bare(begun, is_refusal, self.has_paced()) {
+            Ok(number) => Some(number),
+            Err(why) => {
+                self.feedback(&not_meant(words, why));
+                None
             }
-            Err(NotBare::Several) => {
-                "Several questions wait. Say the number of one, then the answer. To hear them: list"
-                    .to_owned()
-            }
-            Err(NotBare::Another) => format!("{} {ANOTHER}", you_typed(words)),
-            Err(NotBare::Over) => {
-                format!("{} That question is over. Nothing was answered.", you_typed(words))
-            }
-            Err(NotBare::Unsure(number)) => format!(
-                "Question {number} has only just been asked. Nothing was answered. To answer it, say its number \
-                 first, then the answer."
-            ),
-        };
-        self.feedback(&what);
-        None
+        }
     }
 
     /// The person chose an answer by its number, as they stand under the question. A digit is typed too easily to
@@ -73,9 +63,10 @@ impl Room {
         let Some(number) = self.meant(&words, begun, false) else { return };
         let Some(waiting) = self.open.get(number) else { return };
         if matches!(waiting.ask.event().payload, Payload::AwaitingConfirmation(_)) {
-            self.feedback("A digit alone does not answer this question. Type yes or no. Nothing was answered.");
+            let what = "A digit alone does not answer this question. Type yes or no.";
+            self.feedback(&format!("{} {what} {NOTHING}", you_typed(&words)));
         } else {
-            self.words(number, &words, begun);
+            self.words(number, &words, &words, begun);
         }
     }
 
@@ -117,24 +108,28 @@ impl Room {
         }
     }
 
-    /// Words to a question, begun at this moment.
-    fn words(&mut self, number: AskNumber, words: &str, begun: Duration) {
+    /// Words to a question, in a line that was begun at this moment.
+    fn words(&mut self, number: AskNumber, words: &str, line: &str, begun: Duration) {
         let has_paced = self.has_paced();
         let Some(waiting) = self.open.get(number) else {
-            let what = format!("No question with the number {number} waits. To hear them: list");
-            return self.feedback(&what);
+            let what = if self.open.was_asked(number) {
+                ANOTHER.to_owned()
+            } else {
+                format!("No question with the number {number} waits. {NOTHING} To hear them: list")
+            };
+            return self.feedback(&format!("{} {what}", you_typed(line)));
         };
         if !waiting.told.has_begun_at(begun) {
-            return self.feedback(&format!("{} {ANOTHER}", you_typed(words)));
+            return self.feedback(&format!("{} {ANOTHER}", you_typed(line)));
         }
         match meaning::understand(&waiting.ask.event().payload, words, false) {
             Ok(meaning) if meaning.lets_happen() && !waiting.told.is_whole_at(begun, has_paced) => {
                 let what = "You began to type before the question was told to its end.";
-                let text = format!("{} {what} Nothing was answered.", you_typed(words));
+                let text = format!("{} {what} {NOTHING}", you_typed(line));
                 self.tell_all(&Input::TooSoon { number, text: &text });
             }
             Ok(meaning) => self.answer(number, meaning),
-            Err(Unclear(why)) => self.feedback(&format!("{why} Nothing was answered.")),
+            Err(Unclear(why)) => self.feedback(&format!("{why} {NOTHING}")),
         }
     }
 
@@ -144,6 +139,48 @@ impl Room {
     }
 }
 
+/// What is said to words without a number that are not taken as an answer: what was typed, and that it answered nothing.
+fn not_meant(words: &str, why: NotBare) -> String {
+    let what = match why {
+        NotBare::Another => ANOTHER.to_owned(),
+        NotBare::Over => format!("That question is over. {NOTHING}"),
+        NotBare::Nothing => {
+            format!("Nothing waits for you. {NOTHING} For what can be typed: help")
+        }
+        NotBare::Several => format!(
+            "Several questions wait. {NOTHING} Say the number of one, then the answer. To hear them: list"
+        ),
+        NotBare::Unsure(number) => format!(
+            "Question {number} has only just been asked. {NOTHING} To answer it, say its number first, then the answer."
+        ),
+    };
+    format!("{} {what}", you_typed(words))
+}
+
+fn words_of(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn you_typed(words: &str) -> String {
     format!("You typed \"{}\".", printable(words.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_an_answer_is_named_and_said_to_answer_nothing() {
+        for why in [
+            NotBare::Another,
+            NotBare::Over,
+            NotBare::Nothing,
+            NotBare::Several,
+            NotBare::Unsure(2),
+        ] {
+            let told = not_meant(" yes\u{1b}", why);
+            assert!(told.starts_with("You typed \"yes"), "{told}");
+            assert!(told.contains(NOTHING) && !told.contains('\u{1b}'), "{told}");
+        }
+    }
 }

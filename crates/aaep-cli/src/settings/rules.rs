@@ -32,8 +32,8 @@ pub(crate) struct Rule {
     pub(crate) name: String,
     /// Whose questions: the name of an agent, or the beginning of one and `*`. All if absent.
     pub(crate) agent: Option<String>,
-    /// Of which principal, as the hub knows who speaks, such as `local` or `token:tok_1`. Of any if absent:
-    /// a name alone can be that of another program one day.
+    /// Of which principal of the person's own hub, as it knows who speaks, such as `local` or `token:tok_1`. Of any if
+    /// absent: a name alone can be that of another program one day.
     pub(crate) principal: Option<String>,
     /// About which tool: its name, or the beginning of one and `*`. About anything if absent.
     pub(crate) tool: Option<String>,
@@ -83,8 +83,13 @@ impl Automatic<'_> {
     }
 }
 
-/// What the rules answer to a question, if they do. If not, the person is asked.
-pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automatic<'r>> {
+/// What the rules answer to a question, if they do. If not, the person is asked. Any hub can say that a principal
+/// speaks, and only the person's own is believed: `is_own_hub` says whether the question comes from there.
+pub(crate) fn automatic<'r>(
+    rules: &'r [Rule],
+    event: &Event,
+    is_own_hub: impl Fn() -> bool,
+) -> Option<Automatic<'r>> {
     let Payload::AwaitingConfirmation(asked) = &event.payload else { return None };
     let danger = Danger::of(asked);
     let said = Delivery::of(event);
@@ -92,7 +97,8 @@ pub(crate) fn automatic<'r>(rules: &'r [Rule], event: &Event) -> Option<Automati
     let agent = &event.envelope.producer.agent_id;
     let publisher = said.as_ref().and_then(|it| it.publisher.as_deref());
     let is_theirs = |rule: &&Rule| {
-        rule.principal.as_deref().is_none_or(|principal| Some(principal) == publisher)
+        let is_it = |principal| Some(principal) == publisher && is_own_hub();
+        rule.principal.as_deref().is_none_or(is_it)
     };
     let rule = rules.iter().filter(is_theirs).find(|rule| rule.fits(agent, tool, danger))?;
     let is_accept = |it: &String| it == Decision::Accept.as_str();
@@ -213,7 +219,7 @@ mod tests {
 
     /// What a single rule answers to a question with these fields.
     fn answer(text: &str, fields: &Value) -> Option<Decision> {
-        automatic(&[rule(text)], &question(fields)).map(|it| it.decision)
+        automatic(&[rule(text)], &question(fields), || true).map(|it| it.decision)
     }
 
     fn question(fields: &Value) -> Event {
@@ -263,6 +269,20 @@ mod tests {
         assert_eq!(answer(text, &by("token:tok_2")), None, "an impostor");
         assert_eq!(answer(text, &by("local")), None);
         assert_eq!(answer(text, &harmless()), None, "nobody said who asks");
+    }
+
+    #[test]
+    fn a_rule_that_names_a_principal_believes_only_the_own_hub_of_the_person() {
+        let said = json!({ "agentvoice": { "tool": "fs.move", "publisher": "token:tok_1" } });
+        let asked = question(&with(harmless(), "extensions", said));
+        for decision in ["accept", "reject"] {
+            let named =
+                format!("agent = \"photos\"\nprincipal = \"token:tok_1\"\nanswer = \"{decision}\"");
+            let rules = [rule(&named)];
+            assert!(automatic(&rules, &asked, || true).is_some());
+            assert_eq!(automatic(&rules, &asked, || false), None, "any hub can say so");
+        }
+        assert!(automatic(&[rule(ACCEPT)], &asked, || false).is_some(), "it names nobody");
     }
 
     #[test]
@@ -321,11 +341,11 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_counts_also_if_it_may_not_accept() {
         let rules = [rule("agent = \"photos\"\nanswer = \"reject\""), rule(ACCEPT)];
-        let found = automatic(&rules, &question(&harmless())).expect("an answer");
+        let found = automatic(&rules, &question(&harmless()), || true).expect("an answer");
         assert_eq!(found.decision, Decision::Reject);
         let rules = [rule(ACCEPT_ALL), rule("answer = \"reject\"")];
         let dangerous = json!({ "risk_level": "high", "irreversible": true });
-        assert_eq!(automatic(&rules, &question(&dangerous)), None, "the person is asked");
+        assert_eq!(automatic(&rules, &question(&dangerous), || true), None, "the person is asked");
     }
 
     #[test]
@@ -337,20 +357,20 @@ mod tests {
             "question": "Which?", "timeout_seconds": 120, "accepted_response_kinds": ["yes_no"],
         }));
         let rules = [rule(ACCEPT), rule("answer = \"reject\"")];
-        assert_eq!(automatic(&rules, &clarification), None);
+        assert_eq!(automatic(&rules, &clarification, || true), None);
         let only_no = with(harmless(), "allowed_replies", json!(["reject"]));
         assert_eq!(answer(ACCEPT, &only_no), None);
         let only_yes = with(harmless(), "allowed_replies", json!(["accept"]));
         let reject = "answer = \"reject\"";
         assert_eq!(answer(reject, &only_yes), Some(Decision::Reject), "a no always counts");
-        assert_eq!(automatic(&[], &question(&harmless())), None);
+        assert_eq!(automatic(&[], &question(&harmless()), || true), None);
     }
 
     #[test]
     fn an_automatic_reply_says_which_rule_made_it() {
         let rules = [rule(&format!("{ACCEPT}\nwhy = \"It can be undone.\""))];
         let question = question(&harmless());
-        let details = automatic(&rules, &question).expect("an answer").details();
+        let details = automatic(&rules, &question, || true).expect("an answer").details();
         let decided_by = details.decided_by.expect("who");
         assert_eq!(decided_by, "automatic: tidy");
         assert!(aaep::reply::is_automatic(&decided_by));

@@ -82,6 +82,24 @@ fn nobody_there_is_exit_code_1_at_once() {
 }
 
 #[test]
+fn silence_that_accepts_is_exit_code_1_unless_low_risk_and_reversible_were_stated() {
+    let hub = Hub::start();
+    for risky in [&[][..], &["--risk", "low"], &["--risk", "medium", "--reversible"]] {
+        let output = end(start(&hub, &[&["Sort it?", "--default", "accept"], risky].concat()));
+        // A hub may refuse to ask so; what it must not be is consent.
+        assert_ne!(output.status.code(), Some(0), "{risky:?}: {}", err(&output));
+        assert!(!out(&output).contains("accept"), "{risky:?}: {}", out(&output));
+        if output.status.code() == Some(1) {
+            assert!(err(&output).contains("low risk"), "{}", err(&output));
+        }
+    }
+    let harmless = ["Sort it?", "--default", "accept", "--risk", "low", "--reversible"];
+    let output = end(start(&hub, &harmless));
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(out(&output), "accept\n");
+}
+
+#[test]
 fn no_hub_is_exit_code_2_and_says_what_to_do() {
     let mut command = aaep(&["ask", "Delete it?", "--hub", "http://127.0.0.1:1"]);
     let output = command.output().expect("aaep runs");

@@ -40,7 +40,7 @@ fn words_that_are_not_clear_answer_nothing() {
         ear.hears("Nothing was answered.");
     }
     ear.types("2 yes");
-    ear.hears("No question with the number 2 waits.");
+    ear.hears("You typed \"2 yes\". No question with the number 2 waits. Nothing was answered.");
     ear.types("1 no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     ear.quit();
@@ -57,7 +57,7 @@ fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
     let second = ear.ask(DANGEROUS);
     ear.hears("Answer yes or no: ");
     ear.types("yes");
-    ear.hears("Question 2 has only just been asked. Nothing was answered.");
+    ear.hears("You typed \"yes\". Question 2 has only just been asked. Nothing was answered.");
     ear.types("2");
     ear.hears("Question 2 has only just been asked. Nothing was answered.");
     ear.types("no");
@@ -73,7 +73,7 @@ fn with_two_questions_open_an_answer_needs_a_number() {
     let other = ear.ask(&[DANGEROUS, &["--agent", "photos"]].concat());
     ear.hears("Answer yes or no: ");
     ear.types("no");
-    ear.hears("Several questions wait.");
+    ear.hears("You typed \"no\". Several questions wait. Nothing was answered.");
     ear.types("2 no");
     assert_eq!(outcome(other), (Some(1), "reject\n".to_owned()));
     ear.types("list");
@@ -123,7 +123,9 @@ fn an_answer_from_elsewhere_takes_the_question_away() {
     let told = ear.hears("settled:");
     assert!(told.ends_with("settled:"), "{told}");
     ear.types("yes");
-    ear.hears("Nothing waits for you.");
+    ear.hears("You typed \"yes\". Nothing waits for you. Nothing was answered.");
+    ear.types("1 yes");
+    ear.hears("You typed \"1 yes\". That was for another question. Nothing was answered.");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
     ear.quit();
 }
@@ -143,7 +145,7 @@ fn a_program_that_holds_the_numbers_for_ever_keeps_no_question_from_the_person()
     ear.hears("Answer yes or no: ");
     ear.types("1 yes");
     ear.hears("No question with the number 1 waits.");
-    ear.types("102 yes");
+    ear.types("501 yes");
     assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
     ear.quit();
     drop(lock);

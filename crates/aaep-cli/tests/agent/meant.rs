@@ -65,6 +65,22 @@ fn a_yes_for_an_ask_that_expired_does_not_accept_the_next_one() {
 }
 
 #[test]
+fn a_yes_in_a_terminal_that_could_not_be_taken_at_first_does_not_accept_the_next_one() {
+    let terminal = Terminal::start_in_background();
+    assert!(terminal.modes().contains(" icanon"), "it is not its to take");
+    terminal.fetch();
+    let first = ask(&terminal, &["Sort the mail?", "--risk", "low", "--timeout", "3"]);
+    wait_for_prompt(&terminal, 1);
+    terminal.begins_to_type("yes");
+    terminal.wait_for("Nobody answered in time");
+    drop(first.wait_with_output());
+    enter_after_another(&terminal, "yes");
+    terminal.types("quit");
+    terminal.wait_for("Exit code 0.\n");
+    assert!(terminal.modes().contains(" icanon"), "{}", terminal.modes());
+}
+
+#[test]
 fn a_yes_that_was_begun_before_another_ask_came_answers_neither() {
     let (terminal, first) = half_typed(&["Sort the mail?", "--risk", "low"], "yes");
     enter_after_another(&terminal, "yes");

@@ -25,6 +25,10 @@ const PROMPT: &str = "Answer yes or no: ";
 const SCRIPT: &str =
     r#"while ! test -e "$0"; do sleep 0.02; done; "$@"; echo "Exit code $?."; exec sleep 600"#;
 
+/// The same, but it runs in the background until it is fetched.
+const BACKGROUND_SCRIPT: &str = r#"while ! test -e "$0"; do sleep 0.02; done; set -m; "$@" &
+while ! test -e "$0.fetch"; do sleep 0.02; done; fg > /dev/null; echo "Exit code $?."; exec sleep 600"#;
+
 /// A terminal of 80 by 24 characters in which someone listens.
 pub(crate) struct Terminal {
     pub(crate) hub: Hub,
@@ -39,12 +43,31 @@ impl Terminal {
 
     /// One in which this runs, from when it says these words.
     pub(crate) fn run(term: Option<&str>, arguments: &[&str], begins: &str) -> Self {
+        Terminal::run_script(SCRIPT, term, arguments, begins)
+    }
+
+    /// One in which someone listens in the background.
+    pub(crate) fn start_in_background() -> Self {
+        Terminal::run_script(BACKGROUND_SCRIPT, None, &["listen"], "notice: Listening.\n")
+    }
+
+    /// Fetches what runs in the background, and waits until it has taken the terminal.
+    pub(crate) fn fetch(&self) {
+        fs::write(self.path("go.fetch"), "").expect("written");
+        let until = Instant::now() + PATIENCE;
+        while !self.modes().contains("-icanon") {
+            assert!(Instant::now() < until, "it does not take the terminal");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn run_script(script: &str, term: Option<&str>, arguments: &[&str], begins: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let hub = Hub::serve(folder.path(), "127.0.0.1:0");
         let terminal = Terminal { hub, folder };
         let (go, raw) = (terminal.path("go"), terminal.path("raw"));
         let mut command = terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80"]);
-        command.args(["-y", "24", "sh", "-c", SCRIPT]).arg(&go);
+        command.args(["-y", "24", "sh", "-c", script]).arg(&go);
         command.args(term.map(|term| ["env".to_owned(), format!("TERM={term}")]).iter().flatten());
         command.arg(env!("CARGO_BIN_EXE_aaep")).args(arguments);
         said(&mut command);

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::utterance::Choice;
+use crate::device::plain::one_line;
+use crate::utterance::{Choice, Utterance};
 
 /// How many blank cells are at least between an answer that lets something happen and any other.
 pub(super) const CONSENT_GAP: usize = 6;
@@ -82,6 +83,14 @@ pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<Page> 
         }
         digits = count.len();
     }
+}
+
+/// The words on one line, and the choices likewise.
+pub(super) fn flatten(utterance: &mut Utterance) -> String {
+    for Choice { words, .. } in &mut utterance.choices {
+        *words = one_line(words);
+    }
+    one_line(&utterance.words)
 }
 
 /// The words, and where there are too many of them, how many more there are.

@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use super::Settings;
 use super::codec::{self, Packet, Packets};
 use super::contract::Contraction;
-use super::pages::shortened;
+use super::pages::{flatten, shortened};
 use super::reader::{Pace, Reader};
 use crate::device::client::{Conversation, Out};
-use crate::device::plain::one_line;
-use crate::utterance::{Choice, Kind, Order, Report};
+use crate::utterance::{Kind, Order, Report};
 
 /// How often it is asked for the size of the display while it has none.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -188,10 +187,7 @@ impl Talk {
     /// fingers, nor are choices, because a contraction of a cell or two is no label for an answer.
     fn prepare(&mut self, order: &mut Order, out: &mut Out) -> String {
         let Order::Say(utterance) = order else { return String::new() };
-        for Choice { words, .. } in &mut utterance.choices {
-            *words = one_line(words);
-        }
-        let words = one_line(&utterance.words);
+        let words = flatten(utterance);
         if utterance.kind == Kind::Question {
             return words;
         }

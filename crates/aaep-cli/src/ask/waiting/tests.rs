@@ -9,7 +9,7 @@ use std::thread;
 use aaep_trust::fetch::Address;
 use serde_json::json;
 
-use super::super::question::tests::delete_it;
+use super::super::question::tests::{delete_it, question};
 use super::*;
 
 /// What a hub does with one request.
@@ -90,6 +90,35 @@ fn nothing_but_accept_is_a_yes() {
         let (client, _requests) = hub(vec![settled(&question, word, "reply")]);
         let outcome = wait(&client, &question).expect("an outcome");
         assert!(!outcome.is_yes(), "{word}");
+    }
+}
+
+#[test]
+fn an_accept_that_nobody_gave_is_a_yes_only_to_what_silence_may_consent_to() {
+    let asks: [&[&str]; 5] = [
+        &["Go on?"],
+        &["Go on?", "--risk", "low"],
+        &["Go on?", "--reversible"],
+        &["Go on?", "--risk", "medium", "--reversible"],
+        &["Go on?", "--risk", "low", "--reversible"],
+    ];
+    for (at, line) in asks.iter().enumerate() {
+        let question = question(line).expect("a question");
+        let may_be_silent = at == asks.len() - 1;
+        for (decided_by, is_yes) in [
+            ("reply", true),
+            ("timeout", may_be_silent),
+            ("no_listener", may_be_silent),
+            ("withdrawn", false),
+            ("someone", false),
+            ("", false),
+        ] {
+            let (client, _requests) = hub(vec![settled(&question, "accept", decided_by)]);
+            let outcome = wait(&client, &question).expect("an outcome");
+            assert_eq!(outcome.is_yes(), is_yes, "{line:?} {decided_by}");
+            assert_eq!(outcome.printed() == "accept", is_yes, "{line:?} {decided_by}");
+            assert_eq!(outcome.sentence().starts_with("Accepted."), is_yes, "{decided_by}");
+        }
     }
 }
 
@@ -213,7 +242,7 @@ fn a_question_that_was_given_more_time_is_waited_for_until_then() {
 
 #[test]
 fn a_clarification_needs_an_answer() {
-    let outcome = |answer| Outcome { kind: Kind::Clarification, answer };
+    let outcome = |answer| Outcome { kind: Kind::Clarification, allows_default: false, answer };
     let red = outcome(json!({ "outcome": "answered", "response": "red" }));
     assert!(red.is_yes());
     assert_eq!(red.response().as_deref(), Some("red"));

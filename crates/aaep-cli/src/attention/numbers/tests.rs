@@ -18,9 +18,14 @@ fn after(count: usize) -> Numbers {
     for at in 0..count {
         let asked = question(&format!("rpl_before{at}"));
         numbers.give(NOW, HUB, &asked).expect("a number");
-        numbers.over(&asked.reply_token);
+        numbers.over(NOW, &asked.reply_token);
     }
     numbers
+}
+
+/// When numbers whose questions ended now may be given again.
+fn later() -> i64 {
+    NOW + i64::try_from(REST_SECONDS).expect("minutes")
 }
 
 #[test]
@@ -36,16 +41,55 @@ fn numbers_begin_at_1_and_a_question_keeps_its_own() {
 #[test]
 fn a_number_whose_question_is_over_is_not_given_again_before_all_others_were() {
     let mut numbers = after(1);
-    let all: Vec<u8> = (0..99)
+    let all: Vec<u16> = (0..99)
         .map(|at| {
             let asked = question(&format!("rpl_later{at}"));
-            let number = numbers.give(NOW, HUB, &asked).expect("a number");
-            numbers.over(&asked.reply_token);
+            let number = numbers.give(later(), HUB, &asked).expect("a number");
+            numbers.over(later(), &asked.reply_token);
             number
         })
         .collect();
-    let expected: Vec<u8> = (2..=99).chain([1]).collect();
+    let expected: Vec<u16> = (2..=99).chain([1]).collect();
     assert_eq!(all, expected);
+}
+
+#[test]
+fn a_number_is_not_given_again_while_someone_may_be_typing_an_answer_to_its_question() {
+    let mut numbers = Numbers::default();
+    let first = question("rpl_first");
+    assert_eq!(numbers.give(NOW, HUB, &first), Some(1));
+    numbers.over(NOW, &first.reply_token);
+    // An agent asks and withdraws until it would be the turn of 1.
+    for at in 0..98 {
+        let filler = question(&format!("rpl_filler{at}"));
+        numbers.give(NOW + 1, HUB, &filler);
+        numbers.over(NOW + 1, &filler.reply_token);
+    }
+    let harmful = question("rpl_harmful");
+    assert_eq!(numbers.clone().give(NOW + 2, HUB, &harmful), Some(100), "a longer one");
+    assert_eq!(numbers.clone().give(later() - 1, HUB, &harmful), Some(100));
+    assert_eq!(numbers.question(1).map(|it| it.reply_token.as_str()), Some("rpl_first"));
+    assert_eq!(numbers.clone().give(later(), HUB, &harmful), Some(1));
+    // Nobody saw the first one end but who looked.
+    let mut numbers = Numbers::default();
+    numbers.give(NOW, HUB, &first);
+    numbers.only_open(NOW + 1, HUB, &[]);
+    assert!(numbers.question(1).is_some_and(|it| it.holds_number(NOW + 2)));
+    assert!(numbers.question(1).is_some_and(|it| !it.holds_number(later() + 1)));
+}
+
+#[test]
+fn when_every_number_is_taken_none_is_given_and_long_ones_are_let_go() {
+    let mut numbers = Numbers::default();
+    for at in 0..600 {
+        let asked = question(&format!("rpl_{at}"));
+        let number = numbers.give(NOW, HUB, &asked);
+        assert_eq!(number, (at < HIGHEST).then_some(at + 1));
+        numbers.over(NOW, &asked.reply_token);
+    }
+    assert!(numbers.is_sound());
+    assert_eq!(numbers.give(later(), HUB, &question("rpl_next")), Some(1));
+    assert_eq!(numbers.questions.len(), 99, "only short numbers go on standing for what is over");
 }
 
 #[test]
@@ -56,36 +100,37 @@ fn a_number_is_never_given_again_while_its_question_is_open() {
     for at in 0..500 {
         let asked = question(&format!("rpl_{at}"));
         assert_ne!(numbers.give(NOW, HUB, &asked), Some(1), "{at}");
-        numbers.over(&asked.reply_token);
+        numbers.over(NOW, &asked.reply_token);
     }
     assert_eq!(numbers.question(1).map(|it| it.reply_token.as_str()), Some("rpl_waiting"));
     assert_eq!(numbers.give(NOW, HUB, &waiting), Some(1));
 }
 
 #[test]
-fn with_99_open_questions_the_next_has_none_until_one_is_over() {
+fn with_every_number_open_the_next_has_none_until_one_is_over() {
     let mut numbers = Numbers::default();
-    for at in 0..99 {
+    for at in 0..HIGHEST {
         assert!(numbers.give(NOW, HUB, &question(&format!("rpl_{at}"))).is_some());
     }
     let one_more = question("rpl_more");
     assert_eq!(numbers.give(NOW, HUB, &one_more), None);
     assert_eq!(numbers.give(NOW, HUB, &question("rpl_7")), Some(8), "those that have one keep it");
-    numbers.over(&question("rpl_41").reply_token);
-    assert_eq!(numbers.give(NOW, HUB, &one_more), Some(42));
+    numbers.over(NOW, &question("rpl_41").reply_token);
+    assert_eq!(numbers.give(NOW, HUB, &one_more), None, "not at once");
+    assert_eq!(numbers.give(later(), HUB, &one_more), Some(42));
 }
 
 #[test]
 fn a_question_that_nobody_saw_end_is_over_when_its_time_is() {
-    let mut numbers = after(98);
-    assert_eq!(numbers.give(NOW, HUB, &question("rpl_lost")), Some(99));
-    for at in 0..98 {
+    let mut numbers = Numbers::default();
+    for at in 0..99 {
         numbers.give(NOW, HUB, &question(&format!("rpl_{at}")));
     }
     let next = question("rpl_next");
-    assert_eq!(numbers.clone().give(NOW + 120, HUB, &next), None, "it may be open");
-    let late = numbers.give(NOW + 120 + SLACK_SECONDS, HUB, &next);
-    assert_eq!(late, Some(99), "all that were open then are over, and it is the turn of 99");
+    assert_eq!(numbers.clone().give(NOW + 120, HUB, &next), Some(100), "all may be open");
+    let over = NOW + 120 + SLACK_SECONDS;
+    assert_eq!(numbers.clone().give(over, HUB, &next), Some(100), "they have ended only just");
+    assert_eq!(numbers.give(over + later() - NOW, HUB, &next), Some(1));
 }
 
 #[test]
@@ -122,7 +167,7 @@ fn who_looks_at_an_address_sees_what_is_over_there_and_only_there() {
     numbers.give(NOW, HUB, &gone);
     numbers.give(NOW, "https://example.org", &elsewhere);
     numbers.only_open(NOW + 1, HUB, std::slice::from_ref(&here));
-    let is_open = |number: u8| numbers.question(number).expect("one").is_open;
+    let is_open = |number: u16| numbers.question(number).expect("one").is_open;
     assert_eq!([1, 2, 3].map(is_open), [true, false, true]);
 }
 

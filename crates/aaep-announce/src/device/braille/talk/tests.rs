@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::device::socket::Address;
-use crate::utterance::{Kind, Pace, Utterance, UtteranceId, Weight};
+use crate::utterance::{Choice, Kind, Pace, Utterance, UtteranceId, Weight};
 
 const CELLS: u32 = 40;
 
