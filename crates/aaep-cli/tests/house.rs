@@ -481,6 +481,10 @@ fn page_of_codes() -> String {
         page.extend(["| ", &row.join(" | "), " |\n"]);
     }
     page.push_str(
+        "\nThe note `order_not_judged` says that no session starts in the input, so that each event was judged by\n\
+         itself. `--order` judges the order all the same.\n",
+    );
+    page.push_str(
         "\n## What a JSON Schema cannot say\n\n\
          The schemas that `aaep schema` writes come from the same declarations as the checks. These rules are\n\
          beyond them, so a message that breaks only these passes the schemas:\n\n",
