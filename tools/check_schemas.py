@@ -42,6 +42,7 @@ for schema in schemas:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 good = (sample_dir / "session.jsonl").read_text().splitlines()
+good += (sample_dir / "messages.jsonl").read_text().splitlines()
 good.append((sample_dir / "manifest.json").read_text())
 wrong = [text for text in good if not is_valid(text)]
 passed = [text for text in (sample_dir / "broken.jsonl").read_text().splitlines() if is_valid(text)]

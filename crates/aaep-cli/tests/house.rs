@@ -299,6 +299,17 @@ fn no_file_grows_past_what_a_reader_can_hold() {
     }
 }
 
+#[test]
+fn what_is_skipped_is_told_as_skipped() {
+    // Without the documents that they read, these tests must not pass as if they had checked something.
+    let seeds = read(Path::new("crates/aaep/tests/seeds.rs"));
+    assert_eq!(seeds.matches("#[test]\n#[ignore = ").count(), seeds.matches("#[test]").count());
+    let all = read(Path::new("test"));
+    for needed in ["step \"seed documents\" seeds\n", "\nreport_not_checked\n", "tee -a \"$log\""] {
+        assert!(all.contains(needed), "./test lacks {needed:?}");
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirements {
