@@ -297,6 +297,14 @@ fn schemas_are_written_in_the_public_layout() {
         assert!(id.ends_with(name) || name.starts_with("extensions/"), "{id}");
     }
     std::fs::remove_dir_all(&folder).expect("the folder goes away again");
+    let bundle = aaep(&["schema", "--bundle", "--out", folder.to_str().expect("a name")], b"");
+    assert_eq!(bundle.status.code(), Some(0), "{}", err(&bundle));
+    for name in ["aaep.schema.json", "core/agent.session.started.schema.json"] {
+        let text = std::fs::read_to_string(folder.join(name)).expect(name);
+        assert!(text.contains("\"$ref\": \"#/$defs/envelope\""), "{text}");
+        assert!(!text.contains("\"$ref\": \"http"), "{text}");
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder goes away again");
     let nowhere = aaep(&["schema", "--out", "/proc/nowhere"], b"");
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(err(&nowhere).contains("Choose a folder that you may write to"), "{}", err(&nowhere));
