@@ -113,10 +113,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 console::complain(&failure);
                 failures += 1;
             }
-            // Whoever read the report has gone, as in `aaep validate … | head`.
-            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Ok(ExitCode::from(console::COULD_NOT));
-            }
             Err(Stop::Output(error)) => return Err(Failure::of_output(&error)),
         }
     }
