@@ -134,14 +134,47 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// What an error of the hub says, with all that is wrong with a message.
     fn of(answer: Value) -> Self {
+        Refusal::named(answer, &[])
+    }
+
+    /// The same in terms of what the person typed: by the place of a field, the flag or the word that set it.
+    fn named(answer: Value, typed: &[(&str, &str)]) -> Self {
         let mut message = sentence(&answer);
+        let is_about_session =
+            answer["error"].as_str().is_some_and(|it| SESSION_ERRORS.contains(&it));
+        if let (Some(flag), true) = (name_of_field("/session_id", typed), is_about_session) {
+            message = format!("{flag}: {message}");
+        }
         for violation in answer["violations"].as_array().into_iter().flatten() {
-            let part =
-                |key: &str| printable(violation[key].as_str().unwrap_or_default()).into_owned();
-            message.extend(["\n  ", &part("pointer"), ": ", &part("message")]);
+            let part = |key: &str| violation[key].as_str().unwrap_or_default();
+            let place = name_of_field(part("pointer"), typed).unwrap_or(part("pointer"));
+            message.extend(["\n  ", &*printable(place), ": ", &*printable(part("message"))]);
         }
         Refusal { message, answer }
     }
+
+    /// Names what the person typed in place of the fields of the event that it was made into.
+    pub(crate) fn in_terms_of(self, typed: &[(&str, &str)]) -> Self {
+        Refusal::named(self.answer, typed)
+    }
+}
+
+/// The errors that concern the session as a whole.
+const SESSION_ERRORS: [&str; 3] = ["not_started", "started_twice", "ended"];
+
+/// The flags of a [`Speaker`], by the places of what they set.
+pub(crate) const SPEAKER_FLAGS: [(&str, &str); 3] = [
+    ("/producer/agent_id", "--agent"),
+    ("/session_id", "--session"),
+    ("/localization_hints/primary_language", "--language"),
+];
+
+/// What was typed for the field at this place, or for the one that it is a part of.
+fn name_of_field<'n>(pointer: &str, typed: &[(&str, &'n str)]) -> Option<&'n str> {
+    let is_within = |place: &str| {
+        pointer.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    typed.iter().find(|(place, _)| is_within(place)).map(|(_, name)| *name)
 }
 
 /// The message of an error body, fit for a terminal.
@@ -223,9 +256,19 @@ pub(crate) fn not_answered(client: &Client, error: &NoAnswer) -> Failure {
 
 /// The hub answered with an error.
 pub(crate) fn refused(client: &Client, answer: &Answer) -> Failure {
+    refused_in_terms_of(client, answer, &[])
+}
+
+/// The same, naming what the person typed.
+pub(crate) fn refused_in_terms_of(
+    client: &Client,
+    answer: &Answer,
+    typed: &[(&str, &str)],
+) -> Failure {
     match answer.json() {
         Some(body) if body["message"].is_string() => {
-            Failure::of_sentences(&Refusal::of(body).message, "Look at the log of the hub.")
+            let message = Refusal::named(body, typed).message;
+            Failure::of_sentences(&message, "Look at the log of the hub.")
         }
         _ => Failure::new(
             format!("{} answered with the status {}", printable(&client.origin()), answer.status),
@@ -282,6 +325,25 @@ mod tests {
         assert!(refusal.message.contains("Missing."), "{}", refusal.message);
         assert!(!refusal.message.contains(['\u{1b}', '\u{7}']), "{}", refusal.message);
         assert!(Refusal::of(json!({})).message.ends_with("Look at its log."));
+    }
+
+    #[test]
+    fn a_refusal_names_what_the_person_typed() {
+        let not_valid = json!({
+            "error": "not_valid", "message": "The event is not valid.",
+            "violations": [
+                { "pointer": "/localization_hints/primary_language", "message": "Wrong." },
+                { "pointer": "/choices/1/label", "message": "Too long." },
+                { "pointer": "/sessions", "message": "Unknown." },
+            ],
+        });
+        let typed = [&SPEAKER_FLAGS[..], &[("/choices", "--choices")]].concat();
+        let message = Refusal::of(not_valid).in_terms_of(&typed).message;
+        let lines: Vec<&str> = message.lines().skip(1).map(str::trim).collect();
+        assert_eq!(lines, ["--language: Wrong.", "--choices: Too long.", "/sessions: Unknown."]);
+        let ended = json!({ "error": "ended", "message": "The session has ended." });
+        let message = Refusal::of(ended).in_terms_of(&SPEAKER_FLAGS).message;
+        assert_eq!(message, "--session: The session has ended.");
     }
 
     #[test]

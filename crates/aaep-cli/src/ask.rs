@@ -17,7 +17,7 @@ use aaep::printable;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::agent::{Place, Speaker, fresh_id, publish_within};
+use crate::agent::{Place, Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish_within};
 use crate::console::{self, Failure, ascii_json_line, count};
 use crate::http::Client;
 use crate::keys::tell;
@@ -130,8 +130,11 @@ impl Asked {
         let started = self.speaker.event("session.started", summary);
         let time = Duration::from_secs(self.question.timeout_seconds) + waiting::GRACE;
         for answer in publish_within(&self.client, &[started], time)? {
-            let next = "Mend it and ask again.";
-            answer.map_err(|refusal| Failure::of_sentences(&refusal.message, next))?;
+            let next = "Fix it and ask again.";
+            let refused = |refusal: Refusal| {
+                Failure::of_sentences(&refusal.in_terms_of(&SPEAKER_FLAGS).message, next)
+            };
+            answer.map_err(refused)?;
         }
         Ok(())
     }

@@ -338,7 +338,11 @@ fn not_written(path: &Path, error: &io::Error) -> Failure {
 }
 
 fn failure(error: &ExportError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep audit --help")
+    let failure = Failure::of_sentences(&error.to_string(), "More: aaep audit --help");
+    match error {
+        ExportError::Write(kind, _) => failure.of_writing(*kind),
+        ExportError::Broken(_) | ExportError::Read(_) => failure,
+    }
 }
 
 /// "1 entry", "2 entries".

@@ -12,11 +12,12 @@ pub(crate) const COULD_NOT: u8 = 2;
 pub(crate) struct Failure {
     what: String,
     next: String,
+    is_reader_gone: bool,
 }
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Failure { what: what.into(), next: next.into() }
+        Failure { what: what.into(), next: next.into(), is_reader_gone: false }
     }
 
     /// What a library says in whole sentences, of which the last is the next step; or else this one.
@@ -41,8 +42,21 @@ impl Failure {
     pub(crate) fn of_output(error: &io::Error) -> Self {
         Failure::new(
             format!("cannot write the report: {}", reason(error)),
-            "Send the output somewhere with room, or use --quiet and look at the exit code.",
+            "Send the output somewhere with room.",
         )
+        .of_writing(error.kind())
+    }
+
+    /// The same failure, with the way in which standard output could not be written to.
+    pub(crate) fn of_writing(mut self, kind: io::ErrorKind) -> Self {
+        self.is_reader_gone = kind == io::ErrorKind::BrokenPipe;
+        self
+    }
+
+    /// Whether all that happened is that the program that reads our output has ended, as in `aaep … | head`.
+    /// There is nothing to complain about and nobody to tell.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        self.is_reader_gone
     }
 }
 
@@ -91,7 +105,9 @@ fn ascii(json: &str) -> String {
 
 /// Says on standard error what could not be done. If even that fails, the exit code still tells.
 pub(crate) fn complain(failure: &Failure) {
-    say(&format!("aaep: {failure}"));
+    if !failure.is_reader_gone() {
+        say(&format!("aaep: {failure}"));
+    }
 }
 
 /// Says a line on standard error.
@@ -136,6 +152,13 @@ mod tests {
         assert_eq!(count(1, "message"), "1 message");
         assert_eq!(count(1_000_000, "message"), "1,000,000 messages");
         assert_eq!(number(999), "999");
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_told_from_a_full_disk() {
+        let of = |kind: io::ErrorKind| Failure::of_output(&kind.into()).is_reader_gone();
+        assert!(of(io::ErrorKind::BrokenPipe));
+        assert!(!of(io::ErrorKind::StorageFull));
     }
 
     #[test]

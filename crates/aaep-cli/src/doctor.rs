@@ -29,6 +29,9 @@ Exit codes:
 /// How long a goodbye to the hub may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
+/// In which order things are listed for programs and in the sum.
+const ORDER: [&str; 7] = ["settings", "hub", "lines", "speech", "braille", "desktop", "sounds"];
+
 /// What to look at.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -69,6 +72,36 @@ struct Finding {
     works: Result<String, String>,
 }
 
+/// Says what was found as soon as it is known; to programs all at once, at the end.
+struct Report {
+    is_json: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, finding: Finding) -> Result<(), Failure> {
+        if !self.is_json {
+            tell(&finding.said())?;
+        }
+        self.findings.push(finding);
+        Ok(())
+    }
+
+    /// The sum, always in the same order. Whether all that the person wants works.
+    fn finish(mut self) -> Result<bool, Failure> {
+        let place = |name: &str| ORDER.iter().position(|it| name.starts_with(it));
+        self.findings.sort_by_key(|it| place(it.name));
+        let is_well = self.findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
+        if self.is_json {
+            let checks: Vec<_> = self.findings.iter().map(Finding::json).collect();
+            tell(&ascii_json_line(&json!({ "all_wanted_work": is_well, "checks": checks })))?;
+        } else {
+            tell(&summary(&self.findings))?;
+        }
+        Ok(is_well)
+    }
+}
+
 /// Looks at everything and says what was found.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let loaded = settings::load(&arguments.flags);
@@ -76,26 +109,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Ok(_) => Ok("They can be used.".to_owned()),
         Err(failure) => Err(sentence(failure)),
     };
-    let mut findings = vec![Finding { name: "settings", is_wanted: true, works: found }];
+    let mut report = Report { is_json: arguments.json, findings: Vec::new() };
+    report.add(Finding { name: "settings", is_wanted: true, works: found })?;
     // With settings that cannot be used, the usual ones show what works.
     let mut settings = loaded.map(|it| it.settings).unwrap_or_default();
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;
     settings.sounds.on |= arguments.sounds;
-    findings.push(hub(arguments, &settings)?);
-    findings.extend(devices::look(&settings));
-    let is_well = findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
-    if arguments.json {
-        let checks: Vec<_> = findings.iter().map(Finding::json).collect();
-        tell(&ascii_json_line(&json!({ "all_wanted_work": is_well, "checks": checks })))?;
-    } else {
-        for finding in &findings {
-            tell(&finding.said())?;
-        }
-        tell(&summary(&findings))?;
-    }
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    report.add(hub(arguments, &settings)?)?;
+    devices::look(&settings, &mut |finding| report.add(finding))?;
+    Ok(if report.finish()? { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Whether the hubs let this person listen.

@@ -11,7 +11,7 @@ use aaep::{EventType, printable};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::agent::{Place, Refusal, Speaker, fresh_id, publish};
+use crate::agent::{Place, Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish};
 use crate::console::{self, Failure, ascii_json_line, name_of};
 use crate::http::Client;
 use crate::keys::tell;
@@ -84,8 +84,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut report = Report { json: arguments.json, refused: 0 };
     match (&arguments.short, &arguments.file) {
         (Some(short), None) => {
-            let events = short.events(&speaker)?;
-            report.tell(publish(&client, &events)?, short.tells(), &[])?;
+            let answers = publish(&client, &short.events(&speaker)?)?;
+            let named = |answer: Result<Value, Refusal>| {
+                answer.map_err(|refusal| refusal.in_terms_of(&short.typed()))
+            };
+            report.tell(answers.into_iter().map(named).collect(), short.tells(), &[])?;
         }
         (None, Some(file)) => from_file(file, &speaker, &client, &mut report)?,
         _ => {
@@ -106,6 +109,16 @@ enum Tells {
 impl Short {
     fn tells(&self) -> Tells {
         if matches!(self, Short::Start { .. }) { Tells::SessionId } else { Tells::EventId }
+    }
+
+    /// What the person typed for each field of the events, by its place.
+    fn typed(&self) -> Vec<(&'static str, &'static str)> {
+        let own: &[_] = match self {
+            Short::Start { .. } | Short::End { .. } => &[("/summary_normal", "the summary")],
+            Short::Say { .. } => &[("/chunk", "the text")],
+            Short::State { .. } => &[("/to_state", "the new state"), ("/from_state", "--from")],
+        };
+        [own, &SPEAKER_FLAGS].concat()
     }
 
     fn events(&self, speaker: &Speaker) -> Result<Vec<Value>, Failure> {

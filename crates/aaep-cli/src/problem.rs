@@ -42,6 +42,21 @@ impl Problem {
         }
     }
 
+    /// The events of an input were judged one by one.
+    pub(crate) fn order_not_judged() -> Self {
+        Problem {
+            severity: Severity::Note,
+            code: "order_not_judged",
+            section: "4.5.1",
+            advice: "Pass --order to judge the order as well.",
+            pointer: String::new(),
+            what:
+                "The input has no valid agent.session.started, so each event was judged by itself, \
+                   and not the order of events."
+                    .to_owned(),
+        }
+    }
+
     pub(crate) fn between_messages(what: &str) -> Self {
         Problem {
             severity: Severity::Error,

@@ -12,12 +12,15 @@ pub(crate) struct Arguments {
     /// The folder to write to; made if it is not there. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Write each schema so that it refers to no other file, and aaep.schema.json for any message.
+    #[arg(long)]
+    bundle: bool,
 }
 
 /// Writes all schemas and says how many.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let next = "Choose a folder that you may write to, with --out.";
-    let files = aaep::schemas();
+    let files = if arguments.bundle { aaep::bundled_schemas() } else { aaep::schemas() };
     for file in &files {
         let path = arguments.out.join(&file.path);
         let mut text = serde_json::to_string_pretty(&file.schema).unwrap_or_default();

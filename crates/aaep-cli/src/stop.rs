@@ -1,4 +1,30 @@
-//! Someone wants the program to stop: Control-C, or the system.
+//! Someone wants the program to stop: Control-C, the system, or the end of the program that reads its output.
+
+use std::io::{self, Write};
+
+use tokio::sync::Notify;
+
+/// The program that read our output is gone, and nothing else is told to anyone.
+static READER_IS_GONE: Notify = Notify::const_new();
+
+/// Output without which the program has nothing left to do: when its reader is gone, the program stops.
+pub(crate) struct StopsWithReader<W>(pub(crate) W);
+
+impl<W: Write> Write for StopsWithReader<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).inspect_err(stop_if_reader_is_gone)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().inspect_err(stop_if_reader_is_gone)
+    }
+}
+
+fn stop_if_reader_is_gone(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        READER_IS_GONE.notify_one();
+    }
+}
 
 /// The ways in which a program is asked to stop.
 #[cfg(unix)]
@@ -40,6 +66,7 @@ impl Stopped {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
             _ = hung_up => {}
+            () = READER_IS_GONE.notified() => {}
         }
     }
 }
@@ -61,8 +88,14 @@ impl Stopped {
 
     pub(crate) async fn wait(self) {
         // Where Control-C cannot be watched, the program ends in the system's own way.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+        let interrupted = async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = interrupted => {}
+            () = READER_IS_GONE.notified() => {}
         }
     }
 }

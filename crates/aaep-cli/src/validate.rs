@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use aaep::{Message, Mode, Severity};
+use aaep::{Message, Mode, Payload, Severity};
 use aaep_engine::order::StreamOrder;
 use serde_json::json;
 
@@ -33,12 +33,19 @@ Exit codes:
 /// What to check and how to tell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
     /// Files to check; "-" or none at all for standard input.
     files: Vec<PathBuf>,
     /// Read as a subscriber does: bear with what a newer or sloppier producer adds.
     #[arg(long)]
     tolerant: bool,
+    /// Judge the order of sessions from the first event, even if no session starts in the input.
+    #[arg(long, conflicts_with = "no_order")]
+    order: bool,
+    /// Judge each message by itself, and never the order of sessions.
+    #[arg(long)]
+    no_order: bool,
     /// How to tell what was found.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -59,25 +66,52 @@ enum Format {
     Json,
 }
 
+/// From where on the order of sessions is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OrderFrom {
+    /// The first event that starts a session: an input without one is not a whole session.
+    FirstStart,
+    /// The first event, whatever it is.
+    FirstEvent,
+    /// Nowhere.
+    Never,
+}
+
+/// How messages are judged.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    mode: Mode,
+    order_from: OrderFrom,
+}
+
+impl Rules {
+    fn of(arguments: &Arguments) -> Self {
+        Rules {
+            mode: if arguments.tolerant { Mode::Tolerant } else { Mode::Strict },
+            order_from: match (arguments.order, arguments.no_order) {
+                (true, _) => OrderFrom::FirstEvent,
+                (false, true) => OrderFrom::Never,
+                (false, false) => OrderFrom::FirstStart,
+            },
+        }
+    }
+}
+
 /// Checks all files and reports.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mode = if arguments.tolerant { Mode::Tolerant } else { Mode::Strict };
+    let rules = Rules::of(arguments);
     let output = BufWriter::with_capacity(64 * 1024, io::stdout());
     let mut report = Report::new(output, arguments);
     let standard_input = [PathBuf::from("-")];
     let files = if arguments.files.is_empty() { &standard_input[..] } else { &arguments.files };
     let mut failures = 0;
     for path in files {
-        match check_file(path, mode, &mut report) {
+        match check_file(path, rules, &mut report) {
             Ok(()) => {}
             Err(Stop::Input(failure)) => {
                 report.flush().map_err(|error| Failure::of_output(&error))?;
                 console::complain(&failure);
                 failures += 1;
-            }
-            // Whoever read the report has gone, as in `aaep validate … | head`.
-            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Ok(ExitCode::from(console::COULD_NOT));
             }
             Err(Stop::Output(error)) => return Err(Failure::of_output(&error)),
         }
@@ -96,7 +130,7 @@ enum Stop {
     Output(io::Error),
 }
 
-fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Result<(), Stop> {
+fn check_file(path: &Path, rules: Rules, report: &mut Report<impl Write>) -> Result<(), Stop> {
     let next = "Check the name, or pass - to read standard input.";
     let unreadable = |error: &io::Error| Stop::Input(Failure::of_file("read", path, error, next));
     let before = report.tally.checked;
@@ -105,7 +139,7 @@ fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Resul
             console::say("Reading from standard input; end with Control-D.");
         }
         "standard input".clone_into(&mut report.file);
-        check_stream(io::stdin(), None, mode, report, &unreadable)?;
+        check_stream(io::stdin(), None, rules, report, &unreadable)?;
     } else {
         let file = File::open(path).map_err(|error| unreadable(&error))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error))?;
@@ -114,7 +148,7 @@ fn check_file(path: &Path, mode: Mode, report: &mut Report<impl Write>) -> Resul
             return Err(Stop::Input(Failure::new(what, "Name the files in it that you mean.")));
         }
         report.file = name_of(path);
-        check_stream(file, Some(metadata.len()), mode, report, &unreadable)?;
+        check_stream(file, Some(metadata.len()), rules, report, &unreadable)?;
     }
     if report.tally.checked == before {
         let what = format!("{} holds no message", report.file);
@@ -146,7 +180,7 @@ const WAITING: usize = 2;
 fn check_stream(
     source: impl Read + Send,
     size: Option<u64>,
-    mode: Mode,
+    rules: Rules,
     report: &mut Report<impl Write>,
     unreadable: &dyn Fn(&io::Error) -> Stop,
 ) -> Result<(), Stop> {
@@ -158,10 +192,10 @@ fn check_stream(
         let cutter = scope.spawn(move || cut(source, &give));
         for _ in 0..workers {
             let (take, done) = (Arc::clone(&take), done.clone());
-            scope.spawn(move || check_batches(&take, &done, mode));
+            scope.spawn(move || check_batches(&take, &done, rules.mode));
         }
         drop(done);
-        let reported = report_in_order(&results, size, mode, report).map_err(Stop::Output);
+        let reported = report_in_order(&results, size, rules, report).map_err(Stop::Output);
         // If the report failed, nobody takes results any more: let the others see it and end.
         drop(results);
         drop(take);
@@ -219,11 +253,11 @@ fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
 fn report_in_order(
     results: &Receiver<Done>,
     size: Option<u64>,
-    mode: Mode,
+    rules: Rules,
     report: &mut Report<impl Write>,
 ) -> io::Result<()> {
     let mut progress = Progress::new(size);
-    let mut order = StreamOrder::new();
+    let mut order = OrderCheck::new(rules);
     let mut early = BTreeMap::new();
     let (mut next, mut read) = (0, 0);
     loop {
@@ -236,7 +270,7 @@ fn report_in_order(
         }
         while let Some(batch) = early.remove(&next) {
             for mut checked in batch.checked {
-                let is_valid = check_order(&mut checked, &mut order, mode);
+                let is_valid = order.check(&mut checked);
                 if report.has_lines_for(&checked) {
                     progress.clear();
                 }
@@ -248,18 +282,58 @@ fn report_in_order(
         progress.tick(read, report.tally.checked);
     }
     progress.clear();
-    Ok(())
+    match order.first_unjudged() {
+        Some(line) => report.note(line, Problem::order_not_judged()),
+        None => Ok(()),
+    }
 }
 
-/// Adds how the message breaks the order of its session; whether all in all it is valid.
-fn check_order(checked: &mut Checked, order: &mut StreamOrder, mode: Mode) -> bool {
-    let Some(message) = checked.message.take() else { return false };
-    let broken = order.observe(&message);
-    if let (Message::Event(event), false) = (&message, broken.is_empty()) {
-        checked.event_id = Some(event.envelope.event_id.to_string());
+/// Judges the order of one input.
+struct OrderCheck {
+    rules: Rules,
+    is_judging: bool,
+    /// The line of the first event that was not judged.
+    first_passed_over: Option<u64>,
+    stream: StreamOrder,
+}
+
+impl OrderCheck {
+    fn new(rules: Rules) -> Self {
+        OrderCheck {
+            rules,
+            is_judging: rules.order_from == OrderFrom::FirstEvent,
+            first_passed_over: None,
+            stream: StreamOrder::new(),
+        }
     }
-    checked.problems.extend(broken.iter().map(|it| Problem::of_order(it, mode)));
-    broken.is_empty() || mode == Mode::Tolerant
+
+    /// Adds how the message breaks the order of its session; whether all in all it is valid.
+    fn check(&mut self, checked: &mut Checked) -> bool {
+        let Some(message) = checked.message.take() else { return false };
+        if self.rules.order_from == OrderFrom::Never {
+            return true;
+        }
+        if let Message::Event(event) = &message {
+            self.is_judging |= matches!(event.payload, Payload::SessionStarted(_));
+            if !self.is_judging {
+                self.first_passed_over.get_or_insert(checked.line);
+                self.stream.pass_over(event);
+                return true;
+            }
+        }
+        let broken = self.stream.observe(&message);
+        if let (Message::Event(event), false) = (&message, broken.is_empty()) {
+            checked.event_id = Some(event.envelope.event_id.to_string());
+        }
+        let mode = self.rules.mode;
+        checked.problems.extend(broken.iter().map(|it| Problem::of_order(it, mode)));
+        broken.is_empty() || mode == Mode::Tolerant
+    }
+
+    /// The line of the first event, if the input has events and none that starts a session.
+    fn first_unjudged(&self) -> Option<u64> {
+        if self.is_judging { None } else { self.first_passed_over }
+    }
 }
 
 /// How many of what.
@@ -305,6 +379,16 @@ impl<W: Write> Report<W> {
     fn add(&mut self, checked: &Checked, is_valid: bool) -> io::Result<()> {
         self.tally.checked += 1;
         self.tally.invalid += u64::from(!is_valid);
+        self.add_problems(checked)
+    }
+
+    /// Adds a note about the input as a whole.
+    fn note(&mut self, line: u64, note: Problem) -> io::Result<()> {
+        let problems = vec![note];
+        self.add_problems(&Checked { line, message: None, problems, event_id: None })
+    }
+
+    fn add_problems(&mut self, checked: &Checked) -> io::Result<()> {
         for problem in &checked.problems {
             match problem.severity {
                 Severity::Error => self.tally.errors += 1,

@@ -33,6 +33,9 @@ mod listen;
 mod meant;
 #[path = "agent/pages.rs"]
 mod pages;
+#[cfg(unix)]
+#[path = "agent/pipes.rs"]
+mod pipes;
 #[path = "agent/replay.rs"]
 mod replay;
 #[path = "agent/sessions.rs"]

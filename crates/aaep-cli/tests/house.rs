@@ -9,6 +9,11 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+#[path = "house/events_page.rs"]
+mod events_page;
+#[path = "house/openapi.rs"]
+mod openapi;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's root")
 }
@@ -299,6 +304,17 @@ fn no_file_grows_past_what_a_reader_can_hold() {
     }
 }
 
+#[test]
+fn what_is_skipped_is_told_as_skipped() {
+    // Without the documents that they read, these tests must not pass as if they had checked something.
+    let seeds = read(Path::new("crates/aaep/tests/seeds.rs"));
+    assert_eq!(seeds.matches("#[test]\n#[ignore = ").count(), seeds.matches("#[test]").count());
+    let all = read(Path::new("test"));
+    for needed in ["step \"seed documents\" seeds\n", "\nreport_not_checked\n", "tee -a \"$log\""] {
+        assert!(all.contains(needed), "./test lacks {needed:?}");
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirements {
@@ -481,6 +497,10 @@ fn page_of_codes() -> String {
         page.extend(["| ", &row.join(" | "), " |\n"]);
     }
     page.push_str(
+        "\nThe note `order_not_judged` says that no session starts in the input, so that each event was judged by\n\
+         itself. `--order` judges the order all the same.\n",
+    );
+    page.push_str(
         "\n## What a JSON Schema cannot say\n\n\
          The schemas that `aaep schema` writes come from the same declarations as the checks. These rules are\n\
          beyond them, so a message that breaks only these passes the schemas:\n\n",
@@ -493,13 +513,24 @@ fn page_of_codes() -> String {
 
 #[test]
 fn the_page_of_codes_is_true() {
-    let path = Path::new("docs/violations.md");
+    is_page_true(Path::new("docs/violations.md"), &page_of_codes());
+}
+
+fn add(to: &mut String, text: &str) {
+    to.push_str(text);
+}
+
+/// Whether a page says what it should; with `AAEP_WRITE_DOCS` set, it is written first.
+fn is_page_true(path: &Path, expected: &str) {
     if std::env::var_os("AAEP_WRITE_DOCS").is_some() {
-        fs::write(root().join(path), page_of_codes()).expect("the page is written");
+        fs::write(root().join(path), expected).expect("the page is written");
     }
-    assert_eq!(
-        read(path),
-        page_of_codes(),
-        "run: AAEP_WRITE_DOCS=1 cargo test -p aaep-cli --test house"
+    let page = read(path);
+    let differs = page.lines().zip(expected.lines()).find(|(is, should)| is != should);
+    assert!(
+        page == expected,
+        "{} is not what the declarations say, first at {differs:?}. \
+         Run: AAEP_WRITE_DOCS=1 cargo test -p aaep-cli --test house",
+        path.display()
     );
 }

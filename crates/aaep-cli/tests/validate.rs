@@ -175,12 +175,53 @@ fn a_session_out_of_order_is_refused() {
 }
 
 #[test]
+fn every_event_is_valid_by_itself() {
+    for line in session() {
+        let output = aaep(&["validate"], line.as_bytes());
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", out(&output));
+        let message: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let name = message["type"].as_str().expect("a type");
+        let needs_note = name.starts_with("aaep:agent.") && !name.ends_with("session.started");
+        let has_note = out(&output).contains("(§4.5.1, order_not_judged)");
+        assert_eq!(has_note, needs_note, "{line}: {}", out(&output));
+        assert!(out(&output).ends_with("1 message checked. It is valid.\n"), "{}", out(&output));
+    }
+}
+
+#[test]
+fn order_is_judged_from_the_first_start_or_as_the_flags_say() {
+    let lines = session();
+    let (started, later) = (&lines[2], &lines[3]);
+    let other = later.replace("sess_0199", "sess_0299");
+    assert_ne!(other, *later, "the sample names its session so");
+    let cases = [
+        // A session that was already running is followed, and its start is not asked for.
+        (&[&other, started, later, &other][..], &[][..], None),
+        (&[started, later, &other][..], &[][..], Some("standard input:3: error: evt_")),
+        (&[later][..], &["--order"][..], Some("standard input:1: error: evt_")),
+        (&[started, later, &other][..], &["--no-order"][..], None),
+        (&[later][..], &["--no-order"][..], None),
+    ];
+    for (input, flags, error) in cases {
+        let text: Vec<&str> = input.iter().map(|line| line.as_str()).collect();
+        let output = aaep(&[&["validate"][..], flags].concat(), text.join("\n").as_bytes());
+        let told = out(&output);
+        assert_eq!(output.status.code(), Some(i32::from(error.is_some())), "{told}");
+        assert!(error.is_none_or(|error| told.starts_with(error)), "{told}");
+        assert!(error.is_none() || told.contains("not_started"), "{told}");
+        assert!(!told.contains("order_not_judged"), "{told}");
+    }
+    let both = aaep(&["validate", "--order", "--no-order"], b"");
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
 fn a_session_whose_time_goes_back_is_refused() {
     let lines = session();
-    let text = format!("{}\n{}\n", lines[3], lines[2]);
+    let text = format!("{}\n{}\n{}\n", lines[2], lines[4], lines[3]);
     let output = aaep(&["validate"], text.as_bytes());
     assert_eq!(output.status.code(), Some(1));
-    assert!(out(&output).contains("standard input:2: error: evt_"), "{}", out(&output));
+    assert!(out(&output).contains("standard input:3: error: evt_"), "{}", out(&output));
     assert!(out(&output).contains("time_went_back"), "{}", out(&output));
 }
 
@@ -254,6 +295,14 @@ fn schemas_are_written_in_the_public_layout() {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         let id = schema["$id"].as_str().expect("an id");
         assert!(id.ends_with(name) || name.starts_with("extensions/"), "{id}");
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder goes away again");
+    let bundle = aaep(&["schema", "--bundle", "--out", folder.to_str().expect("a name")], b"");
+    assert_eq!(bundle.status.code(), Some(0), "{}", err(&bundle));
+    for name in ["aaep.schema.json", "core/agent.session.started.schema.json"] {
+        let text = std::fs::read_to_string(folder.join(name)).expect(name);
+        assert!(text.contains("\"$ref\": \"#/$defs/envelope\""), "{text}");
+        assert!(!text.contains("\"$ref\": \"http"), "{text}");
     }
     std::fs::remove_dir_all(&folder).expect("the folder goes away again");
     let nowhere = aaep(&["schema", "--out", "/proc/nowhere"], b"");

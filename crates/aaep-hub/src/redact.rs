@@ -4,11 +4,15 @@
 //! fits is replaced by `[redacted]`, again and again until nothing fits, so that redacting twice
 //! changes nothing more. All matching takes time in proportion to the text.
 //!
+//! Card numbers, US social security numbers and IBANs go too, except from asks: there the account
+//! number may be what the person consents to, and the person must be told the whole of it.
+//!
 //! What it cannot do: find a secret that has no known form and no name beside it; and find a secret
 //! that is cut across two streamed chunks, of which each half looks like nothing.
 
 mod event;
 mod judge;
+mod numbers;
 mod pattern;
 
 use std::borrow::Cow;
@@ -19,6 +23,7 @@ use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 pub use event::MAX_REDACT_DEPTH;
+use numbers::Numbers;
 
 /// What stands where a secret was.
 pub const REDACTED: &str = "[redacted]";
@@ -32,13 +37,31 @@ const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
 const MAX_PASSES: usize = 8;
 
 /// The table `[redact]`: what to take out beyond what is built in, and what to leave.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedactConfig {
     /// Regular expressions for more secrets. With a group named `secret`, only that is replaced.
     pub patterns: Vec<String>,
     /// Regular expressions for what is no secret: whatever one fits in full is left as it is.
     pub exceptions: Vec<String>,
+    /// Whether payment card numbers are taken out.
+    pub card_numbers: bool,
+    /// Whether US social security numbers are taken out.
+    pub social_security_numbers: bool,
+    /// Whether international bank account numbers are taken out.
+    pub ibans: bool,
+}
+
+impl Default for RedactConfig {
+    fn default() -> Self {
+        RedactConfig {
+            patterns: Vec::new(),
+            exceptions: Vec::new(),
+            card_numbers: true,
+            social_security_numbers: true,
+            ibans: true,
+        }
+    }
 }
 
 /// Takes secrets out of words.
@@ -47,6 +70,7 @@ pub struct Redactor {
     /// All patterns at once, to find out which ones are worth trying.
     set: RegexSet,
     rules: Vec<Rule>,
+    numbers: Numbers,
     exceptions: RegexSet,
 }
 
@@ -56,6 +80,17 @@ struct Rule {
     /// Says whether a match is a secret, where the pattern alone cannot.
     judge: fn(&Captures<'_>) -> bool,
     has_group: bool,
+}
+
+/// Whether the numbers of people are looked for in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seek {
+    /// Keys and passwords only: the text is part of an ask.
+    Secrets,
+    /// Numbers of people too.
+    All,
+    /// The same, and nine digits are a social security number, because the field is named so.
+    NamedSocialSecurity,
 }
 
 /// How a replacement fits into the text.
@@ -96,27 +131,29 @@ impl Redactor {
         }
         let exceptions: Vec<String> =
             config.exceptions.iter().map(|it| format!(r"\A(?:{it})\z")).collect();
-        Ok(Redactor { set: set(&sources)?, rules, exceptions: set(&exceptions)? })
+        let numbers = Numbers {
+            cards: config.card_numbers,
+            social_security: config.social_security_numbers,
+            ibans: config.ibans,
+        };
+        Ok(Redactor { set: set(&sources)?, rules, numbers, exceptions: set(&exceptions)? })
     }
 
     /// The text without its secrets; the same text, if it has none.
     pub fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.redact(text, Fit::Marker)
+        self.redact(text, Fit::Marker, Seek::All)
     }
 
-    fn redact<'t>(&self, text: &'t str, fit: Fit) -> Cow<'t, str> {
-        if !self.set.is_match(text) {
-            return Cow::Borrowed(text);
-        }
+    fn redact<'t>(&self, text: &'t str, fit: Fit, seek: Seek) -> Cow<'t, str> {
         let mut current = Cow::Borrowed(text);
         for _ in 0..MAX_PASSES {
-            let spans = self.spans(&current);
+            let spans = self.spans(&current, seek);
             if spans.is_empty() {
                 return current;
             }
             current = Cow::Owned(replace(&current, &spans, fit));
         }
-        if self.spans(&current).is_empty() {
+        if self.spans(&current, seek).is_empty() {
             return current;
         }
         let mut whole = String::new();
@@ -126,12 +163,15 @@ impl Redactor {
 
     /// Where the secrets of a text are, in order and apart. What was redacted before is left alone,
     /// and what lies on either side of it is looked at by itself.
-    fn spans(&self, text: &str) -> Vec<Range<usize>> {
+    fn spans(&self, text: &str, seek: Seek) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
+        if !self.set.is_match(text) && (seek == Seek::Secrets || !has_digit(text)) {
+            return spans;
+        }
         let mut from = 0;
         let markers = text.match_indices(REDACTED).map(|(at, _)| at);
         for end in markers.chain([text.len()]) {
-            self.spans_between(&text[from..end], from, &mut spans);
+            self.spans_between(&text[from..end], from, seek, &mut spans);
             from = (end + REDACTED.len()).min(text.len());
         }
         spans.sort_by_key(|span| (span.start, span.end));
@@ -145,7 +185,13 @@ impl Redactor {
         spans
     }
 
-    fn spans_between(&self, text: &str, offset: usize, spans: &mut Vec<Range<usize>>) {
+    fn spans_between(&self, text: &str, offset: usize, seek: Seek, spans: &mut Vec<Range<usize>>) {
+        if seek != Seek::Secrets {
+            let found = self.numbers.find(text, seek == Seek::NamedSocialSecurity);
+            let is_meant = |span: &Range<usize>| !self.exceptions.is_match(&text[span.clone()]);
+            let spans_of_text = found.into_iter().filter(is_meant);
+            spans.extend(spans_of_text.map(|it| offset + it.start..offset + it.end));
+        }
         for number in self.set.matches(text) {
             let rule = &self.rules[number];
             for captures in rule.regex.captures_iter(text) {
@@ -187,6 +233,10 @@ fn replace(text: &str, spans: &[Range<usize>], fit: Fit) -> String {
     }
     replaced.push_str(&text[from..]);
     replaced
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 fn set<S: AsRef<str>>(sources: &[S]) -> Result<RegexSet, RedactError> {

@@ -50,7 +50,7 @@ pub use manifest::Manifest;
 pub use message::{MAX_MESSAGE_BYTES, Message, Reading, check, read, read_object, validate};
 pub use object::Unrecognized;
 pub use read::{MAX_VIOLATIONS, Mode, Object};
-pub use schema::{BEYOND_SCHEMA, SchemaFile, schemas};
+pub use schema::{BEYOND_SCHEMA, SchemaFile, bundled_schemas, schemas};
 pub use time::{DecisionTime, Timestamp};
 pub use version::{PUBLISHED, Version};
 pub use violation::{Code, Severity, Violation};

@@ -3,6 +3,8 @@
 //! Each comes from the types that read the message, so the two say the same; what only the types
 //! can check is listed in [`BEYOND_SCHEMA`]. A property test holds both to it.
 
+mod bundle;
+
 use serde_json::{Map, Value as Json, json};
 
 use crate::envelope::{Envelope, Extensions};
@@ -21,6 +23,8 @@ use crate::object::{Fields, description};
 use crate::read::{ANY, Field};
 use crate::reply::{ClarificationReply, ConfirmationReply};
 use crate::violation::Code;
+
+pub use bundle::bundled_schemas;
 
 /// The rules that a schema cannot express, and why: a message that only these find wrong passes
 /// the schemas.

@@ -1,11 +1,29 @@
 //! The question as an event, with ids of its own, so that it can be found again and taken back.
 
+use aaep::printable;
 use aaep_engine::{ActionStakes, StatedRisk, StatedUndo};
 use serde_json::{Value, json};
 
 use super::{Arguments, Risk};
-use crate::agent::{Speaker, fresh_id};
+use crate::agent::{SPEAKER_FLAGS, Speaker, fresh_id};
 use crate::console::Failure;
+
+/// What the person typed for each field of the event, by its place.
+pub(super) fn typed() -> Vec<(&'static str, &'static str)> {
+    let own = [
+        ("/action", "the question"),
+        ("/question", "the question"),
+        ("/consequence", "--consequence"),
+        ("/risk_level", "--risk"),
+        ("/irreversible", "--irreversible"),
+        ("/timeout_seconds", "--timeout"),
+        ("/extensions/agentvoice/max_timeout_seconds", "--max-timeout"),
+        ("/default_decision", "--default"),
+        ("/default_response", "--default"),
+        ("/choices", "--choices"),
+    ];
+    [&own[..], &SPEAKER_FLAGS].concat()
+}
 
 /// What kind of answer is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +104,12 @@ fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
     let default = match arguments.default.as_deref() {
         None | Some("reject") => "reject",
         Some("accept") => "accept",
-        Some(_) => {
-            let next = "Say --default reject or --default accept.";
-            return Err(Failure::new("silence can only mean reject or accept here", next));
+        Some(other) => {
+            let what = format!(
+                "--default {} cannot be used: silence can only mean reject or accept here",
+                printable(other)
+            );
+            return Err(Failure::new(what, "Say --default reject or --default accept."));
         }
     };
     let consequence = arguments.consequence.as_deref().unwrap_or(if arguments.irreversible {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use aaep::Timestamp;
 use serde_json::Value;
 
-use super::question::{Kind, Question};
-use crate::agent::{not_answered, refused, strange};
+use super::question::{self, Kind, Question};
+use crate::agent::{not_answered, refused_in_terms_of, strange};
 use crate::console::{self, Failure};
 use crate::http::{Answer, Client, NoAnswer, Request};
 use crate::keys::now_unix_ms;
@@ -245,7 +245,7 @@ impl Trouble {
     fn failure(&self, client: &Client) -> Failure {
         match self {
             Trouble::NoAnswer(error) => not_answered(client, error),
-            Trouble::Refused(answer) => refused(client, answer),
+            Trouble::Refused(answer) => refused_in_terms_of(client, answer, &question::typed()),
             Trouble::Strange => strange(client),
         }
     }

@@ -93,7 +93,7 @@ fn failure(path: Option<PathBuf>, error: &io::Error) -> Failure {
         return Failure::of_file("write", &path, error, next);
     }
     let what = format!("cannot write the events: {}", reason(error));
-    Failure::new(what, "Send the output somewhere with room.")
+    Failure::new(what, "Send the output somewhere with room.").of_writing(error.kind())
 }
 
 impl Place {

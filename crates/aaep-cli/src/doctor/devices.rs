@@ -34,33 +34,46 @@ const READING: Duration = Duration::from_secs(3);
 struct Trial {
     name: &'static str,
     is_wanted: bool,
-    device: Option<Device>,
+    /// It lives as long as its trial.
+    _device: Option<Device>,
     /// What was found, once that is known.
     works: Option<Result<String, String>>,
     /// What the device says of itself besides.
     notices: Vec<String>,
 }
 
-/// Tries all devices.
-pub(super) fn look(settings: &Settings) -> Vec<Finding> {
+/// Tries all devices, and says of each what was found as soon as it is known.
+pub(super) fn look(
+    settings: &Settings,
+    say: &mut impl FnMut(Finding) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let (reports, told) = mpsc::channel();
-    let mut trials = start(settings, &reports);
-    let began = Instant::now();
-    while trials.iter().any(|it| it.works.is_none()) && began.elapsed() < PATIENCE {
-        listen(&mut trials, &told, Duration::from_millis(100));
-        if began.elapsed() >= PLAYING {
-            played(&mut trials);
-        }
-    }
-    if trials.iter().any(|it| it.name == braille::NAME && matches!(it.works, Some(Ok(_)))) {
-        std::thread::sleep(READING);
-    }
-    let lines = Finding {
+    say(Finding {
         name: "lines",
         is_wanted: settings.lines.on,
         works: Ok("You are reading one.".to_owned()),
-    };
-    std::iter::once(lines).chain(trials.into_iter().map(Trial::finding)).collect()
+    })?;
+    let mut waiting = start(settings, &reports);
+    let mut on_display = None;
+    let began = Instant::now();
+    while !waiting.is_empty() {
+        let is_over = began.elapsed() >= PATIENCE;
+        let is_known = |it: &mut Trial| it.works.is_some() || is_over;
+        for trial in waiting.extract_if(.., is_known) {
+            say(trial.finding())?;
+            if trial.name == braille::NAME && matches!(trial.works, Some(Ok(_))) {
+                on_display = Some((Instant::now(), trial));
+            }
+        }
+        listen(&mut waiting, &told, Duration::from_millis(100));
+        if began.elapsed() >= PLAYING {
+            played(&mut waiting);
+        }
+    }
+    if let Some((shown, _trial)) = on_display {
+        std::thread::sleep(READING.saturating_sub(shown.elapsed()));
+    }
+    Ok(())
 }
 
 fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
@@ -123,7 +136,7 @@ impl Trial {
             // One that takes no orders says nothing, and that is what is found.
             let _ = device.tell(order);
         }
-        Trial { name, is_wanted, device, works, notices: Vec::new() }
+        Trial { name, is_wanted, _device: device, works, notices: Vec::new() }
     }
 
     fn report(&mut self, report: Report) {
@@ -143,12 +156,12 @@ impl Trial {
         }
     }
 
-    fn finding(self) -> Finding {
-        drop(self.device);
+    /// What was found. A device that told nothing in time did not work.
+    fn finding(&self) -> Finding {
         let silent =
             || Err("It took the sentence and did not tell it. Try again later.".to_owned());
-        let works = self.works.unwrap_or_else(silent);
-        let works = works.map(|seen| [vec![seen], self.notices].concat().join(" "));
-        Finding { name: self.name, is_wanted: self.is_wanted, works }
+        let works = self.works.clone().unwrap_or_else(silent);
+        let told = |seen: String| [&[seen][..], &self.notices].concat().join(" ");
+        Finding { name: self.name, is_wanted: self.is_wanted, works: works.map(told) }
     }
 }

@@ -1,6 +1,6 @@
 //! The devices that the settings name, each with its announcer.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::mpsc::Sender;
 
 use aaep::LanguageTag;
@@ -10,6 +10,7 @@ use aaep_announce::{Announcer, Preferences};
 use crate::console::Failure;
 use crate::keyboard::BesideTyping;
 use crate::settings::{Notifications, Settings};
+use crate::stop::StopsWithReader;
 
 /// A device that says words, and who decides which.
 pub(crate) struct Channel {
@@ -34,10 +35,14 @@ pub(crate) fn start(
     let mut devices = Vec::new();
     if settings.lines.on {
         let options = line_options(settings, is_json);
-        devices.push(
-            lines::start(BesideTyping(io::stdout()), options, reports.clone())
-                .map_err(|error| no_thread(&error))?,
-        );
+        let is_alone = !settings.speech.on && !settings.braille.on && !settings.desktop.on;
+        let to: Box<dyn Write + Send> = if is_alone {
+            Box::new(StopsWithReader(BesideTyping(io::stdout())))
+        } else {
+            Box::new(BesideTyping(io::stdout()))
+        };
+        devices
+            .push(lines::start(to, options, reports.clone()).map_err(|error| no_thread(&error))?);
     }
     if settings.speech.on {
         let settings = speech_settings(settings)?;

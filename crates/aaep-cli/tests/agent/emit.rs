@@ -122,3 +122,20 @@ fn what_cannot_be_done_is_exit_code_2_and_says_what_to_do() {
         assert!(err(&output).contains(next), "{arguments:?}: {}", err(&output));
     }
 }
+
+#[test]
+fn a_refusal_names_what_was_typed() {
+    let hub = Hub::start();
+    for (arguments, named) in [
+        (&["emit", "start", "Tidying.", "--language", "no such tag"][..], "\n  --language: "),
+        (&["emit", "start", ""], "\n  the summary: "),
+        (&["emit", "state", "thinking", "--session", "sess_Gone"], "--session: The session has "),
+        (&["ask", "Delete it?", "--language", "no such tag"], "\n  --language: "),
+        (&["ask", "Delete it?", "--default", "maybe"], "--default maybe cannot be used: "),
+        (&["ask", "Which?", "--choices", "a, "], "\n  --choices: "),
+    ] {
+        let output = hub.run(arguments);
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(err(&output).contains(named), "{arguments:?}: {}", err(&output));
+    }
+}

@@ -1,5 +1,7 @@
 //! `aaep doctor` says what works here, and what to do about the rest.
 
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -123,4 +125,21 @@ fn settings_that_cannot_be_used_and_a_hub_that_is_gone_are_found_and_the_rest_is
     assert!(line("hub: does not work.").contains("aaep serve"), "{said}");
     line("braille: does not work, and is not turned on.");
     assert!(said.ends_with("Some of what you want does not work: settings and hub.\n"), "{said}");
+}
+
+#[test]
+fn each_line_is_said_when_it_is_known() {
+    let machine = Machine::new("");
+    // A hub that takes the connection and says nothing for now.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", silent.local_addr().expect("an address"));
+    let mut child = machine.doctor(&[&address]).spawn().expect("aaep runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut next = || lines.next().expect("a line").expect("text");
+    assert_eq!(next(), "settings: work. They can be used.");
+    let (connection, _) = silent.accept().expect("the hub is tried after that was said");
+    drop((connection, silent));
+    assert!(next().starts_with("hub: does not work."));
+    assert_eq!(next(), "lines: work. You are reading one.");
+    child.wait().expect("it ends");
 }

@@ -6,7 +6,7 @@
 
 mod asks;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aaep::extension::Delivery;
 use aaep::{Event, Message, Payload, ReplyToken, SessionId};
@@ -25,6 +25,8 @@ pub struct StreamOrder {
     oldest: VecDeque<SessionId>,
     /// Which session a token was given out in: replies do not say.
     asked_in: BTreeMap<ReplyToken, SessionId>,
+    /// The sessions of events that were passed over: they run, and their start was not seen.
+    passed_over: BTreeSet<SessionId>,
     bytes: usize,
     has_forgotten: bool,
 }
@@ -58,6 +60,16 @@ impl StreamOrder {
         Vec::new()
     }
 
+    /// Takes the next event of the stream without judging it: the recording began in the middle of its
+    /// session. Later events of that session are not accused of a missing start.
+    pub fn pass_over(&mut self, event: &Event) {
+        if self.passed_over.len() < Self::MAX_SESSIONS {
+            self.passed_over.insert(event.envelope.session_id.clone());
+        } else {
+            self.has_forgotten = true;
+        }
+    }
+
     /// Takes the next event of the stream; lists how it breaks the order.
     pub fn observe_event(&mut self, event: &Event) -> Vec<OrderViolation> {
         let id = &event.envelope.session_id;
@@ -69,7 +81,8 @@ impl StreamOrder {
             self.oldest.push_back(id.clone());
         }
         let followed = self.sessions.entry(id.clone()).or_default();
-        let violations = followed.observe(event, delivery.as_ref(), self.has_forgotten);
+        let may_have_started = self.has_forgotten || self.passed_over.contains(id);
+        let violations = followed.observe(event, delivery.as_ref(), may_have_started);
         if followed.order.is_ended() {
             let asks = std::mem::take(&mut followed.asks);
             forget_tokens(&mut self.asked_in, &asks, id);
@@ -114,7 +127,7 @@ impl Followed {
         &mut self,
         event: &Event,
         delivery: Option<&Delivery>,
-        has_forgotten: bool,
+        may_have_started: bool,
     ) -> Vec<OrderViolation> {
         if self.order.phase == Phase::Ended {
             return vec![OrderViolation::Ended];
@@ -123,8 +136,10 @@ impl Followed {
         let mut violations = Vec::new();
         let has_gap = delivery.is_some_and(|delivery| delivery.gap.is_some());
         match self.order.check_phase(event) {
-            // The stream itself says that something is missing, or we forgot the beginning.
-            Err(OrderViolation::NotStarted) if has_gap || has_forgotten => self.order.join_late(),
+            // The stream itself says that something is missing, or the start came before what was judged.
+            Err(OrderViolation::NotStarted) if has_gap || may_have_started => {
+                self.order.join_late();
+            }
             Err(OrderViolation::NotStarted) => {
                 violations.push(OrderViolation::NotStarted);
                 self.order.join_late();

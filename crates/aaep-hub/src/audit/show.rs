@@ -43,8 +43,8 @@ pub enum ExportError {
     Broken(Broken),
     /// The store could not be read.
     Read(ReadError),
-    /// It could not be written where it was to go.
-    Write(String),
+    /// It could not be written where it was to go: how that failed, and in words.
+    Write(io::ErrorKind, String),
 }
 
 impl fmt::Display for ExportError {
@@ -55,7 +55,7 @@ impl fmt::Display for ExportError {
                 "The audit log cannot be trusted. {broken} Keep a copy and find out who changed it."
             ),
             ExportError::Read(error) => error.fmt(f),
-            ExportError::Write(why) => write!(
+            ExportError::Write(_, why) => write!(
                 f,
                 "The audit log could not be written out: {}. Check where it goes, then try again.",
                 aaep::printable(why)
@@ -288,9 +288,9 @@ pub fn export(reader: &Reader, to: &mut impl Write) -> Result<u64, ExportError> 
         member(&mut text, "hash", Some(&line.hash));
         text.push_str("}\n");
         let written = to.write_all(text.as_bytes());
-        written.map_err(|error| ExportError::Write(error.to_string()))?;
+        written.map_err(|error| ExportError::Write(error.kind(), error.to_string()))?;
         entries += 1;
     }
-    to.flush().map_err(|error| ExportError::Write(error.to_string()))?;
+    to.flush().map_err(|error| ExportError::Write(error.kind(), error.to_string()))?;
     Ok(entries)
 }

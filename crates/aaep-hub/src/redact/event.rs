@@ -2,13 +2,16 @@
 //!
 //! Every string is looked at, in extensions and context objects too, but for what programs compare:
 //! ids, tokens of the protocol, types and times are never touched. Where a field holds an address it
-//! stays one, and where it is streamed text it keeps its number of characters.
+//! stays one, and where it is streamed text it keeps its number of characters. An ask keeps the
+//! numbers of cards and accounts: they are part of what the person consents to.
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use aaep::{CoreType, EventType};
+use serde_json::{Map, Number, Value};
 
-use super::{Fit, REDACTED, Redactor};
+use super::numbers::is_social_security_name;
+use super::{Fit, REDACTED, Redactor, Seek};
 
 /// How deep an event is looked into. What lies deeper is replaced as a whole.
 pub const MAX_REDACT_DEPTH: usize = 64;
@@ -44,11 +47,20 @@ const SECRET_FIELDS: [&str; 9] = [
 ];
 
 impl Redactor {
-    /// Takes the secrets out of an event. Gives back how many strings had one.
+    /// Takes the secrets out of an event. Gives back how many values had one.
     pub fn redact_event(&self, event: &mut Map<String, Value>) -> usize {
-        self.object(event, "", 0)
+        let seek = if is_ask(event) { Seek::Secrets } else { Seek::All };
+        EventRedactor { redactor: self, seek }.object(event, "", 0)
     }
+}
 
+/// Goes over one event.
+struct EventRedactor<'r> {
+    redactor: &'r Redactor,
+    seek: Seek,
+}
+
+impl EventRedactor<'_> {
     fn object(&self, object: &mut Map<String, Value>, parent: &str, depth: usize) -> usize {
         let is_compared = |key: &str| {
             key.starts_with('@')
@@ -75,19 +87,39 @@ impl Redactor {
                 list.iter_mut().map(|element| self.value(key, element, depth + 1)).sum()
             }
             Value::String(text) => usize::from(self.string(key, text)),
+            Value::Number(number) if self.is_number_of_person(key, number) => {
+                *value = Value::String(REDACTED.to_owned());
+                1
+            }
             _ => 0,
         }
     }
 
+    /// A card number may stand in a foreign object as a JSON number.
+    fn is_number_of_person(&self, key: &str, number: &Number) -> bool {
+        let seek = self.seek_in(key);
+        let is_named = seek == Seek::NamedSocialSecurity;
+        let find = || self.redactor.numbers.find(&number.to_string(), is_named);
+        seek != Seek::Secrets && number.is_u64() && !find().is_empty()
+    }
+
+    fn seek_in(&self, key: &str) -> Seek {
+        match self.seek {
+            Seek::All if is_social_security_name(key) => Seek::NamedSocialSecurity,
+            seek => seek,
+        }
+    }
+
     fn string(&self, key: &str, text: &mut String) -> bool {
+        let redact = |fit| self.redactor.redact(text, fit, self.seek_in(key));
         let redacted = if is_secret_field(key) && !text.is_empty() {
             Cow::Borrowed(REDACTED)
         } else if key == "chunk" {
-            self.redact(text, Fit::SameLength)
+            redact(Fit::SameLength)
         } else if ["uri", "url", "href"].iter().any(|end| key.ends_with(end)) {
-            Cow::Owned(self.redact(text, Fit::Marker).replace(REDACTED, REDACTED_IN_URI))
+            Cow::Owned(redact(Fit::Marker).replace(REDACTED, REDACTED_IN_URI))
         } else {
-            self.redact(text, Fit::Marker)
+            redact(Fit::Marker)
         };
         if *redacted == **text {
             return false;
@@ -95,6 +127,15 @@ impl Redactor {
         *text = redacted.into_owned();
         true
     }
+}
+
+/// Whether the event asks a person something, which must be told whole (§4.4.1, §4.4.2).
+fn is_ask(event: &Map<String, Value>) -> bool {
+    let name = event.get("type").and_then(Value::as_str).map(EventType::parse);
+    matches!(
+        name,
+        Some(Ok(EventType::Core(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)))
+    )
 }
 
 fn is_secret_field(key: &str) -> bool {

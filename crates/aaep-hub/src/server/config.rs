@@ -300,7 +300,7 @@ mod tests {
             "[hub]\nagent_id = \"home\"\nlanguages = [\"en-GB\", \"yo\"]\nbind = [\"127.0.0.1:1\"]\n\
              [access]\nhost_names = [\"hub.example.org\"]\n[limits]\nconnections = 7\n\
              [tls]\ncertificate = \"a\"\nprivate_key = \"b\"\n[retention]\nmax_age_days = 2\n\
-             [redact]\nexceptions = [\"demo-.*\"]\n\
+             [redact]\nexceptions = [\"demo-.*\"]\nibans = false\n\
              [[child]]\ncommand = [\"/opt/photos\", \"--quiet\"]\n\
              [[child]]\ncommand = [\"mail\"]\nagent_id = \"post\"\nrestart = true\n",
         )
@@ -308,6 +308,7 @@ mod tests {
         assert_eq!(config.hub.agent_id, "home");
         assert_eq!(config.limits.connections, 7);
         assert_eq!(Retention::from(config.retention).max_age_seconds, 2 * DAY_SECONDS);
+        assert!(config.redact.card_numbers && !config.redact.ibans);
         assert!(config.tls.is_some());
         let names: Vec<String> = config.child.iter().map(ChildTable::name).collect();
         assert_eq!(names, ["photos", "post"]);

@@ -75,10 +75,15 @@ pub(crate) fn websocket(
     Ok(answer::with(response, SEC_WEBSOCKET_ACCEPT, &accept_key(key)))
 }
 
-/// The head of a stream of server-sent events, with this body.
+/// The head of a stream of server-sent events, with this body. The connection ends with the stream, because
+/// the wire that takes it over answers no further requests; a client that reuses connections is told so.
 pub(crate) fn stream(content: Content) -> Answer {
+    let ends_connection = matches!(content, Content::Stream(_));
     let mut response = Response::new(content);
     let headers = response.headers_mut();
+    if ends_connection {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -177,6 +177,22 @@ async fn secrets_reach_nobody() {
 }
 
 #[tokio::test]
+async fn an_ask_tells_the_whole_account_and_other_events_do_not() {
+    let hub = hub();
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, progress("sess_one", "Found DE89370400440532013000.")).await;
+    let heard = stream.next_of("progress.updated").to_string();
+    assert!(heard.contains("Found [redacted].") && !heard.contains("DE89"), "{heard}");
+    let mut ask = confirmation("sess_one", TOKEN);
+    ask.insert("action".to_owned(), "Pay 900 euros to DE89370400440532013000.".into());
+    publish(&hub, ask).await;
+    let asked = stream.next_of("awaiting.confirmation");
+    assert_eq!(asked["action"], "Pay 900 euros to DE89370400440532013000.");
+}
+
+#[tokio::test]
 async fn an_event_that_comes_again_is_answered_as_the_first_time_also_where_the_hub_filled_it_in() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;

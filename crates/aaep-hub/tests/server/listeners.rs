@@ -67,6 +67,25 @@ fn head_on_a_stream_takes_nothing_away() {
 }
 
 #[test]
+fn a_stream_says_that_the_connection_ends_with_it() {
+    let hub = TestHub::new();
+    let id = hub.subscribe("");
+    for path in [format!("/aaep/v1/events?subscription_id={id}"), "/events".to_owned()] {
+        let mut client = hub.connect();
+        client.send(&format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+        let head = client.head();
+        assert!(!head.contains("connection: close"), "requests may follow: {head}");
+        client.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+        let head = client.head();
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("connection: close"), "{head}");
+    }
+    let mut stream = hub.stream("", &id);
+    let close = json!({ "type": "subscription.close", "subscription_id": id });
+    hub.post("/aaep/v1/replies", &close);
+    assert!(stream.rest().ends_with("0\r\n\r\n"), "the body has its end before the connection");
+}
+
+#[test]
 fn an_old_client_hears_without_chunks() {
     let hub = TestHub::new();
     let mut client = hub.connect();

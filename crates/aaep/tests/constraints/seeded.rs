@@ -1,7 +1,7 @@
 //! The four messages whose schemas are seeds, completely: every pattern, bound, value, uniqueness,
 //! required field, closed object and condition (§4.4.1, §4.4.2, §5.2, §5.3, §5.5).
 //!
-//! It does not read the seeds; `seeds.rs` does.
+//! It does not read the seeds; `seeds.rs` does, and `examples.rs` holds our own examples to the same.
 
 use aaep::Code;
 use serde_json::{Value as Json, json};
