@@ -1,10 +1,13 @@
-//! Text in words for ears and fingers: no marks, no codes, nothing that is long to hear and short to mean.
+//! Text in words for ears and fingers: no marks, no codes.
 //!
-//! Headings and items become sentences, links their text, code "Rust code, 12 lines", tables and diffs words.
-//! Everything is bounded, takes time in proportion to the text, and says so where it leaves something out.
+//! Headings and items become sentences, code "Rust code, 12 lines", tables and diffs words. Cleaning never changes
+//! what a text means: it removes marks from a closed list, and no number, no negation and nothing that tells two
+//! things apart. Marks that mean something, such as struck text or a cross, become words. Everything is bounded,
+//! takes time in proportion to the text, and says so where it counts or cuts instead of reading.
 
 mod code;
 mod diff;
+mod emphasis;
 mod exact;
 mod inline;
 mod line;
@@ -15,6 +18,7 @@ mod spoken;
 mod stream;
 mod symbol;
 mod table;
+mod tag;
 
 use aaep::LanguageTag;
 
@@ -35,7 +39,8 @@ pub struct Style {
     pub keeps_emoji: bool,
     /// Whether code is read out, and not only counted.
     pub reads_code: bool,
-    /// Whether everything is kept that could matter to a decision: whole paths, whole links, code read out.
+    /// Whether everything is kept that could matter to a decision: marks that may be part of a command, code read
+    /// out, tables and diffs whole.
     pub is_exact: bool,
     /// Whether long numbers are grouped with commas, as in English.
     pub groups_digits: bool,

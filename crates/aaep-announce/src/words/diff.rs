@@ -128,7 +128,9 @@ impl Diff {
         let text = line.get(1..).unwrap_or_default().trim();
         if self.lines.len() < most && !text.is_empty() {
             let longest = if style.is_exact { MAX_READ_LINE * 4 } else { MAX_READ_LINE };
-            self.lines.push((is_added, cut(text, longest).to_owned()));
+            let read = cut(text, longest);
+            let note = if read.len() < text.len() { ", cut" } else { "" };
+            self.lines.push((is_added, format!("{read}{note}")));
         }
     }
 

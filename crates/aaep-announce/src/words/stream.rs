@@ -4,10 +4,10 @@ use super::Style;
 use super::code::{Code, is_diff};
 use super::diff::{self, Diff, Taken};
 use super::inline::prose;
-use super::line::{Kind, fence, is_decided, is_definition, is_rule, kind};
+use super::line::{Kind, definition, fence, is_decided, is_rule, kind};
 use super::plain::Cleaner;
 use super::sentence::{end_sentence, guarded, last_sentence_end};
-use super::shorten::{grouped, is_about_tokens};
+use super::shorten::grouped;
 use super::table::{Table, is_separator};
 
 /// The longest line that is held to find out what it is, in bytes.
@@ -118,10 +118,15 @@ impl Stream {
             }
         }
         if self.line.len() >= MAX_LINE {
-            if !matches!(self.mode, Mode::Text) {
-                return;
+            match self.mode {
+                Mode::Text => self.begin_line(),
+                // The lines of code are counted, and say themselves that they are cut.
+                Mode::Code(_) => return,
+                Mode::Diff(..) | Mode::Table(_) => {
+                    self.left_out += 1;
+                    return;
+                }
             }
-            self.begin_line();
         }
         self.line.push(if c.is_whitespace() { ' ' } else { c });
     }
@@ -250,8 +255,12 @@ impl Stream {
     }
 
     fn plain_line(&mut self, line: &str) {
-        let is_hidden = is_definition(line) && !self.style.is_exact;
-        if line.trim().is_empty() || is_rule(line) || is_hidden {
+        if line.trim().is_empty() || is_rule(line) {
+            return self.end_paragraph();
+        }
+        if let Some((name, address)) = definition(line).filter(|_| !self.style.is_exact) {
+            self.end_paragraph();
+            self.prose.extend(["link ", name, ": ", address]);
             return self.end_paragraph();
         }
         if let Some(fence) = fence(line) {
@@ -262,10 +271,6 @@ impl Stream {
             } else {
                 Mode::Code(code)
             };
-            return;
-        }
-        let tokens: Vec<&str> = line.split_whitespace().take(16).collect();
-        if !self.style.is_exact && tokens.len() < 16 && is_about_tokens(&tokens) {
             return;
         }
         let (kind, text) = match kind(line) {

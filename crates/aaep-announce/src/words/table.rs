@@ -35,6 +35,9 @@ impl Table {
 
     /// The next row in words; nothing for one that is only counted.
     pub(super) fn row(&mut self, line: &str, style: Style) -> Option<String> {
+        if is_separator(line) {
+            return None;
+        }
         self.rows += 1;
         if self.rows > MAX_ROWS && !style.is_exact {
             return None;
@@ -49,6 +52,10 @@ impl Table {
                 Some(column) => said.push(format!("{column} {cell}")),
                 None => said.push(cell),
             }
+        }
+        let more = all_cells(line).count().saturating_sub(MAX_COLUMNS);
+        if more > 0 {
+            said.push(format!("{more} more cells are not read"));
         }
         (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
     }
@@ -65,9 +72,13 @@ impl Table {
 }
 
 fn cell_said(cell: &str, style: Style) -> String {
-    let said = prose(cut(cell, MAX_CELL), style);
-    let said = said.trim_end_matches(['.', ';', ',']);
-    if said.is_empty() { meaning(cell).unwrap_or_default().to_owned() } else { said.to_owned() }
+    if let Some(meaning) = meaning(cell) {
+        return meaning.to_owned();
+    }
+    let read = cut(cell, MAX_CELL);
+    let said = prose(read, style);
+    let said = said.strip_suffix('.').unwrap_or(&said);
+    if read.len() < cell.len() { format!("{said}, cut") } else { said.to_owned() }
 }
 
 /// Whether a line parts the heading of a table from its rows.
@@ -79,12 +90,16 @@ pub(super) fn is_separator(line: &str) -> bool {
         && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
 }
 
-/// The cells of a line.
+/// The cells of a line that are told.
 fn cells(line: &str) -> impl Iterator<Item = &str> {
+    all_cells(line).take(MAX_COLUMNS)
+}
+
+fn all_cells(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
     let line = line.strip_suffix('|').unwrap_or(line);
-    Cells { rest: Some(line) }.take(MAX_COLUMNS)
+    Cells { rest: Some(line) }
 }
 
 struct Cells<'t> {
