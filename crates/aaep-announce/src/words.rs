@@ -11,6 +11,7 @@ mod emphasis;
 mod exact;
 mod inline;
 mod line;
+mod math;
 mod plain;
 mod sentence;
 mod shorten;

@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::emphasis;
+use super::math::{formula, math};
 use super::shorten::{host, link_said, shorten};
 use super::tag::{Tag, tag};
 
@@ -78,6 +79,13 @@ impl<'t> Marks<'t> {
     /// Takes the character at this place; where to go on.
     fn one(&mut self, c: char, at: usize) -> usize {
         let next = at + c.len_utf8();
+        if matches!(c, '\\' | '$')
+            && !(self.in_code || self.is_exact)
+            && let Some((inner, length)) = formula(self.rest(at))
+        {
+            self.out.extend([" ", &*math(inner), " "]);
+            return at + length;
+        }
         match c {
             '`' => {
                 self.in_code = !self.in_code;
