@@ -6,7 +6,7 @@ use aaep::{Payload, printable};
 use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish};
 
-use super::WORDS;
+use super::spoken_help;
 use super::meant::NotBare;
 use super::room::Room;
 use super::typed::{self, Typed};
@@ -26,7 +26,7 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
-            Typed::Help => self.reply(WORDS),
+            Typed::Help => self.reply(&spoken_help().join("\n")),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
             Typed::List => self.list(),
