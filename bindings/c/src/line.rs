@@ -54,7 +54,7 @@ pub(crate) fn line(news: &News) -> String {
 /// The words of an event, and the event itself at the end.
 fn with_event(mut value: Value, event: &Event) -> String {
     // Fit for a terminal as they are; the event has them as they came.
-    value["words"] = aaep::printable(event.words()).into();
+    value["words"] = aaep::printable(&event.words()).into();
     let (ours, event) = (value.to_string(), serde_json::to_string(event).unwrap_or_default());
     format!("{},\"event\":{event}}}", ours.strip_suffix('}').unwrap_or_default())
 }

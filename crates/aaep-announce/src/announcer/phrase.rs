@@ -93,7 +93,7 @@ impl<'a> Wording<'a> {
 
 /// What is said of an event that is neither a question nor text; nothing where there is nothing to say.
 pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase> {
-    let tongue = Tongue::of(event, event.words());
+    let tongue = Tongue::of(event, event.summary());
     let wording = Wording::of(preferences, &tongue);
     let (kind, weight, words) = match &event.payload {
         Payload::SessionStarted(it) => {

@@ -76,7 +76,7 @@ impl Question {
     /// The question of an event, if it is one.
     pub(super) fn of(asked: &Asked<'_>, session_id: SessionKey, now: Duration) -> Option<Self> {
         let event = asked.event;
-        let tongue = Tongue::of(event, event.words());
+        let tongue = Tongue::of(event, event.summary());
         let parts = match &event.payload {
             Payload::AwaitingConfirmation(it) => confirmation(it, event),
             Payload::AwaitingClarification(it) => clarification(it),
