@@ -12,7 +12,10 @@ mod exact;
 mod inline;
 mod line;
 mod math;
+mod own;
+mod part;
 mod plain;
+mod script;
 mod sentence;
 mod shorten;
 mod spoken;
@@ -25,11 +28,15 @@ use aaep::LanguageTag;
 
 pub use exact::exact;
 pub(crate) use inline::cut;
+pub(crate) use own::{last_said, own, own_language, split_marked, without_own_marks};
+pub use part::WordsPart;
+pub(crate) use part::parts;
 pub(crate) use plain::one_line;
 pub(crate) use sentence::guarded;
 pub use sentence::split;
 pub(crate) use shorten::grouped;
 pub use spoken::spoken;
+pub(crate) use spoken::spoken_marked;
 pub use stream::{End, MAX_SAID, Stream};
 
 /// How text becomes words.
@@ -67,4 +74,9 @@ impl Style {
 /// A whole text in words, on one line.
 pub fn words(text: &str, style: Style) -> String {
     Stream::new(style).push(text, End::Completion)
+}
+
+/// The same with our own words marked.
+pub(crate) fn words_marked(text: &str, style: Style) -> String {
+    Stream::new(style).push_marked(text, End::Completion)
 }

@@ -15,7 +15,10 @@ fn marks_that_mean_something_are_said() {
         ("I did <del>not</del> delete it", "I did (struck out: not, end struck out) delete it"),
         ("❌ billing\n✅ users", "cross mark: billing. check mark: users"),
         ("- ❌ billing", "cross mark: billing"),
-        ("| Job | State |\n|---|---|\n| a | ❌ 3 |", "Table, 2 columns. Job a, State cross mark: 3."),
+        (
+            "| Job | State |\n|---|---|\n| a | ❌ 3 |",
+            "Table, 2 columns. Job a, State cross mark: 3.",
+        ),
         ("⚠️ Disk full", "warning: Disk full"),
         ("A ➡ B", "A right arrow B"),
         ("CPU ▲ 5", "CPU up triangle 5"),
@@ -117,13 +120,45 @@ fn is_whole(text: &str, said: &str) -> Result<(), String> {
 
 fn text() -> impl Strategy<Value = String> {
     let marks = vec![
-        "#", "##", ">", "-", "*", "+", "1.", "2)", "- [ ]", "---", "*", "**", "_", "`", "•", "🎉", "🚀", "─", "█",
+        "#", "##", ">", "-", "*", "+", "1.", "2)", "- [ ]", "---", "*", "**", "_", "`", "•", "🎉",
+        "🚀", "─", "█",
     ];
     let content = vec![
-        "not", "no", "never", "0", "-5", "3.14", "1234567", "yes/no/maybe/later", "❌", "✅ done", "⚠️", "🔴",
-        "**not**", "*0*", "_no_", "`rm *`", "2*3", "foo*", "~~not~~", "**a b**", "[here](https://a.example/1)",
-        "[x][1]", "https://a.example/b?c=1", "/srv/a/b/c.toml", "src/a.rs:12:5", "tokens left: 0", "(3 tokens)", "C#",
-        "a[0]", "x = y", "& co", "100%", "$5", "不", "нет",
+        "not",
+        "no",
+        "never",
+        "0",
+        "-5",
+        "3.14",
+        "1234567",
+        "yes/no/maybe/later",
+        "❌",
+        "✅ done",
+        "⚠️",
+        "🔴",
+        "**not**",
+        "*0*",
+        "_no_",
+        "`rm *`",
+        "2*3",
+        "foo*",
+        "~~not~~",
+        "**a b**",
+        "[here](https://a.example/1)",
+        "[x][1]",
+        "https://a.example/b?c=1",
+        "/srv/a/b/c.toml",
+        "src/a.rs:12:5",
+        "tokens left: 0",
+        "(3 tokens)",
+        "C#",
+        "a[0]",
+        "x = y",
+        "& co",
+        "100%",
+        "$5",
+        "不",
+        "нет",
     ];
     let part = prop_oneof![
         2 => prop::sample::select(marks).prop_map(str::to_owned),
@@ -132,8 +167,9 @@ fn text() -> impl Strategy<Value = String> {
         1 => "[0-9]{1,6}[,;?]?",
     ];
     let between = prop::sample::select(vec![" ", " ", " ", "\n", "\n\n", ". "]);
-    prop::collection::vec((part, between), 1..30)
-        .prop_map(|parts| parts.into_iter().flat_map(|(part, between)| [part, between.to_owned()]).collect())
+    prop::collection::vec((part, between), 1..30).prop_map(|parts| {
+        parts.into_iter().flat_map(|(part, between)| [part, between.to_owned()]).collect()
+    })
 }
 
 proptest! {

@@ -36,13 +36,19 @@ use room::Room;
 /// What can be typed while it runs, and what it does.
 const TYPED: &[(&str, &str)] = &[
     ("2 yes, 2 no", "answer question 2; aaep answer 2 yes does the same from elsewhere"),
-    ("2 later, 2 pause", "more time for question 2, or let its time stand still; 2 resume lets it go on"),
+    (
+        "2 later, 2 pause",
+        "more time for question 2, or let its time stand still; 2 resume lets it go on",
+    ),
     ("yes, no", "the same without a number, when only one question waits and you have heard it"),
     ("1, 2", "a choice by its number, where choices are listed; a digit alone never consents"),
     ("repeat", "hear the last thing again"),
     ("left, away", "hear what happened since you left; say that you go away for a while"),
     ("reply, exact", "hear what the agent said last, or hear it exactly, code and all"),
-    ("slower, faster", "another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100"),
+    (
+        "slower, faster",
+        "another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100",
+    ),
     ("stop, skip", "be quiet now, or go on with the next thing"),
     ("decisions, everything", "hear only what needs you, or everything again"),
     ("list", "hear which questions wait"),
@@ -64,7 +70,9 @@ fn after_help() -> String {
 /// The same while listening, for the ear: a sentence for each, and nothing that only a script needs.
 fn spoken_help() -> Vec<String> {
     let mut lines = vec!["While it runs, type one of these.".to_owned()];
-    lines.extend(TYPED.iter().map(|(words, what)| format!("{}: {what}.", words.replace(", ", " or "))));
+    lines.extend(
+        TYPED.iter().map(|(words, what)| format!("{}: {what}.", words.replace(", ", " or "))),
+    );
     lines
 }
 
@@ -190,7 +198,9 @@ mod tests {
             assert!(!line.contains("  ") && !line.contains('`') && line.ends_with('.'), "{line}");
             assert!(!line.to_lowercase().contains("exit code"), "{line}");
         }
-        assert!(lines.contains(&"stop or skip: be quiet now, or go on with the next thing.".to_owned()));
+        assert!(
+            lines.contains(&"stop or skip: be quiet now, or go on with the next thing.".to_owned())
+        );
         assert!(after_help().contains("Exit codes:"));
     }
 }

@@ -85,7 +85,9 @@ fn the_producer_does_only_what_the_person_at_the_subscriber_accepts() {
         person.says("Listening.");
         producer.types("");
         let told = person.says("Type accept or reject:");
-        for wanted in ["Delete 240 photos.", "They are gone for good.", "risk", "It cannot be undone."] {
+        for wanted in
+            ["Delete 240 photos.", "They are gone for good.", "risk", "It cannot be undone."]
+        {
             assert!(told.contains(wanted), "nothing about {wanted:?} before a yes: {told}");
         }
         person.types(typed);

@@ -1,6 +1,7 @@
 //! A block of code in words: which language, how many lines, and the lines themselves if they are wanted.
 
 use super::inline::cut;
+use super::own::{last_said, own};
 
 /// How much of a block is read out, in bytes.
 const MAX_READ: usize = 8192;
@@ -17,13 +18,21 @@ pub(super) struct Code {
     /// The lines that are read out: all of them, or the first.
     read: String,
     reads_all: bool,
+    /// Whether each line begins with the mark of a quotation.
+    is_quoted: bool,
     is_cut: bool,
 }
 
 impl Code {
     pub(super) fn new((mark, length, info): (char, usize, &str), reads_all: bool) -> Self {
         let language = language(info);
-        Code { mark, length, language, lines: 0, read: String::new(), reads_all, is_cut: false }
+        let (read, is_quoted, is_cut) = (String::new(), false, false);
+        Code { mark, length, language, lines: 0, read, reads_all, is_quoted, is_cut }
+    }
+
+    /// The same within a quotation.
+    pub(super) fn quoted(self, is_quoted: bool) -> Self {
+        Code { is_quoted, ..self }
     }
 
     /// Takes a line; whether it is the end of the block.
@@ -35,11 +44,13 @@ impl Code {
             return true;
         }
         self.lines += 1;
-        let text = cut(line.trim(), MAX_LINE);
+        let line = line.trim();
+        let line = line.strip_prefix('>').filter(|_| self.is_quoted).unwrap_or(line).trim_start();
+        let text = cut(line, MAX_LINE);
         if text.is_empty() || !(self.reads_all || self.lines == 1) {
             return false;
         }
-        self.is_cut |= text.len() < line.trim().len();
+        self.is_cut |= text.len() < line.len();
         if self.read.len() + text.len() > MAX_READ {
             self.is_cut = true;
         } else {
@@ -57,21 +68,26 @@ impl Code {
             Some(language) => format!("{language} code"),
             None => "code".to_owned(),
         };
-        let mut said = match self.lines {
+        let what = match self.lines {
             0 => format!("{what}, empty"),
             1 if self.read.is_empty() => format!("{what}, 1 empty line"),
             1 => what,
             lines => format!("{what}, {lines} lines"),
         };
+        let mut said = own(&what);
         let is_read = !self.read.is_empty() && (self.reads_all || self.lines == 1);
         if is_read {
             said.extend([": ", &self.read]);
         }
         // A full stop after a mark would be taken for a part of the code.
         let ends = |c: char| c.is_alphanumeric() || matches!(c, ')' | ']' | '}' | ';' | '"' | '\'');
-        said.push_str(if said.ends_with(ends) { "." } else { " End of code." });
+        if last_said(&said).is_some_and(ends) {
+            said.push('.');
+        } else {
+            said.extend([" ", &*own("End of code.")]);
+        }
         if is_read && self.is_cut {
-            said.push_str(" Not all of it is read.");
+            said.extend([" ", &*own("Not all of it is read.")]);
         }
         said
     }

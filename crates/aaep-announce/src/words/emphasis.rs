@@ -73,8 +73,7 @@ fn sides(mark: char, before: Option<char>, after: Option<char>) -> (bool, bool) 
 /// Whether stars stand for any name, as in `*.rs`, `src/*` or `**/test`.
 fn is_glob(mark: char, before: Option<char>, after: Option<char>, length: usize) -> bool {
     let is_name = length == 1 && after == Some('.') && before.is_none_or(char::is_whitespace);
-    mark == '*'
-        && (length <= 2 && (before == Some('/') || after == Some('/')) || is_name)
+    mark == '*' && (length <= 2 && (before == Some('/') || after == Some('/')) || is_name)
 }
 
 /// Whether it is a name such as `__init__`.

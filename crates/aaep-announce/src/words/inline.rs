@@ -3,6 +3,7 @@
 use super::Style;
 use super::emphasis;
 use super::math::{formula, math};
+use super::own::own;
 use super::shorten::{host, link_said, shorten};
 use super::tag::{Tag, tag};
 
@@ -18,10 +19,10 @@ const MAX_PATH: usize = 260;
 const MAX_STRUCK: usize = 2048;
 
 /// What is said where struck text begins and ends.
-const STRUCK: &str = "(struck out: ";
+const STRUCK: &str = "(struck out:";
 const STRUCK_END: &str = ", end struck out)";
 /// What is said before the address of a link.
-const LEADS_TO: &str = ", which leads to ";
+const LEADS_TO: &str = ", which leads to";
 
 const ENTITIES: &[(&str, &str)] = &[
     ("&amp;", "&"),
@@ -83,7 +84,7 @@ impl<'t> Marks<'t> {
             && !(self.in_code || self.is_exact)
             && let Some((inner, length)) = formula(self.rest(at))
         {
-            self.out.extend([" ", &*math(inner), " "]);
+            self.out.extend([" ", &*own(&math(inner)), " "]);
             return at + length;
         }
         match c {
@@ -119,9 +120,17 @@ impl<'t> Marks<'t> {
     /// The text, with what is still open said.
     fn finish(mut self) -> String {
         while let Some(address) = self.leads.pop() {
-            self.out.extend([LEADS_TO, address]);
+            self.leads_to(address);
         }
         self.out
+    }
+
+    fn leads_to(&mut self, address: &str) {
+        self.out.extend([&*own(LEADS_TO), " ", address]);
+    }
+
+    fn strike_out(&mut self) {
+        self.out.extend([&*own(STRUCK), " "]);
     }
 
     /// Whether the word here is a path of Windows, in which a backslash escapes nothing.
@@ -168,10 +177,10 @@ impl<'t> Marks<'t> {
         };
         if !mark.is_empty() && self.struck == Some(mark) {
             self.struck = None;
-            self.out.push_str(STRUCK_END);
+            self.out.push_str(&own(STRUCK_END));
         } else if self.struck.is_none() && opens_strike(mark, before, self.rest(next)) {
             self.struck = Some(mark);
-            self.out.push_str(STRUCK);
+            self.strike_out();
         } else {
             self.out.extend(std::iter::repeat_n('~', length));
         }
@@ -234,23 +243,23 @@ impl<'t> Marks<'t> {
     /// A link or a picture: its text, and what tells it apart from another with the same text.
     fn link(&mut self, text: &str, target: &Target<'_>, is_picture: bool) {
         if is_picture {
-            self.out.push_str(if text.is_empty() { "picture" } else { "picture: " });
+            self.out.extend([&*own("picture"), if text.is_empty() { "" } else { ": " }]);
         }
         self.out.push_str(text);
         match *target {
             Target::Reference("") => {}
-            Target::Reference(name) => self.out.extend([", link ", name]),
+            Target::Reference(name) => self.out.extend([&*own(", link"), " ", name]),
             Target::Address(address, _) if names(text, address) => {}
             Target::Address(address, _) if text.is_empty() => {
                 self.out.extend([if is_picture { " " } else { "" }, address]);
             }
             Target::Address(address, _) if is_picture => self.out.extend([", ", address]),
-            Target::Address(address, _) => self.out.extend([LEADS_TO, address]),
+            Target::Address(address, _) => self.leads_to(address),
         }
         if let Target::Address(_, title) = target
             && !title.is_empty()
         {
-            self.out.extend([", titled ", title]);
+            self.out.extend([&*own(", titled"), " ", title]);
         }
     }
 
@@ -264,20 +273,20 @@ impl<'t> Marks<'t> {
             Tag::Mark => {}
             Tag::Break => self.out.push(' '),
             Tag::Quote => self.out.push('"'),
-            Tag::Above => self.out.push_str(" superscript "),
+            Tag::Above => self.out.extend([" ", &*own("superscript"), " "]),
             Tag::Struck => {
                 self.struck_tags += 1;
-                self.out.push_str(STRUCK);
+                self.strike_out();
             }
             Tag::StruckEnd if self.struck_tags == 0 => return self.keep('<', at + 1),
             Tag::StruckEnd => {
                 self.struck_tags -= 1;
-                self.out.push_str(STRUCK_END);
+                self.out.push_str(&own(STRUCK_END));
             }
             Tag::Link(address) => self.leads.push(address),
             Tag::LinkEnd => {
                 if let Some(address) = self.leads.pop() {
-                    self.out.extend([LEADS_TO, address]);
+                    self.leads_to(address);
                 }
             }
             Tag::Picture { text, address } => {

@@ -80,9 +80,35 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// Commands without a sound: blanks, sizes and styles.
 const SILENT: &[&str] = &[
-    ",", ";", ":", "!", " ", "quad", "qquad", "left", "right", "big", "Big", "bigl", "bigr", "displaystyle",
-    "textstyle", "limits", "mathrm", "mathbf", "mathit", "mathbb", "mathcal", "mathsf", "text", "textbf", "textit",
-    "operatorname", "boxed", "label", "nonumber",
+    ",",
+    ";",
+    ":",
+    "!",
+    " ",
+    "quad",
+    "qquad",
+    "left",
+    "right",
+    "big",
+    "Big",
+    "bigl",
+    "bigr",
+    "displaystyle",
+    "textstyle",
+    "limits",
+    "mathrm",
+    "mathbf",
+    "mathit",
+    "mathbb",
+    "mathcal",
+    "mathsf",
+    "text",
+    "textbf",
+    "textit",
+    "operatorname",
+    "boxed",
+    "label",
+    "nonumber",
 ];
 
 /// Marks that have a name in a formula.
@@ -101,9 +127,10 @@ const MARKS: &[(char, &str)] = &[
 
 /// The formula at the beginning of the text and the length of it with its marks; nothing where it is text.
 pub(super) fn formula(text: &str) -> Option<(&str, usize)> {
-    let (begin, end) = [("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("\\begin{", "\\end{")]
-        .into_iter()
-        .find(|(begin, _)| text.starts_with(begin))?;
+    let (begin, end) =
+        [("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("\\begin{", "\\end{")]
+            .into_iter()
+            .find(|(begin, _)| text.starts_with(begin))?;
     let rest = cut(text.get(begin.len()..)?, MAX_FORMULA);
     let at = rest.find(end)?;
     let (inner, after) = (rest.get(..at)?, rest.get(at + end.len()..)?);
@@ -245,7 +272,13 @@ impl FormulaWords<'_> {
         for _ in 0..2 {
             self.rest = self.rest.trim_start();
             let word = match self.rest.chars().next() {
-                Some('_') => if name == "lim" { "as" } else { "from" },
+                Some('_') => {
+                    if name == "lim" {
+                        "as"
+                    } else {
+                        "from"
+                    }
+                }
                 Some('^') => "to",
                 _ => break,
             };
@@ -301,11 +334,17 @@ mod tests {
             ("\\frac{1}{2}", "1 over 2"),
             ("\\frac{a+b}{c}", "fraction a plus b over c end fraction"),
             ("\\sqrt{2} \\le \\pi", "square root of 2 is at most pi"),
-            ("\\sum_{i=1}^{n} i^{k+1}", "sum from i equals 1 to n of i to the power k plus 1 end power"),
+            (
+                "\\sum_{i=1}^{n} i^{k+1}",
+                "sum from i equals 1 to n of i to the power k plus 1 end power",
+            ),
             ("x \\notin \\mathbb{R}, a \\neq 0", "x not in R , a is not equal to 0"),
             ("\\left( -5 \\right)", "( minus 5 )"),
             ("\\unknown{3.14}", "unknown 3.14"),
-            ("\\begin{pmatrix} 1 & 0 \\\\ 0 & 1 \\end{pmatrix}", "begin pmatrix 1 0 ; 0 1 end pmatrix"),
+            (
+                "\\begin{pmatrix} 1 & 0 \\\\ 0 & 1 \\end{pmatrix}",
+                "begin pmatrix 1 0 ; 0 1 end pmatrix",
+            ),
             ("f'(x) = -\\infty", "f prime ( x ) equals minus infinity"),
         ] {
             assert_eq!(math(tex), said, "{tex}");
@@ -314,7 +353,9 @@ mod tests {
 
     #[test]
     fn money_and_variables_are_no_formulas() {
-        for text in ["$5 and $10", "$5-$10", "$HOME/$USER", "$PATH", "$ x $", "$$", "\\(not a link\\)"] {
+        for text in
+            ["$5 and $10", "$5-$10", "$HOME/$USER", "$PATH", "$ x $", "$$", "\\(not a link\\)"]
+        {
             assert_eq!(formula(text), None, "{text}");
         }
         assert_eq!(formula("$x$ is"), Some(("x", 3)));

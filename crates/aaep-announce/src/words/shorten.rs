@@ -3,6 +3,7 @@
 //! Two different words never become the same words, unless it is said that something is left out.
 
 use super::Style;
+use super::own::own;
 use super::symbol::named_pictures;
 
 /// The longest word that is said whole, in characters.
@@ -26,10 +27,11 @@ const MAX_ADDRESS: usize = 300;
 /// A number with more digits is a name and not an amount.
 const MAX_AMOUNT_DIGITS: usize = 15;
 
-const OPENERS: &[char] = &['(', '[', '{', '"', '\'', '«', '“', '‘', '„', '<', '¿', '¡'];
+const OPENERS: &[char] =
+    &['\u{e000}', '\u{e001}', '(', '[', '{', '"', '\'', '«', '“', '‘', '„', '<', '¿', '¡'];
 const CLOSERS: &[char] = &[
-    ')', ']', '}', '"', '\'', '»', '”', '’', '>', '.', ',', ';', ':', '!', '?', '…', '。', '，',
-    '、', '؟', '،',
+    '\u{e000}', '\u{e001}', ')', ']', '}', '"', '\'', '»', '”', '’', '>', '.', ',', ';', ':', '!',
+    '?', '…', '。', '，', '、', '؟', '،',
 ];
 
 /// Text without marks, each word of it fit to be heard, with one space between words.
@@ -101,7 +103,8 @@ fn bounded(core: &str, most: usize, style: Style) -> String {
     let head: String = core.chars().take(WORD_HEAD * factor).collect();
     let tail: String = core.chars().skip(length - WORD_TAIL).collect();
     let length = grouped(&length.to_string());
-    format!("{head}, cut, {length} characters in all, the last are {tail}")
+    let note = own(&format!(", cut, {length} characters in all, the last are"));
+    format!("{head}{note} {tail}")
 }
 
 /// The host of an address on the web, if it is one.
@@ -131,7 +134,7 @@ pub(super) fn link_said(core: &str) -> Option<String> {
     let (authority, path) = rest.split_at(end);
     let path = if path == "/" { "" } else { path };
     Some(match authority.rsplit_once('@') {
-        Some((user, host)) => format!("{scheme}{host}{path}, with the name {user}"),
+        Some((user, host)) => own(&format!("{scheme}{host}{path}, with the name {user}")),
         None => format!("{scheme}{authority}{path}"),
     })
 }
@@ -154,8 +157,8 @@ fn hash_said(core: &str) -> Option<String> {
     }
     let (head, tail) = (digits.get(..HASH_HEAD)?, digits.get(digits.len() - HASH_TAIL..)?);
     Some(match name {
-        Some(name) => format!("{name} {head} and so on to {tail}"),
-        None => format!("{head} and so on to {tail}"),
+        Some(name) => own(&format!("{name} {head} and so on to {tail}")),
+        None => own(&format!("{head} and so on to {tail}")),
     })
 }
 
@@ -189,15 +192,15 @@ fn in_groups(digits: &str, size: usize, between: char, from_right: bool) -> Stri
 
 /// Endings of files that are followed by the number of a line even where no folder is named.
 const SOURCES: &[&str] = &[
-    "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lua", "md", "php", "py",
-    "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue", "yaml", "yml",
+    "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lua",
+    "md", "php", "py", "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue", "yaml",
+    "yml",
 ];
 
 /// `src/main.rs:12:5` as the file, the line and the column.
 fn place_said(core: &str) -> Option<String> {
-    let number = |text: &str| {
-        (1..8).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit())
-    };
+    let number =
+        |text: &str| (1..8).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     let (head, last) = core.rsplit_once(':').filter(|(_, last)| number(last))?;
     let (path, line, column) = match head.rsplit_once(':').filter(|(_, line)| number(line)) {
         Some((path, line)) => (path, line, format!(" column {last}")),
@@ -207,7 +210,7 @@ fn place_said(core: &str) -> Option<String> {
     let (name, kind) = file.rsplit_once('.')?;
     let has_ending = (1..=8).contains(&kind.len()) && kind.contains(char::is_alphabetic);
     let is_file = !name.is_empty() && has_ending && (file != path || SOURCES.contains(&kind));
-    is_file.then(|| format!("{path} line {line}{column}"))
+    is_file.then(|| own(&format!("{path} line {line}{column}")))
 }
 
 /// Escape sequences that someone wrote down in letters, or whose first character was lost, go.

@@ -5,6 +5,7 @@ use super::code::{Code, is_diff};
 use super::diff::{self, Diff, Taken};
 use super::inline::prose;
 use super::line::{Kind, definition, fence, is_decided, is_rule, kind};
+use super::own::{own, without_own_marks};
 use super::plain::Cleaner;
 use super::sentence::{end_sentence, guarded, last_sentence_end};
 use super::shorten::grouped;
@@ -88,6 +89,11 @@ impl Stream {
 
     /// Takes the next piece; the words that can be said now, on one line, or nothing.
     pub fn push(&mut self, text: &str, end: End) -> String {
+        without_own_marks(&self.push_marked(text, end))
+    }
+
+    /// The same with our own words marked.
+    pub(crate) fn push_marked(&mut self, text: &str, end: End) -> String {
         let mut cleaner = std::mem::take(&mut self.cleaner);
         cleaner.push(text, |c| self.character(c));
         if end == End::Completion {
@@ -146,7 +152,7 @@ impl Stream {
         }
         self.line.extend(run.chars().take(RUN_HEAD));
         let note = format!(", cut, {} characters in all", grouped(&length.to_string()));
-        self.line.push_str(&note);
+        self.line.push_str(&own(&note));
     }
 
     fn end_line(&mut self, line: &str) {
@@ -260,12 +266,13 @@ impl Stream {
         }
         if let Some((name, address)) = definition(line).filter(|_| !self.style.is_exact) {
             self.end_paragraph();
-            self.prose.extend(["link ", name, ": ", address]);
+            self.prose.extend([&*own("link"), " ", name, ": ", address]);
             return self.end_paragraph();
         }
         if let Some(fence) = fence(line) {
             self.end_paragraph();
             let code = Code::new(fence, self.style.reads_code || self.style.is_exact);
+            let code = code.quoted(line.trim_start().starts_with('>'));
             self.mode = if is_diff(fence.2) {
                 Mode::Diff(Box::new(Diff::loose()), Some(code))
             } else {
@@ -292,14 +299,16 @@ impl Stream {
             Kind::Item(mark) => {
                 self.end_paragraph();
                 if let Some(mark) = mark {
-                    self.prose.extend([mark, ": "]);
+                    let is_number = mark.bytes().all(|it| it.is_ascii_digit());
+                    let mark = if is_number { mark.clone() } else { own(mark) };
+                    self.prose.extend([&*mark, ": "]);
                 }
             }
             Kind::Quote if self.in_quote => {}
             Kind::Quote => {
                 self.end_paragraph();
                 self.in_quote = true;
-                self.prose.push_str("Quote: ");
+                self.prose.extend([&*own("Quote:"), " "]);
             }
         }
     }
@@ -412,7 +421,7 @@ impl Stream {
         if left_out > 0 {
             end_sentence(&mut said);
             let count = grouped(&left_out.to_string());
-            said.extend([&*count, " more characters are left out."]);
+            said.push_str(&own(&format!("{count} more characters are left out.")));
         }
         said
     }

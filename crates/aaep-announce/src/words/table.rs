@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::inline::{cut, prose};
+use super::own::own;
 use super::symbol::meaning;
 
 /// How many columns are told.
@@ -28,8 +29,8 @@ impl Table {
     /// What is said before the first row.
     pub(super) fn opening(&self) -> String {
         match self.columns.len() {
-            1 => "Table, 1 column.".to_owned(),
-            columns => format!("Table, {columns} columns."),
+            1 => own("Table, 1 column."),
+            columns => own(&format!("Table, {columns} columns.")),
         }
     }
 
@@ -55,7 +56,7 @@ impl Table {
         }
         let more = all_cells(line).count().saturating_sub(MAX_COLUMNS);
         if more > 0 {
-            said.push(format!("{more} more cells are not read"));
+            said.push(own(&format!("{more} more cells are not read")));
         }
         (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
     }
@@ -65,20 +66,20 @@ impl Table {
         match self.rows.saturating_sub(MAX_ROWS) {
             _ if style.is_exact => None,
             0 => None,
-            1 => Some("1 more row.".to_owned()),
-            more => Some(format!("{more} more rows.")),
+            1 => Some(own("1 more row.")),
+            more => Some(own(&format!("{more} more rows."))),
         }
     }
 }
 
 fn cell_said(cell: &str, style: Style) -> String {
     if let Some(meaning) = meaning(cell) {
-        return meaning.to_owned();
+        return own(meaning);
     }
     let read = cut(cell, MAX_CELL);
     let said = prose(read, style);
     let said = said.strip_suffix('.').unwrap_or(&said);
-    if read.len() < cell.len() { format!("{said}, cut") } else { said.to_owned() }
+    if read.len() < cell.len() { format!("{said}{}", own(", cut")) } else { said.to_owned() }
 }
 
 /// Whether a line parts the heading of a table from its rows.

@@ -8,9 +8,53 @@ const MAX_TAG: usize = 512;
 
 /// Tags without words of their own.
 const TAGS: &[&str] = &[
-    "a", "b", "blockquote", "br", "center", "code", "dd", "del", "details", "div", "dl", "dt", "em", "h1", "h2", "h3",
-    "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "small", "span",
-    "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "tt", "u", "ul",
+    "a",
+    "b",
+    "blockquote",
+    "br",
+    "center",
+    "code",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "tt",
+    "u",
+    "ul",
 ];
 
 /// Tags between which words are not joined.
@@ -18,8 +62,8 @@ const BREAKS: &[&str] = &["br", "p", "li", "td", "th", "tr", "div", "hr", "dd", 
 
 /// Attributes that only say how something looks. A tag with another one is text.
 const LOOKS: &[&str] = &[
-    "align", "border", "class", "colspan", "height", "id", "open", "rel", "rowspan", "start", "style", "target",
-    "type", "width",
+    "align", "border", "class", "colspan", "height", "id", "open", "rel", "rowspan", "start",
+    "style", "target", "type", "width",
 ];
 
 /// What a tag says.
@@ -38,7 +82,10 @@ pub(super) enum Tag<'t> {
     /// That a link begins, with its address.
     Link(&'t str),
     LinkEnd,
-    Picture { text: &'t str, address: &'t str },
+    Picture {
+        text: &'t str,
+        address: &'t str,
+    },
     /// An address in angle brackets.
     Address(&'t str),
 }
@@ -46,7 +93,8 @@ pub(super) enum Tag<'t> {
 /// The tag at the beginning of the text and its length; nothing where it is text.
 pub(super) fn tag(text: &str, after_word: bool) -> Option<(Tag<'_>, usize)> {
     let inside = cut(text.strip_prefix('<')?, MAX_TAG);
-    let end = inside.find(['>', '<', '\n']).filter(|end| inside.as_bytes().get(*end) == Some(&b'>'))?;
+    let end =
+        inside.find(['>', '<', '\n']).filter(|end| inside.as_bytes().get(*end) == Some(&b'>'))?;
     let (inside, length) = (inside.get(..end)?, end + 2);
     if host(inside).is_some() || inside.starts_with("mailto:") {
         return Some((Tag::Address(inside), length));

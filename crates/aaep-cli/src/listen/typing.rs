@@ -6,9 +6,9 @@ use aaep::{Payload, printable};
 use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish};
 
-use super::spoken_help;
 use super::meant::NotBare;
 use super::room::Room;
+use super::spoken_help;
 use super::typed::{self, Typed};
 use crate::answer::meaning::{self, Unclear};
 use crate::attention::asked;
