@@ -43,7 +43,9 @@ aaep_listener aaep_connect(const char *url, const char *options);
  * With AAEP_NEWS, *line is one JSON object, to be given back with aaep_free; otherwise it is NULL.
  * Its member news says what it is:
  *   event              with words, fit for a terminal, and event, which has them as they came
- *   ask                a question: reply_token, remaining_ms, can_reply, words, event
+ *   ask                a question: reply_token, remaining_ms, can_reply, words, event. Its words are all
+ *                      that the person needs to decide: the action, the consequence, the risk, whether it
+ *                      can be undone, the tool, what silence means. Present them whole before a yes
  *   ask_ended          reply_token and state: resolved (with outcome and decided_by), withdrawn, expired,
  *                      forgotten, or unknown if the line broke after the answer was sent
  *   ask_time_changed   reply_token, remaining_ms, paused

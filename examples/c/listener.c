@@ -5,22 +5,26 @@
 
 #include <aaep.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Copies a text of ours from a line; an event stands behind all of them. Returns 0 if there is none. */
-static int member(const char *line, const char *name, char *text, size_t size) {
+/* A copy of a text of ours from a line, to be freed; an event stands behind all of them. Whole: what is cut
+ * off a question would be decided unheard. */
+static char *member(const char *line, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "\"%s\":\"", name);
     const char *at = strstr(line, key);
-    if (!at) return 0;
-    at += strlen(key);
-    size_t length = 0;
-    while (at[length] && at[length] != '"' && length + 2 < size)
-        length += at[length] == '\\' && at[length + 1] ? 2 : 1;
-    memcpy(text, at, length);
-    text[length] = 0;
-    return 1;
+    char *text = at ? malloc(strlen(at)) : NULL, *end = text;
+    if (!text) return NULL;
+    for (at += strlen(key); *at && *at != '"'; at++) {
+        if (*at == '\\' && at[1]) at++;
+        *end++ = *at;
+    }
+    *end = 0;
+    return text;
 }
+
+static int is(const char *text, const char *wanted) { return text && strcmp(text, wanted) == 0; }
 
 int main(int argc, char **argv) {
     if (argc != 2) return fprintf(stderr, "Say where: %s URL\n", argv[0]), 2;
@@ -28,26 +32,28 @@ int main(int argc, char **argv) {
     if (!listener) return fprintf(stderr, "%s\n", aaep_last_error()), 2;
     printf("Listening.\n");
     fflush(stdout);
-    char *line, news[64], words[1024], token[256], answer[64], reply[512];
+    char *line, answer[64], reply[512];
     while (aaep_next(listener, -1, &line) == AAEP_NEWS) {
-        if (!member(line, "news", news, sizeof news)) strcpy(news, "");
-        if (!member(line, "words", words, sizeof words)) strcpy(words, "");
-        if (strcmp(news, "event") == 0 && *words) printf("%s\n", words);
-        if (strcmp(news, "ask") == 0 && member(line, "reply_token", token, sizeof token)) {
+        char *news = member(line, "news"), *words = member(line, "words"), *state = member(line, "state");
+        char *token = member(line, "reply_token");
+        int is_gone = 0;
+        if (is(news, "event") && words && *words) printf("%s\n", words);
+        if (is(news, "ask") && words && token) {
             printf("%s Type accept or reject:\n", words);
             fflush(stdout);
             /* Whoever types anything else has not answered. Without a keyboard there is nobody to ask. */
-            if (!fgets(answer, sizeof answer, stdin)) break;
-            answer[strcspn(answer, "\r\n")] = 0;
-            if (strcmp(answer, "accept") == 0 || strcmp(answer, "reject") == 0) {
+            is_gone = !fgets(answer, sizeof answer, stdin);
+            if (!is_gone) answer[strcspn(answer, "\r\n")] = 0;
+            if (!is_gone && (is(answer, "accept") || is(answer, "reject"))) {
                 snprintf(reply, sizeof reply, "{\"reply_token\":\"%s\",\"decision\":\"%s\"}", token, answer);
                 if (aaep_reply(listener, reply) != 1) printf("%s\n", aaep_last_error());
             }
         }
-        if (strcmp(news, "ask_ended") == 0 && member(line, "state", words, sizeof words))
-            printf("The question is %s.\n", words);
+        if (is(news, "ask_ended") && state) printf("The question is %s.\n", state);
         fflush(stdout);
+        free(news), free(words), free(state), free(token);
         aaep_free(line);
+        if (is_gone) break;
     }
     aaep_close(listener);
     return 0;

@@ -1,4 +1,4 @@
-"""Hears a hub on its local socket, and answers one question: python3 unix_listener.py accept"""
+"""Hears a hub on its local socket, and lets the person at the keyboard answer: python3 unix_listener.py"""
 
 import json
 import os
@@ -7,6 +7,17 @@ import sys
 import time
 
 PATH = os.environ.get("AAEP_SOCKET") or f"{os.environ['XDG_RUNTIME_DIR']}/aaep/aaep-hub.sock"
+
+
+def words(message):
+    """Before a yes, the person hears the consequence, the risk and whether it can be undone."""
+    if "action" not in message:
+        return message.get("summary_normal") or message.get("question") or message["type"]
+    is_final = message.get("irreversible") or message.get("reversibility") == "irreversible"
+    undo = "It cannot be undone." if is_final else f"Undo: {message.get('reversibility', 'not known')}."
+    return f"{message['action']} {message['consequence']} Risk: {message.get('risk_level', 'not known')}. {undo}"
+
+
 with socket.socket(socket.AF_UNIX) as hub:
     hub.connect(PATH)
     lines = hub.makefile("rw", encoding="utf-8", newline="\n")
@@ -18,12 +29,15 @@ with socket.socket(socket.AF_UNIX) as hub:
          "capabilities": {"supports_confirmation_reply": True, "languages": ["en"]}})
     for line in lines:
         message = json.loads(line)
-        print(message.get("summary_normal") or message.get("action") or message["type"], flush=True)
+        print(words(message), flush=True)
         if message["type"] == "subscription.accepted":
             subscription = message["subscription_id"]
         elif message["type"] == "aaep:agent.awaiting.confirmation":
-            say({"type": "confirmation.reply", "reply_token": message["reply_token"],
-                 "subscription_id": subscription, "decision": sys.argv[1],
-                 "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+            print("Type accept or reject:", flush=True)
+            decision = sys.stdin.readline().strip()
+            if decision in ("accept", "reject"):  # Anything else is no answer.
+                say({"type": "confirmation.reply", "reply_token": message["reply_token"],
+                     "subscription_id": subscription, "decision": decision,
+                     "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
         elif message["type"] == "aaep:agent.session.completed":
             break

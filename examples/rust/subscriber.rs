@@ -12,9 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("Listening.");
     for news in listener {
         match news {
-            News::Event(event) => println!("{}", aaep::printable(event.words())),
+            News::Event(event) => println!("{}", aaep::printable(&event.words())),
             News::Ask(ask) => {
-                println!("{} Type accept or reject:", aaep::printable(ask.event().words()));
+                println!("{} Type accept or reject:", aaep::printable(&ask.words()));
                 let mut typed = String::new();
                 if io::stdin().read_line(&mut typed)? == 0 {
                     break; // Without a keyboard there is nobody to ask.

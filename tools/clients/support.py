@@ -134,6 +134,23 @@ class Hub:
         return json.loads(made.stdout)["secret"]
 
 
+def hear_until(lines, wanted):
+    """Waits for a line that contains this; all lines up to it."""
+    heard = []
+    while (line := lines.get(timeout=PATIENCE)) is not None:
+        heard.append(line)
+        if wanted in line:
+            return heard
+    check(False, f"The example says: {wanted}", heard)
+
+
+def check_told(line):
+    """Sees that a person is told what they decide on before they are asked for a yes."""
+    lowered = line.lower()
+    for wanted in ("delete 240 photos of 2019.", "they are gone for good.", "high", "risk", "it cannot be undone."):
+        check(wanted in lowered, f"Before a yes the person is told: {wanted}", line)
+
+
 class Agent:
     """The agent of agent.py, as a program of its own."""
 

@@ -4,19 +4,11 @@ import os
 import subprocess
 import sys
 
-from support import HERE, PATIENCE, Agent, Hub, check, end, lines_of, run
+from support import HERE, PATIENCE, Agent, Hub, check, check_told, end, hear_until, lines_of, run
 
 LIBRARY = os.environ["AAEP_LIBRARY"]
 C_EXAMPLE = os.environ["AAEP_C_LISTENER"]
 PYTHON_EXAMPLE = HERE.parent.parent / "examples" / "python" / "ctypes_listener.py"
-
-
-def hear_until(lines, wanted):
-    """Waits for a line that contains this."""
-    while (line := lines.get(timeout=PATIENCE)) is not None:
-        if wanted in line:
-            return line
-    check(False, f"The example says: {wanted}")
 
 
 def a_person_types(hub, example, where):
@@ -27,7 +19,7 @@ def a_person_types(hub, example, where):
         hear_until(lines, "Listening.")
         for decision in ("accept", "reject"):
             with Agent(hub) as agent:
-                hear_until(lines, "Type accept or reject:")
+                check_told(hear_until(lines, "Type accept or reject:")[-1])
                 listener.stdin.write(decision + "\n")
                 listener.stdin.flush()
                 agent.ends_with(decision, "reply")

@@ -6,7 +6,8 @@ import struct
 import subprocess
 import sys
 
-from support import HERE, PATIENCE, Agent, Hub, check, end, lines_of, reply, request, run
+from support import (HERE, PATIENCE, Agent, Hub, check, check_told, end, hear_until, lines_of, reply, request,
+                     run)
 
 EXAMPLE = HERE.parent.parent / "examples" / "python" / "unix_listener.py"
 
@@ -14,13 +15,17 @@ EXAMPLE = HERE.parent.parent / "examples" / "python" / "unix_listener.py"
 def the_example_answers(hub, decision):
     print(f"The example answers {decision}, in lines.")
     path = hub.folder / "hub.sock"
-    listener = subprocess.Popen([sys.executable, EXAMPLE, decision], stdout=subprocess.PIPE, text=True,
+    listener = subprocess.Popen([sys.executable, EXAMPLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                 env={**hub.environment, "AAEP_SOCKET": str(path)})
     try:
         lines = lines_of(listener)
         first = lines.get(timeout=PATIENCE)
         check(first == "subscription.accepted", "Its subscription is accepted.", first)
         with Agent(hub) as agent:
+            before = hear_until(lines, "Type accept or reject:")
+            check_told(before[-2])
+            listener.stdin.write(decision + "\n")
+            listener.stdin.flush()
             agent.ends_with(decision, "reply")
         check(listener.wait(PATIENCE) == 0, "The example ends well when the session has.", listener.returncode)
     finally:

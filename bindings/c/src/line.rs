@@ -54,7 +54,7 @@ pub(crate) fn line(news: &News) -> String {
 /// The words of an event, and the event itself at the end.
 fn with_event(mut value: Value, event: &Event) -> String {
     // Fit for a terminal as they are; the event has them as they came.
-    value["words"] = aaep::printable(event.words()).into();
+    value["words"] = aaep::printable(&event.words()).into();
     let (ours, event) = (value.to_string(), serde_json::to_string(event).unwrap_or_default());
     format!("{},\"event\":{event}}}", ours.strip_suffix('}').unwrap_or_default())
 }
@@ -119,6 +119,28 @@ mod tests {
     use aaep::{Message, Mode};
 
     use super::*;
+
+    #[test]
+    fn the_words_of_an_ask_hold_everything_that_a_decision_needs() {
+        let text = json!({
+            "@context": "https://aaep-protocol.org/context/v1", "type": "aaep:agent.awaiting.confirmation",
+            "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-05-24T14:22:11.342Z",
+            "producer": { "agent_id": "weaver" }, "urgency": "critical", "reply_token": "rpl_1",
+            "timeout_seconds": 60, "default_decision": "reject", "action": "Delete 240 photos",
+            "consequence": "They are gone", "risk_level": "high", "irreversible": true,
+            "summary_normal": "Tidy up",
+        });
+        let Some(Message::Event(event)) =
+            aaep::read(text.to_string().as_bytes(), Mode::Tolerant).message
+        else {
+            panic!("an event")
+        };
+        let value: Value = serde_json::from_str(&line(&News::Event(event))).expect("JSON");
+        assert_eq!(
+            value["words"],
+            "Delete 240 photos. They are gone. High risk. It cannot be undone. Without an answer it is refused."
+        );
+    }
 
     #[test]
     fn an_agent_cannot_put_anything_before_what_is_ours() {

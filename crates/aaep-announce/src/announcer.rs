@@ -26,7 +26,7 @@ use aaep::{ReplyToken, SessionId};
 
 use crate::profile::Preferences;
 use crate::utterance::{Kind, UtteranceId, Weight};
-use crate::words::split;
+use crate::words::split_marked;
 use phrase::Phrase;
 use question::Question;
 use queue::{About, Item, Queue};
@@ -225,12 +225,12 @@ impl Announcer {
         }
         let is_whole = phrase.kind == Kind::Question || *about != About::Nothing;
         let parts = if is_whole {
-            vec![phrase.words.as_str()]
+            vec![phrase.words.clone()]
         } else {
-            split(&phrase.words, MAX_UTTERANCE)
+            split_marked(&phrase.words, MAX_UTTERANCE)
         };
         for (at, words) in parts.into_iter().enumerate() {
-            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
             item.session_id = session_id.cloned();
             item.tongue = phrase.tongue.clone();
             item.about = about.clone();

@@ -25,3 +25,4 @@ pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::{Listening, ListeningReport, page};
 pub use transcript::{Answered, Transcript};
 pub use utterance::{Choice, Earcon, Kind, Order, Pace, Report, Utterance, UtteranceId, Weight};
+pub use words::WordsPart;

@@ -186,7 +186,7 @@ impl Stage {
             asked: self.now,
             first_word: None,
             over: None,
-            question: event.words().to_owned(),
+            question: event.summary().to_owned(),
             token,
             session_id: event.envelope.session_id.clone(),
             ends_at,

@@ -190,7 +190,7 @@ fn emitted(events: &[(Duration, Event)]) -> u64 {
     let mut open: BTreeMap<(&SessionId, Option<&OutputId>), bool> = BTreeMap::new();
     let mut words = 0;
     for (_, event) in events {
-        let text = event.words();
+        let text = event.summary();
         words += count(text);
         let Payload::OutputStreaming(piece) = &event.payload else { continue };
         let output = (&event.envelope.session_id, piece.output_id.as_ref());

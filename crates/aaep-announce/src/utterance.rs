@@ -3,6 +3,7 @@
 use aaep::LanguageTag;
 
 use crate::announcer::AskNumber;
+use crate::words::WordsPart;
 
 /// One utterance, unique within a run.
 pub type UtteranceId = u64;
@@ -18,8 +19,11 @@ pub struct Utterance {
     pub weight: Weight,
     /// The words, for ears and fingers: one line, no control characters. Marks only where [`Kind::is_exact`].
     pub words: String,
-    /// The language of the words, where it is known.
+    /// The language of what the agent says in it, where it is known.
     pub language: Option<LanguageTag>,
+    /// The same words in parts, each in one language: ours in our own, the agent's in the agent's. Where there are
+    /// none, all of the words are in `language`.
+    pub parts: Vec<WordsPart>,
     /// Whether the words run from right to left.
     pub is_right_to_left: bool,
     /// What the person can answer, if it is a question: one of these, in the order in which they are offered.

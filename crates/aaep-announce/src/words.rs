@@ -1,30 +1,42 @@
-//! Text in words for ears and fingers: no marks, no codes, nothing that is long to hear and short to mean.
+//! Text in words for ears and fingers: no marks, no codes.
 //!
-//! Headings and items become sentences, links their text, code "Rust code, 12 lines", tables and diffs words.
-//! Everything is bounded, takes time in proportion to the text, and says so where it leaves something out.
+//! Headings and items become sentences, code "Rust code, 12 lines", tables and diffs words. Cleaning never changes
+//! what a text means: it removes marks from a closed list, and no number, no negation and nothing that tells two
+//! things apart. Marks that mean something, such as struck text or a cross, become words. Everything is bounded,
+//! takes time in proportion to the text, and says so where it counts or cuts instead of reading.
 
 mod code;
 mod diff;
+mod emphasis;
 mod exact;
 mod inline;
 mod line;
+mod math;
+mod own;
+mod part;
 mod plain;
+mod script;
 mod sentence;
 mod shorten;
 mod spoken;
 mod stream;
 mod symbol;
 mod table;
+mod tag;
 
 use aaep::LanguageTag;
 
 pub use exact::exact;
 pub(crate) use inline::cut;
+pub(crate) use own::{last_said, own, own_language, split_marked, without_own_marks};
+pub use part::WordsPart;
+pub(crate) use part::parts;
 pub(crate) use plain::one_line;
 pub(crate) use sentence::guarded;
 pub use sentence::split;
 pub(crate) use shorten::grouped;
 pub use spoken::spoken;
+pub(crate) use spoken::spoken_marked;
 pub use stream::{End, MAX_SAID, Stream};
 
 /// How text becomes words.
@@ -35,7 +47,8 @@ pub struct Style {
     pub keeps_emoji: bool,
     /// Whether code is read out, and not only counted.
     pub reads_code: bool,
-    /// Whether everything is kept that could matter to a decision: whole paths, whole links, code read out.
+    /// Whether everything is kept that could matter to a decision: marks that may be part of a command, code read
+    /// out, tables and diffs whole.
     pub is_exact: bool,
     /// Whether long numbers are grouped with commas, as in English.
     pub groups_digits: bool,
@@ -61,4 +74,9 @@ impl Style {
 /// A whole text in words, on one line.
 pub fn words(text: &str, style: Style) -> String {
     Stream::new(style).push(text, End::Completion)
+}
+
+/// The same with our own words marked.
+pub(crate) fn words_marked(text: &str, style: Style) -> String {
+    Stream::new(style).push_marked(text, End::Completion)
 }

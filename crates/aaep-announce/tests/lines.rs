@@ -15,6 +15,7 @@ fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
         weight,
         words: words.to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices,
         number: None,

@@ -114,11 +114,14 @@ fn the_last_reply_can_be_heard_again_and_exactly() {
     let exact = "In /home/ada/a/b.rs:\n```rust\nfn main() {}\n```";
     room.hear(&text(exact));
     room.hear(&completed("Ok."));
-    assert_eq!(room.listen(), ["Weaver: In a/b.rs: Rust code, 1 line.", "Finished. Ok."]);
+    assert_eq!(
+        room.listen(),
+        ["Weaver: In /home/ada/a/b.rs: Rust code: fn main() {}.", "Finished. Ok."]
+    );
     room.handle(Input::Wish(Wish::LastReply));
-    assert_eq!(room.listen(), ["In a/b.rs: Rust code, 1 line."]);
+    assert_eq!(room.listen(), ["In /home/ada/a/b.rs: Rust code: fn main() {}."]);
     room.handle(Input::Wish(Wish::ExactText));
-    assert_eq!(room.listen(), ["In /home/ada/a/b.rs: Rust code, 1 line: fn main() {}."]);
+    assert_eq!(room.listen(), ["In /home/ada/a/b.rs: Rust code: fn main() {}."]);
     assert_eq!(room.announcer.exact_text(None), Some((exact, false)));
 }
 

@@ -33,23 +33,48 @@ use hearing::Hubs;
 use leaving::Leaving;
 use room::Room;
 
-const WORDS: &str = "\
-While it runs, type:
-  2 yes, 2 no          answer question 2; aaep answer 2 yes does the same from elsewhere
-  2 later, 2 pause     more time for question 2, or let its time stand still; 2 resume lets it go on
-  yes, no              the same without a number, when only one question waits and you have heard it
-  1, 2                 a choice by its number, where choices are listed; a digit alone never consents
-  repeat               hear the last thing again
-  left, away           hear what happened since you left; say that you go away for a while
-  reply, exact         hear what the agent said last, or hear it exactly, code and all
-  slower, faster       another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100
-  stop, skip           be quiet now, or go on with the next thing
-  decisions, everything  hear only what needs you, or everything again
-  list                 hear which questions wait
-  help, quit
+/// What can be typed while it runs, and what it does.
+const TYPED: &[(&str, &str)] = &[
+    ("2 yes, 2 no", "answer question 2; aaep answer 2 yes does the same from elsewhere"),
+    (
+        "2 later, 2 pause",
+        "more time for question 2, or let its time stand still; 2 resume lets it go on",
+    ),
+    ("yes, no", "the same without a number, when only one question waits and you have heard it"),
+    ("1, 2", "a choice by its number, where choices are listed; a digit alone never consents"),
+    ("repeat", "hear the last thing again"),
+    ("left, away", "hear what happened since you left; say that you go away for a while"),
+    ("reply, exact", "hear what the agent said last, or hear it exactly, code and all"),
+    (
+        "slower, faster",
+        "another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100",
+    ),
+    ("stop, skip", "be quiet now, or go on with the next thing"),
+    ("decisions, everything", "hear only what needs you, or everything again"),
+    ("list", "hear which questions wait"),
+    ("help, quit", "hear this again, or stop listening"),
+];
+
+const EXIT_CODES: &str = "\
 Exit codes:
   0  you stopped it, or every hub ended the subscription in order
   2  it could not be done: no connection to any hub, or refused";
+
+/// What stands below the flags, for the eye and for braille.
+fn after_help() -> String {
+    let lines = TYPED.iter().map(|(words, what)| format!("  {words:<22} {what}\n"));
+    let lines: String = lines.collect();
+    format!("While it runs, type:\n{lines}{EXIT_CODES}")
+}
+
+/// The same while listening, for the ear: a sentence for each, and nothing that only a script needs.
+fn spoken_help() -> Vec<String> {
+    let mut lines = vec!["While it runs, type one of these.".to_owned()];
+    lines.extend(
+        TYPED.iter().map(|(words, what)| format!("{}: {what}.", words.replace(", ", " or "))),
+    );
+    lines
+}
 
 /// How long saying goodbye to the hub may take.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -59,7 +84,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How to listen.
 #[derive(Debug, Args)]
-#[command(after_help = WORDS)]
+#[command(after_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
     /// The addresses of the hubs. Without any, it is your own hub on this machine.
@@ -159,5 +184,23 @@ pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Fai
             Err(Failure::of_sentences(&text, next))
         }
         Err(_) => Err(Failure::new("the hub does not answer", next)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_while_listening_is_sentences_for_the_ear() {
+        let lines = spoken_help();
+        for line in &lines {
+            assert!(!line.contains("  ") && !line.contains('`') && line.ends_with('.'), "{line}");
+            assert!(!line.to_lowercase().contains("exit code"), "{line}");
+        }
+        assert!(
+            lines.contains(&"stop or skip: be quiet now, or go on with the next thing.".to_owned())
+        );
+        assert!(after_help().contains("Exit codes:"));
     }
 }

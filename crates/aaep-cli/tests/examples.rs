@@ -84,7 +84,12 @@ fn the_producer_does_only_what_the_person_at_the_subscriber_accepts() {
         let mut person = Program::start(Command::new(&subscriber).arg(url));
         person.says("Listening.");
         producer.types("");
-        person.says("Delete 240 photos. Type accept or reject:");
+        let told = person.says("Type accept or reject:");
+        for wanted in
+            ["Delete 240 photos.", "They are gone for good.", "risk", "It cannot be undone."]
+        {
+            assert!(told.contains(wanted), "nothing about {wanted:?} before a yes: {told}");
+        }
         person.types(typed);
         assert_eq!(producer.says("eleted."), done);
         person.says("The question is Resolved");

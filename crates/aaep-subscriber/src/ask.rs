@@ -85,6 +85,12 @@ impl Ask {
         &self.event
     }
 
+    /// The words to present before the person answers, whole: the action or the question, and everything that a
+    /// decision needs ([`Event::words`]). Foreign text: `aaep::printable` makes it fit for a terminal.
+    pub fn words(&self) -> String {
+        self.event.words().into_owned()
+    }
+
     /// What is to be confirmed, if it is a confirmation.
     pub fn confirmation(&self) -> Option<&AwaitingConfirmation> {
         match &self.event.payload {

@@ -10,7 +10,7 @@
 //! let listener = connect("http://127.0.0.1:7117", Wishes::new("my-reader"))?;
 //! for news in listener {
 //!     match news {
-//!         News::Event(event) => println!("{}", aaep::printable(event.words())),
+//!         News::Event(event) => println!("{}", aaep::printable(&event.words())),
 //!         News::Ask(ask) => wait(ask.reject())?,
 //!         _ => {}
 //!     }

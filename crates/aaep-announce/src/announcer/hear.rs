@@ -17,7 +17,7 @@ use super::truth::claims_success;
 use super::{Announcer, Outcome};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
-use crate::words::{exact, grouped, guarded};
+use crate::words::{exact, grouped, guarded, own};
 
 impl Announcer {
     /// An event that is not a question.
@@ -86,7 +86,7 @@ impl Announcer {
         let summary = phrase(event, &self.preferences);
         let tongue = summary.as_ref().map(|it| it.tongue.clone()).unwrap_or_default();
         let summary = summary.map(|it| it.words).unwrap_or_default();
-        let words = if summary.is_empty() { how.to_owned() } else { summary };
+        let words = if summary.is_empty() { own(how) } else { summary };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
         self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &About::Nothing);
     }
@@ -115,7 +115,7 @@ impl Announcer {
     fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>) {
         let Some(fact) = fact else { return };
         let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
-        let words = guarded(&fact);
+        let words = own(&guarded(&fact));
         self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Fact);
     }
 
@@ -289,7 +289,7 @@ impl Announcer {
         };
         let ended = if self.is_past { ended_before(ending) } else { ended(ending) };
         let of_ask = if about.is_empty() { self.of_ask(&question) } else { About::Nothing };
-        let words = format!("{about} {ended}").trim().to_owned();
+        let words = format!("{about} {}", own(ended)).trim().to_owned();
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
         self.say(Some(&question.session_id), &phrase, &of_ask);

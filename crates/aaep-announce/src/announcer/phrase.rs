@@ -10,7 +10,7 @@ use aaep::{Event, ExtensionPayload, LanguageTag, Payload, TextDirection, Urgency
 
 use crate::profile::{Length, Preferences};
 use crate::utterance::{Kind, Weight};
-use crate::words::{Style, guarded, words};
+use crate::words::{Style, guarded, last_said, own, without_own_marks, words_marked};
 
 /// The language and the direction of words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl<'a> Wording<'a> {
     }
 
     pub(super) fn text(&self, text: &str) -> String {
-        words(text, self.style)
+        words_marked(text, self.style)
     }
 
     /// The summary of the right length, or the next best.
@@ -93,7 +93,7 @@ impl<'a> Wording<'a> {
 
 /// What is said of an event that is neither a question nor text; nothing where there is nothing to say.
 pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase> {
-    let tongue = Tongue::of(event, event.words());
+    let tongue = Tongue::of(event, event.summary());
     let wording = Wording::of(preferences, &tongue);
     let (kind, weight, words) = match &event.payload {
         Payload::SessionStarted(it) => {
@@ -141,11 +141,12 @@ fn with_urgency(event: &Event, kind: Kind, weight: Weight) -> (Kind, Weight) {
 
 /// Words of ours and then the summary, unless the summary begins by saying the same.
 fn after(ours: &str, summary: &str, same: &[&str]) -> String {
-    let beginning: String = summary.chars().take(16).collect::<String>().to_lowercase();
+    let beginning: String =
+        without_own_marks(summary).chars().take(16).collect::<String>().to_lowercase();
     if same.iter().any(|it| beginning.starts_with(it)) {
         summary.to_owned()
     } else {
-        format!("{ours} {summary}")
+        format!("{} {summary}", own(ours))
     }
 }
 
@@ -183,7 +184,7 @@ fn cancelled(it: &SessionCancelled, wording: &Wording<'_>) -> String {
     );
     let partly = it.partial_result.as_deref().map(|it| wording.text(it)).unwrap_or_default();
     let is_terse = wording.preferences.length == Length::Terse;
-    sentences(&[by, &summary, if is_terse { "" } else { &partly }])
+    sentences(&[&own(by), &summary, if is_terse { "" } else { &partly }])
 }
 
 fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
@@ -197,9 +198,9 @@ fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
     }
     // The other states are told by what follows: a tool, a text, a question.
     match it.to_state.as_str() {
-        state::THINKING => "Thinking.".to_owned(),
-        state::DECIDING => "Deciding.".to_owned(),
-        state::HANDING_OFF => "Handing over.".to_owned(),
+        state::THINKING => own("Thinking."),
+        state::DECIDING => own("Deciding."),
+        state::HANDING_OFF => own("Handing over."),
         _ => String::new(),
     }
 }
@@ -222,7 +223,7 @@ fn got_further(it: &ProgressUpdated, wording: &Wording<'_>) -> String {
     );
     let description =
         progress.description.as_deref().map(|it| wording.text(it)).unwrap_or_default();
-    sentences(&[&amount, if summary.is_empty() { &description } else { &summary }])
+    sentences(&[&own(&amount), if summary.is_empty() { &description } else { &summary }])
 }
 
 fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
@@ -239,7 +240,7 @@ fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
     };
     let undo = if is_final { "It cannot be undone." } else { "" };
     let weight = if is_final || !risk.is_empty() { Weight::Normal } else { Weight::Background };
-    (Kind::Doing, weight, sentences(&[&summary, risk, undo]))
+    (Kind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
 }
 
 fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String) {
@@ -256,7 +257,11 @@ fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String)
         ToolStatus::Other(_) => format!("{tool} ended, and it is not known how."),
     };
     let why = it.error_message.as_deref().map(|it| wording.text(it)).unwrap_or_default();
-    (Kind::Error, Weight::Normal, sentences(&[&what, if why.is_empty() { &summary } else { &why }]))
+    (
+        Kind::Error,
+        Weight::Normal,
+        sentences(&[&own(&what), if why.is_empty() { &summary } else { &why }]),
+    )
 }
 
 fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
@@ -271,7 +276,7 @@ fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
         it.summary_detailed.as_ref(),
     );
     let reason = wording.text(&it.reason);
-    sentences(&[to, if summary.is_empty() { &reason } else { &summary }])
+    sentences(&[&own(to), if summary.is_empty() { &reason } else { &summary }])
 }
 
 fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> String {
@@ -285,7 +290,8 @@ fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> Strin
         return summary;
     }
     if event.is_critical() || wording.preferences.unknown_events {
-        return format!("Something of a kind that is not known here: {}.", it.type_name.as_str());
+        let name = it.type_name.as_str();
+        return own(&format!("Something of a kind that is not known here: {name}."));
     }
     String::new()
 }
@@ -295,17 +301,22 @@ pub(super) fn sentences(parts: &[&str]) -> String {
     let mut out = String::new();
     for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
         if !out.is_empty() {
-            if out.ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == '%') {
+            if is_open(&out) {
                 out.push('.');
             }
             out.push(' ');
         }
         out.push_str(part);
     }
-    if out.ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == '%') {
+    if is_open(&out) {
         out.push('.');
     }
     out
+}
+
+/// Whether nothing ends the last sentence.
+fn is_open(text: &str) -> bool {
+    last_said(text).is_some_and(|c| c.is_alphanumeric() || c == ')' || c == '%')
 }
 
 /// How long something is, as people say it.

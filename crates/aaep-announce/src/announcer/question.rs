@@ -17,7 +17,7 @@ use super::io::{Answer, AskNumber, Asked};
 use super::phrase::{Tongue, duration, sentences};
 use super::sessions::SessionKey;
 use crate::utterance::{Choice, UtteranceId};
-use crate::words::exact;
+use crate::words::{exact, own};
 
 /// The longest action that is told again in a warning, in bytes. Of a longer one the number is told, and no part.
 const MAX_REMINDER: usize = 160;
@@ -76,7 +76,7 @@ impl Question {
     /// The question of an event, if it is one.
     pub(super) fn of(asked: &Asked<'_>, session_id: SessionKey, now: Duration) -> Option<Self> {
         let event = asked.event;
-        let tongue = Tongue::of(event, event.words());
+        let tongue = Tongue::of(event, event.summary());
         let parts = match &event.payload {
             Payload::AwaitingConfirmation(it) => confirmation(it, event),
             Payload::AwaitingClarification(it) => clarification(it),
@@ -85,7 +85,7 @@ impl Question {
         let (answers, how) = if asked.can_answer {
             (parts.answers, parts.how)
         } else {
-            (Vec::new(), "It cannot be answered here.".to_owned())
+            (Vec::new(), own("It cannot be answered here."))
         };
         Some(Question {
             number: asked.number,
@@ -113,7 +113,7 @@ impl Question {
     /// answer.
     pub(super) fn words(&self, now: Duration, is_one_of_many: bool) -> String {
         let number =
-            if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
+            if is_one_of_many { own(&format!("Question {}.", self.number)) } else { String::new() };
         sentences(&[&number, &self.asked, &self.time(now), &self.how])
     }
 
@@ -131,13 +131,13 @@ impl Question {
     pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
         let is_long = self.name.len() > MAX_REMINDER;
         let number = if is_one_of_many || is_long {
-            format!("Question {}.", self.number)
+            own(&format!("Question {}.", self.number))
         } else {
             String::new()
         };
         let name = if is_long { "" } else { self.name.as_str() };
         let left = match self.remaining(now) {
-            Some(left) => format!("Only {} left to answer.", duration(left)),
+            Some(left) => own(&format!("Only {} left to answer.", duration(left))),
             None => String::new(),
         };
         sentences(&[&left, &number, name, &self.silence, &self.how])
@@ -149,8 +149,10 @@ impl Question {
 
     fn time(&self, now: Duration) -> String {
         match self.remaining(now) {
-            Some(left) => format!("You have {}. {}", duration(left), self.silence),
-            None => format!("The time to answer stands still. {}", self.silence),
+            Some(left) => {
+                format!("{} {}", own(&format!("You have {}.", duration(left))), self.silence)
+            }
+            None => format!("{} {}", own("The time to answer stands still."), self.silence),
         }
     }
 
@@ -216,9 +218,11 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         Some(RiskLevel::Other(_)) => "The risk is of a kind that is not known here.",
         None => "The risk is not stated.",
     };
-    let with = tool.as_ref().map(|it| format!("The tool is {}.", exact(it))).unwrap_or_default();
+    let with =
+        tool.as_ref().map(|it| own(&format!("The tool is {}.", exact(it)))).unwrap_or_default();
     let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));
-    let arguments = arguments.map(|it| format!("Its arguments are {}", exact(&it.to_string())));
+    let arguments =
+        arguments.map(|it| own(&format!("Its arguments are {}", exact(&it.to_string()))));
     let arguments = arguments.unwrap_or_default();
     let silence = match it.default_decision {
         Decision::Accept => "Without an answer it goes ahead.",
@@ -231,11 +235,11 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
     };
     Parts {
         token: it.reply_token.clone(),
-        asked: sentences(&[&action, &consequence, risk, undo, &with, &arguments]),
+        asked: sentences(&[&action, &consequence, &own(risk), &own(undo), &with, &arguments]),
         name: action,
         action: Some((tool, it.action.clone())),
-        silence: silence.to_owned(),
-        how,
+        silence: own(silence),
+        how: own(&how),
         answers,
     }
 }
@@ -287,9 +291,9 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     };
     let silence = match it.default_response.as_deref().map(exact) {
         Some(assumed) if !assumed.is_empty() => {
-            sentences(&[&format!("Without an answer it assumes: {assumed}")])
+            sentences(&[&format!("{} {assumed}", own("Without an answer it assumes:"))])
         }
-        _ => "Without an answer it goes on as it can.".to_owned(),
+        _ => own("Without an answer it goes on as it can."),
     };
     let context = it.context.as_deref().map(exact).unwrap_or_default();
     Parts {
@@ -298,7 +302,7 @@ fn clarification(it: &AwaitingClarification) -> Parts {
         name: question,
         action: None,
         silence,
-        how: how.to_owned(),
+        how: own(how),
         answers,
     }
 }

@@ -10,7 +10,7 @@ use super::io::HubNumber;
 use super::phrase::{Tongue, Wording};
 use super::truth::Truth;
 use crate::profile::{Preferences, Replies};
-use crate::words::{End, MAX_SAID, Stream, cut, one_line};
+use crate::words::{End, MAX_SAID, Stream, cut, one_line, own};
 
 /// How many sessions are known at once.
 pub const MAX_SESSIONS: usize = 64;
@@ -213,7 +213,7 @@ impl Session {
             let stream = Stream::new(Wording::of(preferences, tongue).style);
             Output { id: piece.output_id.clone(), stream, held: String::new(), is_cut: false }
         });
-        let mut words = output.stream.push(&piece.chunk, end);
+        let mut words = output.stream.push_marked(&piece.chunk, end);
         if preferences.replies == Replies::Whole {
             output.hold(&words);
             words = if piece.complete { output.take_held() } else { String::new() };
@@ -288,14 +288,14 @@ impl Output {
     fn take_held(&mut self) -> String {
         let mut held = std::mem::take(&mut self.held);
         if std::mem::take(&mut self.is_cut) {
-            held.push_str(" The rest is too long to be told.");
+            held.extend([" ", &*own("The rest is too long to be told.")]);
         }
         held
     }
 
     /// What was not told of it.
     fn rest(&mut self) -> String {
-        let last = self.stream.push("", End::Completion);
+        let last = self.stream.push_marked("", End::Completion);
         let held = self.take_held();
         format!("{held} {last}").trim().to_owned()
     }

@@ -7,7 +7,7 @@ use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
 use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
-use crate::words::spoken;
+use crate::words::{own, own_language, parts, spoken, without_own_marks};
 
 /// How often something is given to a device that cuts it off by itself.
 const MAX_TRIES: u8 = 3;
@@ -61,6 +61,10 @@ impl Announcer {
         self.name_ask(&mut item);
         let Some((words, choices)) = self.words_of(&item) else { return };
         let words = self.named(&item, words);
+        // What is about listening is ours but for what it quotes.
+        let is_ours = matches!(item.kind, Kind::Settled | Kind::Notice);
+        let language = item.tongue.language.clone().or_else(|| own_language().filter(|_| is_ours));
+        let (parts, words) = (parts(&words, language.as_ref()), without_own_marks(&words));
         let id = self.new_id();
         let number = match item.about {
             About::Question(number) | About::Warning(number) => Some(number),
@@ -96,6 +100,7 @@ impl Announcer {
             weight: item.weight,
             words,
             language: item.tongue.language.clone(),
+            parts,
             is_right_to_left: item.tongue.is_right_to_left,
             choices,
             number,
@@ -154,7 +159,8 @@ impl Announcer {
     fn named(&mut self, item: &Item, words: String) -> String {
         let Some(session_id) = &item.session_id else { return words };
         let label = self.label(Some(session_id));
-        let hub = self.hub_to_name(session_id.hub, &label, &words).map(str::to_owned);
+        let plain = without_own_marks(&words);
+        let hub = self.hub_to_name(session_id.hub, &label, &plain).map(str::to_owned);
         let who = match (hub, label.as_str()) {
             (None, "") => return words,
             (None, label) => label.to_owned(),
@@ -163,17 +169,18 @@ impl Announcer {
         };
         let is_other = who != label || self.speaker.as_ref() != Some(&label);
         let is_question = item.kind == Kind::Question;
-        let must = is_question || self.sessions.begin_like_a_name(&words);
+        let must = is_question || self.sessions.begin_like_a_name(&plain);
         if !(must || self.preferences.names && is_other) {
             return words;
         }
         self.named_hub = Some(session_id.hub);
         self.speaker = Some(label.clone());
-        match (is_question && !label.is_empty(), self.is_past) {
-            (true, true) => format!("{who} asked: {words}"),
-            (true, false) => format!("{who} asks: {words}"),
-            (false, _) => format!("{who}: {words}"),
-        }
+        let who = match (is_question && !label.is_empty(), self.is_past) {
+            (true, true) => format!("{who} asked:"),
+            (true, false) => format!("{who} asks:"),
+            (false, _) => format!("{who}:"),
+        };
+        format!("{} {words}", own(&who))
     }
 
     /// Stops what is being said: to be said again later, or because nobody wants it.

@@ -1,5 +1,7 @@
 //! Many small tools as one sentence: "Read 5 files."
 
+use crate::words::own;
+
 /// Tools of one kind that wait to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tools {
@@ -49,15 +51,16 @@ impl Tools {
 
     pub(super) fn said(&self) -> String {
         let count = self.count;
-        match &self.kind {
-            _ if count <= 1 => self.words.clone(),
+        let said = match &self.kind {
+            _ if count <= 1 => return self.words.clone(),
             ToolKind::Read => format!("Read {count} files."),
             ToolKind::Search => format!("Searched {count} times."),
             ToolKind::List => format!("Listed {count} folders."),
             ToolKind::Edit => format!("Edited {count} files."),
             ToolKind::Fetch => format!("Fetched {count} pages."),
             ToolKind::Named(name) => format!("Used {name} {count} times."),
-        }
+        };
+        own(&said)
     }
 }
 
@@ -102,6 +105,7 @@ fn words_of(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::without_own_marks;
 
     #[test]
     fn many_small_tools_are_one_sentence() {
@@ -119,13 +123,13 @@ mod tests {
             let mut tools = Tools::one(tool, "x".to_owned());
             assert_eq!(tools.said(), "x");
             assert!(tools.merge(&Tools::one(tool, "y".to_owned())));
-            assert_eq!(tools.said(), said);
+            assert_eq!(without_own_marks(&tools.said()), said);
         }
         let mut one = Tools::one("Read", "Reading a.".to_owned());
         assert!(one.merge(&Tools::result("Read", "Read a, 3 lines.".to_owned())));
         assert_eq!(one.said(), "Read a, 3 lines.");
         assert!(one.merge(&Tools::one("Read", "Reading b.".to_owned())));
-        assert_eq!(one.said(), "Read 2 files.");
+        assert_eq!(without_own_marks(&one.said()), "Read 2 files.");
         let mut result = Tools::result("Read", "Read a, 3 lines.".to_owned());
         assert!(result.merge(&Tools::one("Read", "Reading b.".to_owned())));
         assert_eq!(result.said(), "Reading b.");

@@ -8,7 +8,7 @@ use super::phrase::{Phrase, Wording};
 use super::queue::{About, Item};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
-use crate::words::{exact, split, words};
+use crate::words::{exact, own, split_marked, words_marked};
 
 impl Announcer {
     pub(super) fn wish(&mut self, wish: Wish) {
@@ -95,15 +95,15 @@ impl Announcer {
         };
         let (session_id, tongue) = (session_id.clone(), text.tongue.clone());
         let style = Wording::of(&self.preferences, &tongue).style;
-        let mut said = words(&text.exact, if is_exact { style.exactly() } else { style });
+        let mut said = words_marked(&text.exact, if is_exact { style.exactly() } else { style });
         if text.is_cut {
-            said.push_str(" The rest is too long to be remembered.");
+            said.extend([" ", &*own("The rest is too long to be remembered.")]);
         }
         self.stop(true);
         self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
         let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words: said, tongue };
-        for part in split(&phrase.words, super::MAX_UTTERANCE).into_iter().rev() {
-            let mut item = Item::new(phrase.kind, phrase.weight, part.to_owned(), self.now);
+        for part in split_marked(&phrase.words, super::MAX_UTTERANCE).into_iter().rev() {
+            let mut item = Item::new(phrase.kind, phrase.weight, part, self.now);
             item.session_id = Some(session_id.clone());
             item.tongue = phrase.tongue.clone();
             self.queue.put_back(item);

@@ -1,6 +1,7 @@
 //! A block of code in words: which language, how many lines, and the lines themselves if they are wanted.
 
 use super::inline::cut;
+use super::own::{last_said, own};
 
 /// How much of a block is read out, in bytes.
 const MAX_READ: usize = 8192;
@@ -14,16 +15,24 @@ pub(super) struct Code {
     length: usize,
     language: Option<String>,
     lines: usize,
-    /// The lines, where they are read out.
-    read: Option<String>,
+    /// The lines that are read out: all of them, or the first.
+    read: String,
+    reads_all: bool,
+    /// Whether each line begins with the mark of a quotation.
+    is_quoted: bool,
     is_cut: bool,
 }
 
 impl Code {
-    pub(super) fn new((mark, length, info): (char, usize, &str), is_read: bool) -> Self {
+    pub(super) fn new((mark, length, info): (char, usize, &str), reads_all: bool) -> Self {
         let language = language(info);
-        let read = is_read.then(String::new);
-        Code { mark, length, language, lines: 0, read, is_cut: false }
+        let (read, is_quoted, is_cut) = (String::new(), false, false);
+        Code { mark, length, language, lines: 0, read, reads_all, is_quoted, is_cut }
+    }
+
+    /// The same within a quotation.
+    pub(super) fn quoted(self, is_quoted: bool) -> Self {
+        Code { is_quoted, ..self }
     }
 
     /// Takes a line; whether it is the end of the block.
@@ -35,36 +44,50 @@ impl Code {
             return true;
         }
         self.lines += 1;
-        let text = cut(line.trim(), MAX_LINE);
-        if let Some(read) = &mut self.read
-            && !text.is_empty()
-        {
-            if read.len() + text.len() > MAX_READ || text.len() < line.trim().len() {
-                self.is_cut = true;
-            } else {
-                if !read.is_empty() {
-                    read.push_str(if read.ends_with(';') { " " } else { "; " });
-                }
-                read.push_str(text);
+        let line = line.trim();
+        let line = line.strip_prefix('>').filter(|_| self.is_quoted).unwrap_or(line).trim_start();
+        let text = cut(line, MAX_LINE);
+        if text.is_empty() || !(self.reads_all || self.lines == 1) {
+            return false;
+        }
+        self.is_cut |= text.len() < line.len();
+        if self.read.len() + text.len() > MAX_READ {
+            self.is_cut = true;
+        } else {
+            if !self.read.is_empty() {
+                self.read.push_str(if self.read.ends_with(';') { " " } else { "; " });
             }
+            self.read.push_str(text);
         }
         false
     }
 
-    /// The block in words.
+    /// The block in words. A single line is read, as it is mostly a command.
     pub(super) fn said(&self) -> String {
         let what = match &self.language {
             Some(language) => format!("{language} code"),
             None => "code".to_owned(),
         };
-        let lines = if self.lines == 1 { "line" } else { "lines" };
-        let mut said = format!("{what}, {} {lines}", self.lines);
-        match &self.read {
-            Some(read) if !read.is_empty() => said.extend([": ", read, "."]),
-            _ => said.push('.'),
+        let what = match self.lines {
+            0 => format!("{what}, empty"),
+            1 if self.read.is_empty() => format!("{what}, 1 empty line"),
+            1 => what,
+            lines => format!("{what}, {lines} lines"),
+        };
+        let mut said = own(&what);
+        let is_read = !self.read.is_empty() && (self.reads_all || self.lines == 1);
+        if is_read {
+            said.extend([": ", &self.read]);
         }
-        if self.is_cut {
-            said.push_str(" Not all of it is read.");
+        // A full stop after a mark would be taken for a part of the code.
+        let ends = |c: char| c.is_alphanumeric() || matches!(c, ')' | ']' | '}' | ';' | '"' | '\'');
+        if last_said(&said).is_some_and(ends) {
+            said.push('.');
+        } else {
+            said.extend([" ", &*own("End of code.")]);
+        }
+        if is_read && self.is_cut {
+            said.extend([" ", &*own("Not all of it is read.")]);
         }
         said
     }

@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::inline::cut;
+use super::own::own;
 use super::shorten::shorten;
 
 /// A change of at most so many lines is read out.
@@ -128,7 +129,9 @@ impl Diff {
         let text = line.get(1..).unwrap_or_default().trim();
         if self.lines.len() < most && !text.is_empty() {
             let longest = if style.is_exact { MAX_READ_LINE * 4 } else { MAX_READ_LINE };
-            self.lines.push((is_added, cut(text, longest).to_owned()));
+            let read = cut(text, longest);
+            let note = if read.len() < text.len() { own(", cut") } else { String::new() };
+            self.lines.push((is_added, format!("{read}{note}")));
         }
     }
 
@@ -179,17 +182,18 @@ impl Diff {
             said.extend([", ", &counts]);
         }
         said.push_str(&self.place());
+        said = own(&said);
         said.push('.');
         if style.is_exact || self.added + self.removed <= READ_LINES {
             for (is_added, text) in &self.lines {
-                said.push_str(if *is_added { " Added: " } else { " Removed: " });
+                said.extend([" ", &*own(if *is_added { "Added:" } else { "Removed:" }), " "]);
                 said.push_str(&shorten(text, style));
                 said.push('.');
             }
         }
         let unread = (self.added + self.removed).saturating_sub(self.lines.len());
         if style.is_exact && unread > 0 {
-            said.extend([" ", &unread.to_string(), " more lines are not read."]);
+            said.extend([" ", &*own(&format!("{unread} more lines are not read."))]);
         }
         said
     }

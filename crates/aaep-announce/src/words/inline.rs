@@ -1,64 +1,28 @@
-//! The marks within a line: emphasis, links, pictures, code, tags.
+//! The marks within a line: emphasis, struck text, links, pictures, code.
 
 use super::Style;
-use super::shorten::{host, shorten};
+use super::emphasis;
+use super::math::{formula, math};
+use super::own::own;
+use super::shorten::{host, link_said, shorten};
+use super::tag::{Tag, tag};
 
 /// How deep brackets are followed.
 const MAX_BRACKETS: usize = 32;
 /// The longest address of a link, in bytes.
 const MAX_ADDRESS: usize = 2048;
-/// The longest tag or address in angle brackets, in bytes.
-const MAX_TAG: usize = 512;
+/// The longest name of a reference, in bytes.
+const MAX_REFERENCE: usize = 512;
+/// The longest path that is looked at, in characters.
+const MAX_PATH: usize = 260;
+/// How far the end of struck text is looked for, in bytes.
+const MAX_STRUCK: usize = 2048;
 
-/// Tags that models write into prose. What is not listed is text, such as the type of a list.
-const TAGS: &[&str] = &[
-    "a",
-    "b",
-    "blockquote",
-    "br",
-    "center",
-    "code",
-    "dd",
-    "del",
-    "details",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "i",
-    "img",
-    "ins",
-    "kbd",
-    "li",
-    "mark",
-    "ol",
-    "p",
-    "pre",
-    "q",
-    "s",
-    "small",
-    "span",
-    "strong",
-    "sub",
-    "summary",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "th",
-    "thead",
-    "tr",
-    "tt",
-    "u",
-    "ul",
-];
+/// What is said where struck text begins and ends.
+const STRUCK: &str = "(struck out:";
+const STRUCK_END: &str = ", end struck out)";
+/// What is said before the address of a link.
+const LEADS_TO: &str = ", which leads to";
 
 const ENTITIES: &[(&str, &str)] = &[
     ("&amp;", "&"),
@@ -78,12 +42,13 @@ pub(super) fn prose(raw: &str, style: Style) -> String {
 /// A piece of prose without marks.
 fn unmarked(raw: &str, is_exact: bool) -> String {
     let out = String::with_capacity(raw.len());
-    let mut marks = Marks { raw, is_exact, out, ..Marks::default() };
+    let emphasis = emphasis::marks(raw, is_exact);
+    let mut marks = Marks { raw, is_exact, emphasis, out, ..Marks::default() };
     let mut at = 0;
     while let Some(c) = raw.get(at..).and_then(|rest| rest.chars().next()) {
         at = marks.one(c, at);
     }
-    marks.out
+    marks.finish()
 }
 
 #[derive(Default)]
@@ -91,10 +56,18 @@ struct Marks<'t> {
     raw: &'t str,
     /// Whether what may be a mark stays where it may as well be a part of a command.
     is_exact: bool,
+    /// Where the marks of emphasis begin.
+    emphasis: Vec<usize>,
     out: String,
     /// Where in `out` each open bracket stands, and whether it opens a picture.
     brackets: Vec<(usize, bool)>,
     in_code: bool,
+    /// The mark with which struck text ends, while it is open.
+    struck: Option<&'static str>,
+    /// How many tags of struck text are open.
+    struck_tags: usize,
+    /// Where the links lead that are open as tags.
+    leads: Vec<&'t str>,
     /// No `)` comes before this place of `raw`, so that it is not searched twice.
     no_closing_until: usize,
 }
@@ -107,6 +80,13 @@ impl<'t> Marks<'t> {
     /// Takes the character at this place; where to go on.
     fn one(&mut self, c: char, at: usize) -> usize {
         let next = at + c.len_utf8();
+        if matches!(c, '\\' | '$')
+            && !(self.in_code || self.is_exact)
+            && let Some((inner, length)) = formula(self.rest(at))
+        {
+            self.out.extend([" ", &*own(&math(inner)), " "]);
+            return at + length;
+        }
         match c {
             '`' => {
                 self.in_code = !self.in_code;
@@ -115,13 +95,13 @@ impl<'t> Marks<'t> {
             _ if self.in_code => self.keep(c, next),
             '\\' | '<' | '&' if self.is_exact => self.keep(c, next),
             '\\' => match self.rest(next).chars().next() {
-                Some(escaped) if escaped.is_ascii_punctuation() => {
+                Some(escaped) if escaped.is_ascii_punctuation() && !self.is_in_path() => {
                     self.keep(escaped, next + escaped.len_utf8())
                 }
                 _ => self.keep(c, next),
             },
             '*' | '_' => self.emphasis(c, at),
-            '~' if self.rest(at).starts_with("~~") => at + run(self.rest(at), '~'),
+            '~' => self.strike(at),
             '!' if self.rest(next).starts_with('[') => {
                 self.open(true);
                 next + 1
@@ -137,28 +117,72 @@ impl<'t> Marks<'t> {
         }
     }
 
+    /// The text, with what is still open said.
+    fn finish(mut self) -> String {
+        while let Some(address) = self.leads.pop() {
+            self.leads_to(address);
+        }
+        self.out
+    }
+
+    fn leads_to(&mut self, address: &str) {
+        self.out.extend([&*own(LEADS_TO), " ", address]);
+    }
+
+    fn strike_out(&mut self) {
+        self.out.extend([&*own(STRUCK), " "]);
+    }
+
+    /// Whether the word here is a path of Windows, in which a backslash escapes nothing.
+    fn is_in_path(&self) -> bool {
+        let letters = self.out.chars().rev().take_while(|c| !c.is_whitespace());
+        let length: usize = letters.take(MAX_PATH).map(char::len_utf8).sum();
+        let word = self.out.get(self.out.len() - length..).unwrap_or_default();
+        let mut bytes = word.bytes();
+        word.starts_with('\\')
+            || bytes.next().is_some_and(|it| it.is_ascii_alphabetic())
+                && bytes.next() == Some(b':')
+                && bytes.next().is_none_or(|it| it == b'\\')
+    }
+
     fn keep(&mut self, c: char, next: usize) -> usize {
         self.out.push(c);
         next
     }
 
-    /// Stars and underscores that touch a word are marks; within a word or alone they are not.
+    /// A run of stars or underscores: a mark, or text.
     fn emphasis(&mut self, mark: char, at: usize) -> usize {
         let length = run(self.rest(at), mark);
+        if self.emphasis.binary_search(&at).is_err() {
+            self.out.extend(std::iter::repeat_n(mark, length));
+        } else if self.out.ends_with(|c: char| c.is_ascii_digit())
+            && self.rest(at + length).starts_with(|c: char| c.is_ascii_digit())
+        {
+            // Two numbers stay two.
+            self.out.push(' ');
+        }
+        at + length
+    }
+
+    /// Tildes around text strike it out, and that is said. Other tildes are text.
+    fn strike(&mut self, at: usize) -> usize {
+        let length = run(self.rest(at), '~');
         let next = at + length;
         let before = self.raw.get(..at).and_then(|it| it.chars().next_back());
-        let after = self.rest(next).chars().next();
-        let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
-        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '/');
-        let is_text = match mark {
-            _ if self.is_exact && length == 1 => true,
-            '_' => is_letter(before) && is_letter(after),
-            _ => {
-                is_glob(before, after, length) || length == 1 && is_space(before) && is_space(after)
-            }
+        let mark = match length {
+            // In a command it may as well be a folder.
+            1 if !self.is_exact => "~",
+            2 => "~~",
+            _ => "",
         };
-        if is_text {
-            self.out.extend(std::iter::repeat_n(mark, length));
+        if !mark.is_empty() && self.struck == Some(mark) {
+            self.struck = None;
+            self.out.push_str(&own(STRUCK_END));
+        } else if self.struck.is_none() && opens_strike(mark, before, self.rest(next)) {
+            self.struck = Some(mark);
+            self.strike_out();
+        } else {
+            self.out.extend(std::iter::repeat_n('~', length));
         }
         next
     }
@@ -174,23 +198,21 @@ impl<'t> Marks<'t> {
     fn close(&mut self, next: usize) -> usize {
         let Some((from, is_picture)) = self.brackets.pop() else { return self.keep(']', next) };
         let rest = self.rest(next);
-        let (address, end) = if rest.starts_with('(') {
-            match self.closing(next) {
-                Some(end) => (self.raw.get(next + 1..end), end + 1),
-                None => return self.keep(']', next),
-            }
-        } else if let Some(reference) = rest.strip_prefix('[').filter(|_| !self.is_index(from)) {
-            let within = cut(reference, MAX_TAG);
-            match within.find(']') {
-                Some(length) => (None, next + 1 + length + 1),
-                None => return self.keep(']', next),
-            }
+        let target = if rest.starts_with('(') {
+            let end = self.closing(next);
+            let inside = end.and_then(|end| self.raw.get(next + 1..end));
+            inside.and_then(Target::of).zip(end.map(|end| end + 1))
+        } else if let Some(name) = rest.strip_prefix('[').filter(|_| !self.is_index(from)) {
+            let length = cut(name, MAX_REFERENCE).find(']');
+            let name = length.and_then(|length| name.get(..length));
+            name.map(Target::Reference).zip(length.map(|length| next + 1 + length + 1))
         } else {
-            return self.keep(']', next);
+            None
         };
+        let Some((target, end)) = target else { return self.keep(']', next) };
         let text = self.out.split_off(from.min(self.out.len()));
         let text = text.strip_prefix('[').unwrap_or(&text);
-        self.link(text.trim(), address.unwrap_or_default().trim(), is_picture);
+        self.link(text.trim(), &target, is_picture);
         end
     }
 
@@ -218,56 +240,62 @@ impl<'t> Marks<'t> {
         None
     }
 
-    fn link(&mut self, text: &str, address: &str, is_picture: bool) {
-        let address = address.split_whitespace().next().unwrap_or_default();
-        let address = address.trim_matches(['<', '>']);
-        match (is_picture, text.is_empty()) {
-            (true, true) => self.out.push_str("picture"),
-            (true, false) => self.out.extend(["picture: ", text]),
-            (false, true) => self.out.push_str(address),
-            (false, false) => {
-                self.out.push_str(text);
-                if self.is_exact {
-                    self.out.extend([", which leads to ", address]);
-                    return;
-                }
-                // A text that names one place and leads to another is not left at that.
-                if let (Some(leads), Some(says)) = (host(address), claimed_host(text))
-                    && !leads.eq_ignore_ascii_case(says)
-                {
-                    self.out.extend([", which leads to ", leads]);
-                }
+    /// A link or a picture: its text, and what tells it apart from another with the same text.
+    fn link(&mut self, text: &str, target: &Target<'_>, is_picture: bool) {
+        if is_picture {
+            self.out.extend([&*own("picture"), if text.is_empty() { "" } else { ": " }]);
+        }
+        self.out.push_str(text);
+        match *target {
+            Target::Reference("") => {}
+            Target::Reference(name) => self.out.extend([&*own(", link"), " ", name]),
+            Target::Address(address, _) if names(text, address) => {}
+            Target::Address(address, _) if text.is_empty() => {
+                self.out.extend([if is_picture { " " } else { "" }, address]);
             }
+            Target::Address(address, _) if is_picture => self.out.extend([", ", address]),
+            Target::Address(address, _) => self.leads_to(address),
+        }
+        if let Target::Address(_, title) = target
+            && !title.is_empty()
+        {
+            self.out.extend([&*own(", titled"), " ", title]);
         }
     }
 
     /// A tag goes, an address in angle brackets loses them, and anything else is text.
     fn tag(&mut self, at: usize) -> usize {
-        let inside = cut(self.rest(at + 1), MAX_TAG);
-        let end =
-            inside.find(['>', '<', '\n']).filter(|end| inside.as_bytes().get(*end) == Some(&b'>'));
-        let Some(end) = end else { return self.keep('<', at + 1) };
-        let inside = inside.get(..end).unwrap_or_default();
-        let next = at + 1 + end + 1;
-        let name = inside.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
         let after_word = self.out.ends_with(|c: char| c.is_alphanumeric() || c == ':');
-        let is_closing = inside.starts_with('/');
-        if TAGS.iter().any(|tag| name.eq_ignore_ascii_case(tag)) && (is_closing || !after_word) {
-            if matches!(name.to_ascii_lowercase().as_str(), "br" | "p" | "li" | "td" | "tr" | "div")
-            {
-                self.out.push(' ');
+        let Some((tag, length)) = tag(self.rest(at), after_word) else {
+            return self.keep('<', at + 1);
+        };
+        match tag {
+            Tag::Mark => {}
+            Tag::Break => self.out.push(' '),
+            Tag::Quote => self.out.push('"'),
+            Tag::Above => self.out.extend([" ", &*own("superscript"), " "]),
+            Tag::Struck => {
+                self.struck_tags += 1;
+                self.strike_out();
             }
-            return next;
+            Tag::StruckEnd if self.struck_tags == 0 => return self.keep('<', at + 1),
+            Tag::StruckEnd => {
+                self.struck_tags -= 1;
+                self.out.push_str(&own(STRUCK_END));
+            }
+            Tag::Link(address) => self.leads.push(address),
+            Tag::LinkEnd => {
+                if let Some(address) = self.leads.pop() {
+                    self.leads_to(address);
+                }
+            }
+            Tag::Picture { text, address } => {
+                let target = Target::Address(address, "");
+                self.link(text, &target, true);
+            }
+            Tag::Address(address) => self.out.push_str(address),
         }
-        if name.eq_ignore_ascii_case("br") {
-            self.out.push(' ');
-            return next;
-        }
-        if host(inside).is_some() || inside.starts_with("mailto:") {
-            self.out.push_str(inside);
-            return next;
-        }
-        self.keep('<', at + 1)
+        at + length
     }
 
     fn entity(&mut self, at: usize) -> usize {
@@ -282,30 +310,53 @@ impl<'t> Marks<'t> {
     }
 }
 
-/// Whether stars stand for any name, as in `*.rs`, `src/*` or `**/test`.
-fn is_glob(before: Option<char>, after: Option<char>, length: usize) -> bool {
-    let is_name = length == 1 && after == Some('.') && before.is_none_or(char::is_whitespace);
-    length <= 2 && (before == Some('/') || after == Some('/')) || is_name
+/// Where a link leads.
+#[derive(Clone, Copy)]
+enum Target<'t> {
+    /// An address, and the title beside it.
+    Address(&'t str, &'t str),
+    /// The name of a line further down that has the address.
+    Reference(&'t str),
 }
 
-/// The host that a text claims to be, if it looks like one.
-fn claimed_host(text: &str) -> Option<&str> {
-    if let Some(host) = host(text) {
-        return Some(host);
+impl<'t> Target<'t> {
+    /// What stands in the brackets of a link, if it can be an address.
+    fn of(inside: &'t str) -> Option<Self> {
+        let inside = inside.trim();
+        let (address, title) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
+        let title = title.trim();
+        let marks = [('"', '"'), ('\'', '\''), ('(', ')')];
+        let quoted = marks.iter().find_map(|(begin, end)| {
+            title.strip_prefix(*begin).and_then(|it| it.strip_suffix(*end))
+        });
+        let title = if title.is_empty() { "" } else { quoted? };
+        Some(Target::Address(address.trim_matches(['<', '>']), title))
     }
-    let name = text.strip_prefix("www.").unwrap_or(text);
-    let name = name.split('/').next().unwrap_or_default();
-    let (before, last) = name.rsplit_once('.')?;
-    let is_name = |it: &str| {
-        !it.is_empty() && it.bytes().all(|c| c.is_ascii_alphanumeric() || b".-".contains(&c))
+}
+
+/// Whether a text says all of an address.
+fn names(text: &str, address: &str) -> bool {
+    let is_said = |said: String| said == text || link_said(text).is_some_and(|it| it == said);
+    text == address || host(address).is_some() && link_said(address).is_some_and(is_said)
+}
+
+/// Whether text that is struck out begins here: it is not blank, and the other half of the mark is near.
+fn opens_strike(mark: &str, before: Option<char>, rest: &str) -> bool {
+    let is_blank = |c: char| c.is_whitespace() || c == '~';
+    if mark.is_empty() || rest.is_empty() || rest.starts_with(is_blank) {
+        return false;
+    }
+    let within = cut(rest, MAX_STRUCK);
+    let ends = |at: usize| {
+        let (inner, end) = within.split_at(at);
+        let after = end.get(mark.len()..).and_then(|it| it.chars().next());
+        let is_free = after.is_none_or(|c| !(c == '~' || mark == "~" && c.is_alphanumeric()));
+        is_free && !inner.ends_with(is_blank)
     };
-    let is_file = before.contains('_') || ["md", "rs", "py", "js", "ts", "sh"].contains(&last);
-    (is_name(before)
-        && is_name(last)
-        && last.len() >= 2
-        && !is_file
-        && !last.contains(|c: char| c.is_ascii_digit()))
-    .then_some(name)
+    // A single tilde is also a folder or "about".
+    let is_word = before.is_some_and(|c| c.is_alphanumeric() || c == '/');
+    !(mark == "~" && (is_word || rest.starts_with('/')))
+        && within.match_indices(mark).take(8).any(|(at, _)| ends(at))
 }
 
 /// How many times the mark stands at the beginning.

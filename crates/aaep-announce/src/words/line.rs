@@ -1,5 +1,7 @@
 //! What a line begins: a heading, an item, a quotation, or just text.
 
+use super::symbol::begins_with_a_mark;
+
 /// What a line of text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -39,18 +41,16 @@ pub(super) fn is_rule(line: &str) -> bool {
         && marks.all(|c| c == first)
 }
 
-/// Whether a line says where a reference leads, which nobody needs to hear.
-pub(super) fn is_definition(line: &str) -> bool {
-    let Some((name, address)) =
-        line.trim_start().strip_prefix('[').and_then(|it| it.split_once("]:"))
-    else {
-        return false;
-    };
-    !name.is_empty()
+/// The name and the address of a line that says where a reference leads.
+pub(super) fn definition(line: &str) -> Option<(&str, &str)> {
+    let (name, address) = line.trim_start().strip_prefix('[')?.split_once("]:")?;
+    let address = address.trim();
+    (!name.is_empty()
         && name.len() < 256
         && !name.starts_with('^')
         && !name.contains([']', '['])
-        && super::shorten::host(address.trim()).is_some()
+        && super::shorten::host(address).is_some())
+    .then_some((name, address))
 }
 
 /// What a whole line is, and its text.
@@ -68,11 +68,18 @@ fn unquoted(line: &str) -> (Kind, &str) {
     if (1..=6).contains(&marks)
         && let Some(text) = line.get(marks..).filter(|it| it.starts_with(' '))
     {
-        return (Kind::Heading, text.trim().trim_end_matches('#').trim_end());
+        let text = text.trim();
+        // Marks that close a heading stand apart from it, unlike those of "C#".
+        let bare = text.trim_end_matches('#');
+        let is_closed = bare.is_empty() || bare.ends_with(' ');
+        return (Kind::Heading, if is_closed { bare.trim_end() } else { text });
     }
     if let Some(text) = bulleted(line) {
         let (mark, text) = boxed(text);
         return (Kind::Item(mark.map(str::to_owned)), text);
+    }
+    if begins_with_a_mark(line) {
+        return (Kind::Item(None), line);
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=4).contains(&digits)

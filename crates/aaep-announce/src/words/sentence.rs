@@ -1,11 +1,12 @@
 //! Where sentences end, and what must hold of every word that is said.
 
 use super::inline::cut;
+use super::own::{is_own_mark, last_said};
 use super::plain::is_plain;
 
 /// Ends the last sentence of the text, so that what follows is another one.
 pub(super) fn end_sentence(text: &mut String) {
-    let last = text.trim_end().chars().next_back();
+    let last = last_said(text.trim_end());
     if last.is_some_and(|c| c.is_alphanumeric() || matches!(c, ')' | ']' | '"' | '\'' | '”' | '%'))
     {
         text.truncate(text.trim_end().len());
@@ -28,7 +29,9 @@ pub(super) fn last_sentence_end(text: &str) -> usize {
         } else if matches!(c, '。' | '！' | '？') {
             end = at + c.len_utf8();
             after_stop = false;
-        } else if !matches!(c, ')' | ']' | '"' | '\'' | '”' | '’' | '»' | '*' | '_' | '`') {
+        } else if !is_own_mark(c)
+            && !matches!(c, ')' | ']' | '"' | '\'' | '”' | '’' | '»' | '*' | '_' | '`')
+        {
             after_stop = false;
         }
     }
@@ -45,7 +48,7 @@ pub(crate) fn guarded(words: &str) -> String {
             if !out.is_empty() && !out.ends_with(' ') {
                 out.push(' ');
             }
-        } else if is_plain(c) && ticks < 3 {
+        } else if is_own_mark(c) || is_plain(c) && ticks < 3 {
             out.push(c);
         }
     }

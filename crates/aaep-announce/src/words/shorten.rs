@@ -1,7 +1,10 @@
-//! Paths, links, hashes, numbers and other things that are long to hear and short to mean.
+//! Words as they are said: links, hashes, long numbers, places in files.
+//!
+//! Two different words never become the same words, unless it is said that something is left out.
 
 use super::Style;
-use super::symbol::without_pictures;
+use super::own::own;
+use super::symbol::named_pictures;
 
 /// The longest word that is said whole, in characters.
 const MAX_WORD: usize = 100;
@@ -11,38 +14,32 @@ const MAX_UNSPACED: usize = 2000;
 const WORD_HEAD: usize = 40;
 /// So many times more of it is said where everything may matter.
 const EXACT_FACTOR: usize = 5;
-/// How many digits of a hash are said.
+/// How much is said of the end of a longer one.
+const WORD_TAIL: usize = 12;
+/// The longest hash that is said whole, and how many digits are said of the beginning and the end of a longer one.
+const WHOLE_HASH: usize = 16;
 const HASH_HEAD: usize = 7;
+const HASH_TAIL: usize = 4;
+/// A line drawn with one character has at least this many of it.
+const MIN_RULE: usize = 4;
+/// The longest address or path that is said whole, in characters.
+const MAX_ADDRESS: usize = 300;
 /// A number with more digits is a name and not an amount.
 const MAX_AMOUNT_DIGITS: usize = 15;
-/// How many words a remark on tokens has at most.
-const MAX_REMARK: usize = 12;
 
-const OPENERS: &[char] = &['(', '[', '{', '"', '\'', '«', '“', '‘', '„', '<', '¿', '¡'];
+const OPENERS: &[char] =
+    &['\u{e000}', '\u{e001}', '(', '[', '{', '"', '\'', '«', '“', '‘', '„', '<', '¿', '¡'];
 const CLOSERS: &[char] = &[
-    ')', ']', '}', '"', '\'', '»', '”', '’', '>', '.', ',', ';', ':', '!', '?', '…', '。', '，',
-    '、', '؟', '،',
+    '\u{e000}', '\u{e001}', ')', ']', '}', '"', '\'', '»', '”', '’', '>', '.', ',', ';', ':', '!',
+    '?', '…', '。', '，', '、', '؟', '،',
 ];
 
 /// Text without marks, each word of it fit to be heard, with one space between words.
 pub(super) fn shorten(text: &str, style: Style) -> String {
-    let text = without_pictures(text, style.keeps_emoji);
+    let text = named_pictures(text, style.keeps_emoji);
     let text = if style.is_exact { text } else { without_written_escapes(&text) };
-    let tokens: Vec<&str> = text.split_whitespace().collect();
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        let rest = tokens.get(at..).unwrap_or_default();
-        let remark = if style.is_exact { 0 } else { remark_on_tokens(rest) };
-        if remark > 0 {
-            // The full stop after a remark belongs to the sentence before it.
-            let last = rest.get(remark - 1).copied().unwrap_or_default();
-            if last.ends_with('.') && out.ends_with(char::is_alphanumeric) {
-                out.push('.');
-            }
-            at += remark;
-            continue;
-        }
+    for token in text.split_whitespace() {
         let said = said(token, style);
         if !said.is_empty() {
             if !out.is_empty() {
@@ -50,7 +47,6 @@ pub(super) fn shorten(text: &str, style: Style) -> String {
             }
             out.push_str(&said);
         }
-        at += 1;
     }
     out
 }
@@ -74,13 +70,14 @@ fn said(token: &str, style: Style) -> String {
 fn is_rule(token: &str) -> bool {
     let mut characters = token.chars();
     let Some(first) = characters.next() else { return true };
-    let is_mark = first.is_ascii_punctuation() && first != '.' && first != '!' && first != '?';
-    is_mark && token.len() >= 3 && characters.all(|c| c == first)
+    matches!(first, '-' | '=' | '_' | '*' | '~' | '#' | '+')
+        && token.len() >= MIN_RULE
+        && characters.all(|c| c == first)
 }
 
 fn core_said(core: &str, style: Style) -> String {
-    if let Some(link) = link_said(core, style) {
-        return bounded(&link, style);
+    if let Some(link) = link_said(core) {
+        return bounded(&link, MAX_ADDRESS, style);
     }
     if let Some(hash) = hash_said(core) {
         return hash;
@@ -88,22 +85,26 @@ fn core_said(core: &str, style: Style) -> String {
     if let Some(number) = number_said(core, style) {
         return number;
     }
-    if let Some(path) = path_said(core, style) {
-        return bounded(&path, style);
+    if let Some(place) = place_said(core) {
+        return bounded(&place, MAX_ADDRESS, style);
     }
-    bounded(core, style)
+    let most = if core.contains(['/', '\\']) { MAX_ADDRESS } else { MAX_WORD };
+    bounded(core, most, style)
 }
 
 /// A word that is far too long is cut, and it is said so.
-fn bounded(core: &str, style: Style) -> String {
+fn bounded(core: &str, most: usize, style: Style) -> String {
     let factor = if style.is_exact { EXACT_FACTOR } else { 1 };
     let length = core.chars().count();
     let is_spaced = core.chars().next().is_none_or(|c| c < '\u{e00}');
-    if length <= if is_spaced { MAX_WORD * factor } else { MAX_UNSPACED } {
+    if length <= if is_spaced { most * factor } else { MAX_UNSPACED } {
         return core.to_owned();
     }
     let head: String = core.chars().take(WORD_HEAD * factor).collect();
-    format!("{head}, cut, {} characters in all", grouped(&length.to_string()))
+    let tail: String = core.chars().skip(length - WORD_TAIL).collect();
+    let length = grouped(&length.to_string());
+    let note = own(&format!(", cut, {length} characters in all, the last are"));
+    format!("{head}{note} {tail}")
 }
 
 /// The host of an address on the web, if it is one.
@@ -120,20 +121,25 @@ pub(super) fn host(text: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-fn link_said(core: &str, style: Style) -> Option<String> {
-    let core = core.strip_prefix("mailto:").unwrap_or(core);
-    if core.len() > "file:///".len() && core.starts_with("file:///") {
-        return path_said(core.strip_prefix("file://")?, style);
+/// An address as it is said: without the usual scheme, and with the host first whatever stands before it.
+pub(super) fn link_said(core: &str) -> Option<String> {
+    if let Some(path) = core.strip_prefix("file://").filter(|it| it.starts_with('/')) {
+        return Some(path.to_owned());
     }
-    let host = host(core)?;
-    if style.is_exact {
-        let (_, rest) = core.split_once("://")?;
-        return Some(rest.to_owned());
-    }
-    Some(format!("{host} link"))
+    host(core)?;
+    let (scheme, rest) = core.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let scheme = if scheme == "https" { String::new() } else { format!("{scheme} ") };
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let path = if path == "/" { "" } else { path };
+    Some(match authority.rsplit_once('@') {
+        Some((user, host)) => own(&format!("{scheme}{host}{path}, with the name {user}")),
+        None => format!("{scheme}{authority}{path}"),
+    })
 }
 
-/// The first digits of a hash or of a universally unique identifier.
+/// The first and the last digits of a hash or of a universally unique identifier.
 fn hash_said(core: &str) -> Option<String> {
     let (name, digits) = match core.split_once([':', '-']) {
         Some((name, digits)) if name.to_ascii_lowercase().starts_with("sha") => {
@@ -141,19 +147,18 @@ fn hash_said(core: &str) -> Option<String> {
         }
         _ => (None, core),
     };
-    let digits = digits.strip_prefix("256:").unwrap_or(digits);
     let hex = digits.chars().filter(|c| *c != '-').count();
     let is_uuid = digits.len() == 36 && digits.matches('-').count() == 4 && hex == 32;
     let all_hex = digits.chars().all(|c| c.is_ascii_hexdigit() || (is_uuid && c == '-'));
     let mixed = digits.contains(|c: char| c.is_ascii_digit())
         && digits.contains(|c: char| c.is_ascii_alphabetic());
-    if !all_hex || !(12..=128).contains(&hex) || !(mixed || is_uuid) {
+    if !all_hex || !(WHOLE_HASH + 1..=128).contains(&hex) || !(mixed || is_uuid) {
         return None;
     }
-    let head: String = digits.chars().take(HASH_HEAD).collect();
+    let (head, tail) = (digits.get(..HASH_HEAD)?, digits.get(digits.len() - HASH_TAIL..)?);
     Some(match name {
-        Some(name) => format!("{name} {head}"),
-        None => head,
+        Some(name) => own(&format!("{name} {head} and so on to {tail}")),
+        None => own(&format!("{head} and so on to {tail}")),
     })
 }
 
@@ -185,126 +190,27 @@ fn in_groups(digits: &str, size: usize, between: char, from_right: bool) -> Stri
     out
 }
 
-/// The last two parts of a path, and the line in it.
-fn path_said(core: &str, style: Style) -> Option<String> {
-    let (path, line) = split_line(core);
-    let separator = if path.contains('/') || path == "~" { '/' } else { '\\' };
-    let parts: Vec<&str> = path.split(separator).filter(|part| !part.is_empty()).collect();
-    let is_absolute = path.starts_with('/') || path.starts_with('~') || has_drive(path);
-    let is_relative = path.starts_with("./") || path.starts_with("../");
-    let has_letter = path.contains(char::is_alphabetic) || path == "~";
-    let ends_in_a_file = parts.last().is_some_and(|part| {
-        part.rsplit_once('.').is_some_and(|(name, kind)| {
-            !name.is_empty() && (1..=8).contains(&kind.len()) && kind.contains(char::is_alphabetic)
-        })
-    });
-    let is_path = has_letter
-        && (is_absolute && (separator == '/' || has_drive(path)) && !path.starts_with("//")
-            || is_relative
-            || parts.len() > 1 && ends_in_a_file
-            || parts.len() > 3 && separator == '/');
-    if !is_path && (line.is_empty() || !ends_in_a_file) {
-        return None;
-    }
-    if !is_path || style.is_exact {
-        return Some(format!("{path}{line}"));
-    }
-    let parts = at_home(&parts, path.starts_with('/'));
-    let said = match parts.as_slice() {
-        [.., folder, name] if parts.len() > 2 => format!("{folder}/{name}"),
-        _ if parts.first() == Some(&"home") => parts.join("/"),
-        _ => path.replace('\\', "/"),
-    };
-    Some(format!("{said}{line}"))
-}
+/// Endings of files that are followed by the number of a line even where no folder is named.
+const SOURCES: &[&str] = &[
+    "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lua",
+    "md", "php", "py", "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue", "yaml",
+    "yml",
+];
 
-/// The folder of a person is `home`, whoever it is.
-fn at_home<'p>(parts: &[&'p str], from_root: bool) -> Vec<&'p str> {
-    let skipped = match parts {
-        ["~", ..] => 1,
-        ["home" | "Users", _, ..] if from_root => 2,
-        [_, "Users", _, ..] if parts.first().is_some_and(|it| it.ends_with(':')) => 3,
-        ["root", ..] if from_root => 1,
-        _ => return parts.to_vec(),
+/// `src/main.rs:12:5` as the file, the line and the column.
+fn place_said(core: &str) -> Option<String> {
+    let number =
+        |text: &str| (1..8).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
+    let (head, last) = core.rsplit_once(':').filter(|(_, last)| number(last))?;
+    let (path, line, column) = match head.rsplit_once(':').filter(|(_, line)| number(line)) {
+        Some((path, line)) => (path, line, format!(" column {last}")),
+        None => (head, last, String::new()),
     };
-    std::iter::once("home").chain(parts.iter().skip(skipped).copied()).collect()
-}
-
-fn has_drive(path: &str) -> bool {
-    let mut bytes = path.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
-        && bytes.next() == Some(b':')
-        && bytes.next().is_some_and(|byte| byte == b'\\' || byte == b'/')
-}
-
-/// `src/main.rs:12:5` is the file and ` line 12`.
-fn split_line(core: &str) -> (&str, String) {
-    let mut parts = core.splitn(3, ':');
-    let (Some(path), Some(line)) = (parts.next(), parts.next()) else {
-        return (core, String::new());
-    };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    if path.len() > 1 && is_number(line) && line.len() < 8 && parts.next().is_none_or(is_number) {
-        (path, format!(" line {line}"))
-    } else {
-        (core, String::new())
-    }
-}
-
-/// How many words from here on are nothing but a remark on how many tokens were used.
-fn remark_on_tokens(tokens: &[&str]) -> usize {
-    let Some(first) = tokens.first() else { return 0 };
-    let closer = match first.chars().next() {
-        Some('(') => ')',
-        Some('[') => ']',
-        _ => return 0,
-    };
-    let ends = |token: &&str| token.trim_end_matches(['.', ',', ';']).ends_with(closer);
-    let Some(last) = tokens.iter().take(MAX_REMARK).position(ends) else { return 0 };
-    let inside = tokens.get(..=last).unwrap_or_default();
-    if is_about_tokens(inside) { last + 1 } else { 0 }
-}
-
-/// Whether words say how many tokens were used, and nothing else.
-pub(super) fn is_about_tokens(tokens: &[&str]) -> bool {
-    const AROUND: &[&str] = &[
-        "used",
-        "in",
-        "out",
-        "input",
-        "output",
-        "total",
-        "cached",
-        "left",
-        "remaining",
-        "context",
-        "esc",
-        "to",
-        "interrupt",
-        "ctrl",
-        "and",
-        "of",
-        "↑",
-        "↓",
-        "·",
-        "•",
-        "",
-    ];
-    let core = |token: &&str| {
-        let is_around = |c: char| c.is_ascii_punctuation() && c != '%' || c == '·';
-        token.trim_matches(is_around).to_ascii_lowercase()
-    };
-    let is_amount = |word: &str| {
-        word.starts_with(|c: char| c.is_ascii_digit())
-            && word.chars().all(|c| c.is_ascii_digit() || ".,kms%".contains(c))
-    };
-    let words: Vec<String> = tokens.iter().map(core).collect();
-    let names = |word: &String| matches!(word.as_str(), "token" | "tokens");
-    words.iter().any(names)
-        && words.iter().any(|word| is_amount(word))
-        && words
-            .iter()
-            .all(|word| names(word) || is_amount(word) || AROUND.contains(&word.as_str()))
+    let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let (name, kind) = file.rsplit_once('.')?;
+    let has_ending = (1..=8).contains(&kind.len()) && kind.contains(char::is_alphabetic);
+    let is_file = !name.is_empty() && has_ending && (file != path || SOURCES.contains(&kind));
+    is_file.then(|| own(&format!("{path} line {line}{column}")))
 }
 
 /// Escape sequences that someone wrote down in letters, or whose first character was lost, go.

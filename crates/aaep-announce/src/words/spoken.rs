@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::exact::is_name;
+use super::own::{own, without_own_marks};
 
 /// Marks, and their names.
 const MARKS: &[(char, &str)] = &[
@@ -107,6 +108,11 @@ const SPELLED_LETTERS: usize = 32;
 
 /// Exact text as a voice is given it. Undoing the names, the groups and the blanks gives the text back.
 pub fn spoken(text: &str) -> String {
+    without_own_marks(&spoken_marked(text))
+}
+
+/// The same with marked what has names of ours in it: commands, paths, identifiers.
+pub(crate) fn spoken_marked(text: &str) -> String {
     let mut words = Words::default();
     let mut rest = text;
     while !rest.is_empty() {
@@ -119,7 +125,7 @@ pub fn spoken(text: &str) -> String {
         };
         head.split_whitespace().for_each(|it| words.token(it));
         if !hidden.is_empty() {
-            words.push(hidden);
+            words.push(&own(hidden));
         }
         rest = tail;
     }
@@ -172,6 +178,7 @@ impl Words {
         let pieces = pieces(body);
         let is_identifier = pieces.iter().any(|it| it.is_word && is_spelled(it.text));
         let is_technical = pieces.len() > 1;
+        let begin = self.out.len();
         for piece in &pieces {
             if !piece.is_word {
                 self.marks(piece.text);
@@ -183,26 +190,31 @@ impl Words {
                 self.word(piece.text, is_technical);
             }
         }
+        if is_command(&pieces) {
+            // Names and what stands between them are said in one voice.
+            let said = self.out.split_off(begin);
+            self.push(&own(&without_own_marks(&said)));
+        }
         match end {
             // A comma after a single character would sound like the pause between two groups.
-            Some(',') if self.last_is_single() => self.push("comma"),
+            Some(',') if self.last_is_single() => self.push(&own("comma")),
             Some(end) => self.out.push(end),
             None => {}
         }
     }
 
     fn last_is_single(&self) -> bool {
-        self.out.rsplit(' ').next().is_some_and(|it| it.chars().count() == 1)
+        self.out.rsplit(' ').next().is_some_and(|it| without_own_marks(it).chars().count() == 1)
     }
 
     /// The same mark, once or several times.
     fn marks(&mut self, run: &[char]) {
         let name = run.first().copied().and_then(mark).unwrap_or_default();
         if run.len() >= COUNTED {
-            return self.push(&format!("{} times {name}", run.len()));
+            return self.push(&own(&format!("{} times {name}", run.len())));
         }
         for _ in run {
-            self.push(&name);
+            self.push(&own(&name));
         }
     }
 
@@ -247,6 +259,13 @@ impl Words {
             self.push(c.encode_utf8(&mut [0; 4]));
         }
     }
+}
+
+/// Whether a mark stands between two words, as in a path, or begins one, as in an option.
+fn is_command(pieces: &[Piece<'_>]) -> bool {
+    let begins = |it: &Piece<'_>| it.text.first().is_some_and(|c| "-/~.$\\".contains(*c));
+    let is_between = |it: &[Piece<'_>]| matches!(it, [one, mark, other] if one.is_word && !mark.is_word && other.is_word);
+    pieces.first().is_some_and(|it| !it.is_word && begins(it)) || pieces.windows(3).any(is_between)
 }
 
 /// Whether this mark ends a sentence or a clause, which is heard as a pause.

@@ -4,10 +4,11 @@ use super::Style;
 use super::code::{Code, is_diff};
 use super::diff::{self, Diff, Taken};
 use super::inline::prose;
-use super::line::{Kind, fence, is_decided, is_definition, is_rule, kind};
+use super::line::{Kind, definition, fence, is_decided, is_rule, kind};
+use super::own::{own, without_own_marks};
 use super::plain::Cleaner;
 use super::sentence::{end_sentence, guarded, last_sentence_end};
-use super::shorten::{grouped, is_about_tokens};
+use super::shorten::grouped;
 use super::table::{Table, is_separator};
 
 /// The longest line that is held to find out what it is, in bytes.
@@ -88,6 +89,11 @@ impl Stream {
 
     /// Takes the next piece; the words that can be said now, on one line, or nothing.
     pub fn push(&mut self, text: &str, end: End) -> String {
+        without_own_marks(&self.push_marked(text, end))
+    }
+
+    /// The same with our own words marked.
+    pub(crate) fn push_marked(&mut self, text: &str, end: End) -> String {
         let mut cleaner = std::mem::take(&mut self.cleaner);
         cleaner.push(text, |c| self.character(c));
         if end == End::Completion {
@@ -118,10 +124,15 @@ impl Stream {
             }
         }
         if self.line.len() >= MAX_LINE {
-            if !matches!(self.mode, Mode::Text) {
-                return;
+            match self.mode {
+                Mode::Text => self.begin_line(),
+                // The lines of code are counted, and say themselves that they are cut.
+                Mode::Code(_) => return,
+                Mode::Diff(..) | Mode::Table(_) => {
+                    self.left_out += 1;
+                    return;
+                }
             }
-            self.begin_line();
         }
         self.line.push(if c.is_whitespace() { ' ' } else { c });
     }
@@ -141,7 +152,7 @@ impl Stream {
         }
         self.line.extend(run.chars().take(RUN_HEAD));
         let note = format!(", cut, {} characters in all", grouped(&length.to_string()));
-        self.line.push_str(&note);
+        self.line.push_str(&own(&note));
     }
 
     fn end_line(&mut self, line: &str) {
@@ -250,22 +261,23 @@ impl Stream {
     }
 
     fn plain_line(&mut self, line: &str) {
-        let is_hidden = is_definition(line) && !self.style.is_exact;
-        if line.trim().is_empty() || is_rule(line) || is_hidden {
+        if line.trim().is_empty() || is_rule(line) {
+            return self.end_paragraph();
+        }
+        if let Some((name, address)) = definition(line).filter(|_| !self.style.is_exact) {
+            self.end_paragraph();
+            self.prose.extend([&*own("link"), " ", name, ": ", address]);
             return self.end_paragraph();
         }
         if let Some(fence) = fence(line) {
             self.end_paragraph();
             let code = Code::new(fence, self.style.reads_code || self.style.is_exact);
+            let code = code.quoted(line.trim_start().starts_with('>'));
             self.mode = if is_diff(fence.2) {
                 Mode::Diff(Box::new(Diff::loose()), Some(code))
             } else {
                 Mode::Code(code)
             };
-            return;
-        }
-        let tokens: Vec<&str> = line.split_whitespace().take(16).collect();
-        if !self.style.is_exact && tokens.len() < 16 && is_about_tokens(&tokens) {
             return;
         }
         let (kind, text) = match kind(line) {
@@ -287,14 +299,16 @@ impl Stream {
             Kind::Item(mark) => {
                 self.end_paragraph();
                 if let Some(mark) = mark {
-                    self.prose.extend([mark, ": "]);
+                    let is_number = mark.bytes().all(|it| it.is_ascii_digit());
+                    let mark = if is_number { mark.clone() } else { own(mark) };
+                    self.prose.extend([&*mark, ": "]);
                 }
             }
             Kind::Quote if self.in_quote => {}
             Kind::Quote => {
                 self.end_paragraph();
                 self.in_quote = true;
-                self.prose.push_str("Quote: ");
+                self.prose.extend([&*own("Quote:"), " "]);
             }
         }
     }
@@ -407,7 +421,7 @@ impl Stream {
         if left_out > 0 {
             end_sentence(&mut said);
             let count = grouped(&left_out.to_string());
-            said.extend([&*count, " more characters are left out."]);
+            said.push_str(&own(&format!("{count} more characters are left out.")));
         }
         said
     }

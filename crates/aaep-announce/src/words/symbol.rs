@@ -1,18 +1,153 @@
-//! Characters that are pictures: emoji, frames, spinners.
+//! Characters that are pictures: marks that mean something, emoji, frames, spinners.
+//!
+//! A picture that means something is said by its name. What is left out is on a closed list: [`is_drawing`] and
+//! [`is_decoration`]. Any other picture stays, and the voice names it.
 
-/// Whether a character is an emoji, a part of one, or a picture that is used as one.
-pub(super) fn is_emoji(c: char) -> bool {
-    matches!(c,
-        '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
-        | '\u{2300}'..='\u{23ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{20e3}' | '\u{203c}' | '\u{2049}'
-        | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}')
+use std::borrow::Cow;
+
+use super::own::own;
+
+/// Pictures that mean something, and their names.
+const NAMES: &[(&str, &str)] = &[
+    ("✓✔✅☑🗸", "check mark"),
+    ("✗✘❌❎☒✖✕🗴", "cross mark"),
+    ("☐", "empty box"),
+    ("⚠", "warning"),
+    ("🚨", "alarm"),
+    ("⛔", "no entry"),
+    ("🚫", "prohibited"),
+    ("🛑", "stop sign"),
+    ("☠", "danger"),
+    ("❗❕", "exclamation mark"),
+    ("❓❔", "question mark"),
+    ("‼", "two exclamation marks"),
+    ("⁉", "exclamation and question mark"),
+    ("👍", "thumbs up"),
+    ("👎", "thumbs down"),
+    ("🔴", "red circle"),
+    ("🟠", "orange circle"),
+    ("🟡", "yellow circle"),
+    ("🟢", "green circle"),
+    ("🔵", "blue circle"),
+    ("🟣", "purple circle"),
+    ("🟤", "brown circle"),
+    ("⚪", "white circle"),
+    ("⚫", "black circle"),
+    ("🟥", "red square"),
+    ("🟧", "orange square"),
+    ("🟨", "yellow square"),
+    ("🟩", "green square"),
+    ("🟦", "blue square"),
+    ("🟪", "purple square"),
+    ("🟫", "brown square"),
+    ("⬛", "black square"),
+    ("⬜", "white square"),
+    ("●", "filled circle"),
+    ("○◯", "empty circle"),
+    ("■", "filled square"),
+    ("□", "empty square"),
+    ("▲△", "up triangle"),
+    ("▼▽", "down triangle"),
+    ("▶", "right triangle"),
+    ("◀", "left triangle"),
+    ("★⭐", "star"),
+    ("☆", "empty star"),
+    ("⏳⌛", "hourglass"),
+    ("⏰", "alarm clock"),
+    ("⏱", "stopwatch"),
+    ("⏸", "paused"),
+    ("⏹", "stopped"),
+    ("⏭", "skipped"),
+    ("⏩", "forward"),
+    ("⏪", "back"),
+    ("🔁🔄", "repeat"),
+    ("🔒", "locked"),
+    ("🔓", "unlocked"),
+    ("📈", "rising chart"),
+    ("📉", "falling chart"),
+    ("➕", "plus"),
+    ("➖", "minus"),
+    ("➗", "divided by"),
+    ("➡➜➔➤", "right arrow"),
+    ("⬅", "left arrow"),
+    ("⬆", "up arrow"),
+    ("⬇", "down arrow"),
+    ("🆗", "OK"),
+    ("🆕", "new"),
+    ("🆘", "help"),
+    ("🔟", "10"),
+    ("💯", "100"),
+    ("🥇", "first place"),
+    ("🥈", "second place"),
+    ("🥉", "third place"),
+    ("⌘", "Command"),
+    ("⌥", "Option"),
+    ("⌃", "Control"),
+    ("⏎", "Enter"),
+    ("⌫", "Backspace"),
+    ("⌦", "Delete"),
+    ("⎋", "Escape"),
+];
+
+/// Pictures that only decorate. This list is closed: any other picture is said.
+const DECORATION: &str = "🎉🎊✨🚀💡🔧🔨🛠📝📄📃📁📂📦🔍🔎💻🖥⌨📊🎯🙌👏🙏🤖🧪🧹📌📍🔗📚📖📋🗂🗒🏗⚙🧩💬💭👋🤔👀🌟💫⚡🎨🪄🧠👩👨🧑\
+                          😀😃😄😁😆😅😊🙂😉😎🤗🥳🤩";
+
+/// The pictures of spinners, which turn in one place.
+const SPINNER: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏⣾⣽⣻⢿⡿⣟⣯⣷⠁⠂⠄⡀⢀⠠⠐⠈";
+
+/// Whether a character only draws: frames, blocks and bullets.
+fn is_drawing(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2500}'
+            ..='\u{259f}'
+                | '▪'
+                | '▫'
+                | '◦'
+                | '•'
+                | '‣'
+                | '⁃'
+                | '\u{204c}'
+                | '\u{204d}'
+                | '∙'
+                | '⎿'
+                | '⏺'
+    )
 }
 
-/// Whether a character only draws: frames, blocks, bullets, and the pictures of spinners.
-pub(super) fn is_drawing(c: char) -> bool {
-    matches!(c,
-        '\u{2500}'..='\u{259f}' | '\u{25a0}'..='\u{25ff}' | '\u{2800}'..='\u{28ff}'
-        | '\u{2022}' | '\u{2023}' | '\u{2043}' | '\u{204c}' | '\u{204d}' | '\u{2219}')
+/// Whether a picture only decorates.
+fn is_decoration(c: char) -> bool {
+    DECORATION.contains(c)
+}
+
+/// Whether a character belongs to the picture before it: how it is drawn, the colour of its skin, a key around it.
+fn is_part_of_picture(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{20e3}' | '\u{1f3fb}'..='\u{1f3ff}')
+}
+
+/// Whether a character is a picture that the voice names.
+fn is_picture(c: char) -> bool {
+    matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}')
+}
+
+/// The name of a picture that means something.
+fn name(c: char) -> Option<Cow<'static, str>> {
+    let number = match c {
+        '\u{2776}'..='\u{277f}' => u32::from(c) - 0x2775,
+        '\u{2780}'..='\u{2789}' => u32::from(c) - 0x277f,
+        '\u{278a}'..='\u{2793}' => u32::from(c) - 0x2789,
+        _ => {
+            let known = NAMES.iter().find(|(pictures, _)| pictures.contains(c));
+            return known.map(|(_, name)| Cow::Borrowed(*name));
+        }
+    };
+    Some(Cow::Owned(number.to_string()))
+}
+
+/// Whether a line begins with a picture that means something, so that it is told apart from the line before it.
+pub(super) fn begins_with_a_mark(line: &str) -> bool {
+    line.chars().next().is_some_and(|c| !c.is_ascii() && name(c).is_some())
 }
 
 /// What a picture that stands alone means, where it means yes or no.
@@ -24,23 +159,88 @@ pub(super) fn meaning(text: &str) -> Option<&'static str> {
     }
 }
 
-/// The text without pictures. A joiner goes with the picture that it joins.
-pub(super) fn without_pictures(text: &str, keeps_emoji: bool) -> String {
+/// What became of the character before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Text,
+    /// A picture that was left out or named.
+    Replaced,
+    /// A picture that stays.
+    Picture,
+}
+
+/// The text with the names of pictures that mean something, and without those that only draw or decorate.
+pub(super) fn named_pictures(text: &str, keeps_emoji: bool) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
-    let mut after_picture = false;
-    for c in text.chars() {
-        let is_joiner = matches!(c, '\u{200c}' | '\u{200d}');
-        let is_picture = is_drawing(c) || (!keeps_emoji && is_emoji(c));
-        if is_picture || (is_joiner && after_picture) {
+    let (mut before, mut last) = (Before::Text, ' ');
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let after = rest.clone().next().unwrap_or(' ');
+        let is_joiner = matches!(c, '\u{200c}' | '\u{200d}') && before != Before::Text;
+        let is_alone = last.is_whitespace() && after.is_whitespace();
+        if is_part_of_picture(c) || is_joiner {
+            if keeps_emoji || before == Before::Picture {
+                out.push(c);
+            }
+        } else if is_drawing(c)
+            || is_alone && SPINNER.contains(c)
+            || !keeps_emoji && is_decoration(c)
+        {
             // A picture between two words parts them.
-            if !after_picture {
+            if before != Before::Replaced {
                 out.push(' ');
             }
-            after_picture = true;
+            before = Before::Replaced;
+        } else if let Some(name) = name(c).filter(|_| !keeps_emoji && !c.is_ascii()) {
+            let is_heading = out.trim_start().is_empty() && begins_with_a_word(rest.clone());
+            let name = if is_heading { format!("{name}:") } else { name.into_owned() };
+            out.extend([" ", &*own(&name), " "]);
+            before = Before::Replaced;
         } else {
-            after_picture = false;
+            before = if is_picture(c) { Before::Picture } else { Before::Text };
             out.push(c);
         }
+        last = c;
     }
     out
+}
+
+fn begins_with_a_word(mut rest: std::str::Chars<'_>) -> bool {
+    let first = rest.find(|c| !c.is_whitespace() && !is_part_of_picture(*c));
+    first.is_some_and(|c| !matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | ')') && !is_picture(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::own::is_own_mark;
+    use super::*;
+
+    #[test]
+    fn no_picture_both_means_something_and_is_left_out() {
+        for (pictures, name) in NAMES {
+            for c in pictures.chars() {
+                assert!(!is_drawing(c) && !is_decoration(c) && !SPINNER.contains(c), "{c} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn pictures_that_mean_something_are_said_and_others_stay() {
+        for (text, said) in [
+            ("❌ billing", " cross mark:  billing"),
+            ("billing ❌", "billing  cross mark "),
+            ("⚠️ 3 left", " warning:  3 left"),
+            ("❶ first", " 1:  first"),
+            ("🇩🇪 12 🦀", "🇩🇪 12 🦀"),
+            ("⠓⠑⠇⠇⠕ ⠋ x", "⠓⠑⠇⠇⠕   x"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+        ] {
+            let named = named_pictures(text, false);
+            let plain: String = named.chars().filter(|c| !is_own_mark(*c)).collect();
+            assert_eq!(plain, said, "{text}");
+        }
+    }
 }

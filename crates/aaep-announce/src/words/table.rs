@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::inline::{cut, prose};
+use super::own::own;
 use super::symbol::meaning;
 
 /// How many columns are told.
@@ -28,13 +29,16 @@ impl Table {
     /// What is said before the first row.
     pub(super) fn opening(&self) -> String {
         match self.columns.len() {
-            1 => "Table, 1 column.".to_owned(),
-            columns => format!("Table, {columns} columns."),
+            1 => own("Table, 1 column."),
+            columns => own(&format!("Table, {columns} columns.")),
         }
     }
 
     /// The next row in words; nothing for one that is only counted.
     pub(super) fn row(&mut self, line: &str, style: Style) -> Option<String> {
+        if is_separator(line) {
+            return None;
+        }
         self.rows += 1;
         if self.rows > MAX_ROWS && !style.is_exact {
             return None;
@@ -50,6 +54,10 @@ impl Table {
                 None => said.push(cell),
             }
         }
+        let more = all_cells(line).count().saturating_sub(MAX_COLUMNS);
+        if more > 0 {
+            said.push(own(&format!("{more} more cells are not read")));
+        }
         (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
     }
 
@@ -58,16 +66,20 @@ impl Table {
         match self.rows.saturating_sub(MAX_ROWS) {
             _ if style.is_exact => None,
             0 => None,
-            1 => Some("1 more row.".to_owned()),
-            more => Some(format!("{more} more rows.")),
+            1 => Some(own("1 more row.")),
+            more => Some(own(&format!("{more} more rows."))),
         }
     }
 }
 
 fn cell_said(cell: &str, style: Style) -> String {
-    let said = prose(cut(cell, MAX_CELL), style);
-    let said = said.trim_end_matches(['.', ';', ',']);
-    if said.is_empty() { meaning(cell).unwrap_or_default().to_owned() } else { said.to_owned() }
+    if let Some(meaning) = meaning(cell) {
+        return own(meaning);
+    }
+    let read = cut(cell, MAX_CELL);
+    let said = prose(read, style);
+    let said = said.strip_suffix('.').unwrap_or(&said);
+    if read.len() < cell.len() { format!("{said}{}", own(", cut")) } else { said.to_owned() }
 }
 
 /// Whether a line parts the heading of a table from its rows.
@@ -79,12 +91,16 @@ pub(super) fn is_separator(line: &str) -> bool {
         && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
 }
 
-/// The cells of a line.
+/// The cells of a line that are told.
 fn cells(line: &str) -> impl Iterator<Item = &str> {
+    all_cells(line).take(MAX_COLUMNS)
+}
+
+fn all_cells(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
     let line = line.strip_suffix('|').unwrap_or(line);
-    Cells { rest: Some(line) }.take(MAX_COLUMNS)
+    Cells { rest: Some(line) }
 }
 
 struct Cells<'t> {

@@ -87,6 +87,7 @@ pub(crate) fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utteran
         weight,
         words: words.to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,

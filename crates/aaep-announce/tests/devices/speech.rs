@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aaep::LanguageTag;
 use aaep_announce::device::{Device, speech};
-use aaep_announce::{Order, Pace, Report, Utterance, Weight};
+use aaep_announce::{Order, Pace, Report, Utterance, Weight, WordsPart};
 
 use crate::patience::{Reports, utterance, wait_until};
 use crate::speech_server::SpeechServer;
@@ -117,12 +117,45 @@ fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
         say(&device, Utterance { language, ..utterance(id, Weight::Normal, "Words.") });
         reports.until_is(&Report::Ended(id));
     }
-    assert_eq!(server.languages(), ["fr", "en", "en", "fr", "en", "en"]);
-    let notices: Vec<&Report> =
-        reports.seen().iter().filter(|it| matches!(it, Report::Notice(_))).collect();
-    assert!(
-        matches!(notices.as_slice(), [Report::Notice(words)] if words.contains("no voice for the language yo")),
-        "{notices:?}"
+    // The warning is spoken first, in the voice that there is, and then the words.
+    assert_eq!(server.languages(), ["fr", "en", "en", "en", "fr", "en", "en"]);
+    let spoken = server.spoken();
+    let is_warning = |it: &String| it.contains("no voice for the language yo");
+    assert_eq!(spoken.iter().position(is_warning), Some(1), "{spoken:?}");
+    assert_eq!(spoken.iter().filter(|it| is_warning(it)).count(), 1, "told once: {spoken:?}");
+    assert!(!reports.seen().iter().any(|it| matches!(it, Report::Notice(_))), "not again later");
+}
+
+#[test]
+fn each_part_is_spoken_in_its_own_language_and_the_utterance_is_one() {
+    let server = SpeechServer::start(0.0, &["en", "de", "ru"]);
+    let (device, mut reports) = device(&server);
+    let part = |words: &str, language: &str| WordsPart {
+        words: words.to_owned(),
+        language: LanguageTag::parse(language).ok(),
+    };
+    let parts = vec![
+        part("Weaver:", "en"),
+        part("Alles gelöscht.", "de"),
+        part("It cannot be undone.", "en"),
+        part("High risk.", "en"),
+    ];
+    let words = "Weaver: Alles gelöscht. It cannot be undone. High risk.";
+    say(&device, Utterance { parts, ..utterance(1, Weight::Normal, words) });
+    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    say(&device, utterance(2, Weight::Normal, "He said привет to me"));
+    assert_eq!((reports.next(), reports.next()), (Report::Began(2), Report::Ended(2)));
+    assert_eq!(server.languages(), ["en", "de", "en", "en", "ru", "en"]);
+    assert_eq!(
+        server.spoken(),
+        [
+            "Weaver:",
+            "Alles gelöscht.",
+            "It cannot be undone. High risk.",
+            "He said",
+            "привет",
+            "to me"
+        ]
     );
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn what(event: &Event) -> &str {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => &asked.action,
         Payload::AwaitingClarification(asked) => &asked.question,
-        _ => event.words(),
+        _ => event.summary(),
     }
 }
 

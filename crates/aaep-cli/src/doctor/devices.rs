@@ -88,6 +88,7 @@ fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
             weight: Weight::Normal,
             words: SENTENCE.to_owned(),
             language: None,
+            parts: Vec::new(),
             is_right_to_left: false,
             choices: Vec::new(),
             number: None,

@@ -6,9 +6,9 @@ use aaep::{Payload, printable};
 use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish};
 
-use super::WORDS;
 use super::meant::NotBare;
 use super::room::Room;
+use super::spoken_help;
 use super::typed::{self, Typed};
 use crate::answer::meaning::{self, Unclear};
 use crate::attention::asked;
@@ -28,8 +28,7 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
-            // Columns are for eyes.
-            Typed::Help => WORDS.lines().for_each(|it| self.reply(&words_of(it))),
+            Typed::Help => self.reply(&spoken_help().join("\n")),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
             Typed::List => self.list(),

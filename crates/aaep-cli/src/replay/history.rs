@@ -243,6 +243,7 @@ pub(super) fn notice(words: &str) -> Utterance {
         weight: Weight::Normal,
         words: words.to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,

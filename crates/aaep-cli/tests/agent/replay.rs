@@ -239,7 +239,7 @@ fn a_session_is_told_again_whole_after_the_hub_was_killed() {
             "doing: At ",
             ", photos: Started. Tidying the photos.\n",
             "doing: Listing the photos.\n",
-            "agent: There are 240 photos. shell code, 1 line.\n",
+            "agent: There are 240 photos. shell code: rm -r photos.\n",
             "doing: Looking at them.\n",
             "Question: At ",
             ", photos asked: Delete 240 photos?",
@@ -294,7 +294,7 @@ fn the_last_thing_and_the_last_reply_are_told_with_whose_they_are() {
     assert_eq!(desk.hears(&["reply", "--exact"]), "One letter:\n\n```\nDear *Ada*\n```\n");
     let objects = desk.objects(&["reply", "--exact"]);
     assert_eq!(objects[0]["text"], "One letter:\n\n```\nDear *Ada*\n```\n");
-    assert_eq!(desk.hears(&["reply", "mail"]).matches("Dear").count(), 0, "code is counted");
+    assert_eq!(desk.hears(&["reply", "mail"]).matches("Dear").count(), 1, "one line is read");
 }
 
 #[test]

@@ -24,6 +24,12 @@ async fn an_answer_is_sent_once_and_its_outcome_is_known() {
     line.says(&confirmation(1, 60)).await;
     let ask = next_ask(&mut listener).await;
     assert_eq!(ask.confirmation().expect("a confirmation").action, "Delete the database.");
+    let words = ask.words();
+    assert!(
+        words.starts_with("Delete the database.") && words.ends_with("it is refused."),
+        "{words}"
+    );
+    assert!(words.contains("undone"), "{words}");
     assert_eq!(ask.state(), AskState::Open);
     assert!(ask.remaining() <= 60 * SECOND && ask.remaining() > 59 * SECOND);
     ask.accept().await.expect("said");

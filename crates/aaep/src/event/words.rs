@@ -1,12 +1,32 @@
-//! What an event says, for whoever has no better words for it.
+//! What an event says, for a program that has no better words for it.
 
+use std::borrow::Cow;
+
+use super::action::RiskLevel;
+use super::human::{AwaitingClarification, AwaitingConfirmation, Decision, Reversibility};
 use super::{Event, Payload};
+use crate::extension::Delivery;
+
+/// The member of `extra_context` that holds the arguments of the tool.
+const ARGUMENTS: &str = "arguments";
 
 impl Event {
-    /// The words of the event: its summary, the normal one first, or else what it tells in a field of its
-    /// own. Empty where it has no words. Foreign text: [`printable`](crate::printable) makes it fit for a
-    /// terminal.
-    pub fn words(&self) -> &str {
+    /// The words to present to the person. For an ask they are everything that a person needs to decide: the action,
+    /// the consequence, the risk, whether it can be undone, the tool with its arguments, and what silence means; never
+    /// the agent's summary, which may leave some of it out. For any other event they are [`Event::summary`].
+    ///
+    /// Foreign text: [`printable`](crate::printable) makes it fit for a terminal.
+    pub fn words(&self) -> Cow<'_, str> {
+        match &self.payload {
+            Payload::AwaitingConfirmation(it) => Cow::Owned(confirmation(it, self)),
+            Payload::AwaitingClarification(it) => Cow::Owned(clarification(it)),
+            _ => Cow::Borrowed(self.summary()),
+        }
+    }
+
+    /// The summary of the event, the normal one first, or else what it tells in a field of its own. Empty where it
+    /// has no words. Not enough to decide on an ask: that is what [`Event::words`] is for.
+    pub fn summary(&self) -> &str {
         match &self.payload {
             Payload::SessionStarted(it) => &it.summary_normal,
             Payload::SessionCompleted(it) => &it.summary_normal,
@@ -44,6 +64,59 @@ fn first<'t>(summaries: [&'t Option<String>; 3], otherwise: &'t str) -> &'t str 
     summaries.into_iter().flatten().next().map_or(otherwise, String::as_str)
 }
 
+fn confirmation(it: &AwaitingConfirmation, event: &Event) -> String {
+    let risk = match &it.risk_level {
+        Some(RiskLevel::High) => "High risk.",
+        Some(RiskLevel::Medium) => "Medium risk.",
+        Some(RiskLevel::Low) => "Low risk.",
+        Some(RiskLevel::Other(_)) | None => "The risk is not known.",
+    };
+    // Of the two fields, the stricter one counts (ruling 16).
+    let undo = match (&it.reversibility, it.irreversible) {
+        (_, Some(true)) | (Some(Reversibility::Irreversible), _) => "It cannot be undone.",
+        (Some(Reversibility::ReversibleWithEffort), _) => "It is hard to undo.",
+        (Some(Reversibility::Reversible), _) | (None, Some(false)) => "It can be undone.",
+        _ => "Whether it can be undone is not known.",
+    };
+    let tool = Delivery::of(event).and_then(|it| it.tool);
+    let tool = tool.map(|it| format!("The tool is {}.", it.as_str())).unwrap_or_default();
+    let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));
+    let arguments = arguments.map(|it| format!("Its arguments are {it}.")).unwrap_or_default();
+    let silence = match it.default_decision {
+        Decision::Accept => "Without an answer it goes ahead.",
+        Decision::Reject => "Without an answer it is refused.",
+    };
+    sentences(&[&it.action, &it.consequence, risk, undo, &tool, &arguments, silence])
+}
+
+fn clarification(it: &AwaitingClarification) -> String {
+    let choices = it.choices.iter().flatten().enumerate();
+    let choices: Vec<String> =
+        choices.map(|(at, choice)| format!("{}: {}", at + 1, choice.label)).collect();
+    let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+    let silence = match it.default_response.as_deref() {
+        Some(assumed) if !assumed.is_empty() => format!("Without an answer it assumes: {assumed}"),
+        _ => "Without an answer it goes on as it can.".to_owned(),
+    };
+    let context = it.context.as_deref().unwrap_or_default();
+    sentences(&[&it.question, context, &sentences(&choices), &silence])
+}
+
+/// The parts that are there, each as a sentence of its own.
+fn sentences(parts: &[&str]) -> String {
+    let mut out = String::new();
+    for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(part);
+        if part.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '%')) {
+            out.push('.');
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value as Json, json};
@@ -60,7 +133,7 @@ mod tests {
             event[key] = value.clone();
         }
         match read(event.to_string().as_bytes(), Mode::Tolerant).message {
-            Some(Message::Event(event)) => event.words().to_owned(),
+            Some(Message::Event(event)) => event.words().into_owned(),
             other => panic!("{other:?}"),
         }
     }
@@ -79,8 +152,36 @@ mod tests {
             "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
             "timeout_seconds": 5, "default_decision": "reject",
         });
-        assert_eq!(words("aaep:agent.awaiting.confirmation", &asked), "Delete.");
+        assert_eq!(
+            words("aaep:agent.awaiting.confirmation", &asked),
+            "Delete. Gone. The risk is not known. Whether it can be undone is not known. Without an answer it is \
+             refused."
+        );
         assert_eq!(words("lumen:lamp.lit", &json!({ "summary_normal": "Light." })), "Light.");
         assert_eq!(words("lumen:lamp.lit", &json!({ "summary_normal": 7 })), "");
+    }
+
+    #[test]
+    fn the_words_of_an_ask_hold_everything_that_a_decision_needs() {
+        let asked = json!({
+            "summary_normal": "Tidy up", "action": "Delete 240 photos", "consequence": "They are gone",
+            "reply_token": "rpl_1", "timeout_seconds": 5, "default_decision": "reject",
+            "risk_level": "high", "irreversible": true, "reversibility": "reversible",
+            "extra_context": { "arguments": { "folder": "july" } },
+        });
+        assert_eq!(
+            words("aaep:agent.awaiting.confirmation", &asked),
+            "Delete 240 photos. They are gone. High risk. It cannot be undone. Its arguments are \
+             {\"folder\":\"july\"}. Without an answer it is refused."
+        );
+        let asked = json!({
+            "question": "Which year?", "context": "There are two", "reply_token": "rpl_1",
+            "timeout_seconds": 5, "default_response": "2019",
+            "choices": [{ "value": "a", "label": "2019" }, { "value": "b", "label": "2020" }],
+        });
+        assert_eq!(
+            words("aaep:agent.awaiting.clarification", &asked),
+            "Which year? There are two. 1: 2019. 2: 2020. Without an answer it assumes: 2019."
+        );
     }
 }

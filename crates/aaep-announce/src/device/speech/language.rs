@@ -42,9 +42,9 @@ impl Languages {
     /// The language that the server should be set to for such words, if any, and what the person should know.
     pub(super) fn choose(&mut self, tag: Option<&LanguageTag>) -> (Option<String>, Option<String>) {
         let Some(tag) = tag else { return (self.usual(), None) };
-        let nearest = self.nearest(tag);
-        if nearest.is_some() {
-            return (nearest, None);
+        let best = self.best(tag);
+        if best.is_some() {
+            return (best, None);
         }
         let name = tag.primary().to_ascii_lowercase();
         let is_news = self.told.len() < MAX_TOLD_LANGUAGES && self.told.insert(name.clone());
@@ -55,6 +55,31 @@ impl Languages {
             )
         });
         (self.usual(), notice)
+    }
+
+    /// Whether words of this language are said with the server set to this one, and nothing has to be told before.
+    pub(super) fn is_in(&self, tag: Option<&LanguageTag>, voice: Option<&String>) -> bool {
+        let best = match tag {
+            Some(tag) => self.best(tag),
+            None => self.usual(),
+        };
+        // Where there is no voice, the person was told so unless it is new.
+        let is_told = tag.is_some_and(|it| self.told.contains(&it.primary().to_ascii_lowercase()));
+        match best {
+            None if is_told => self.usual().as_ref() == voice,
+            None => tag.is_none() && voice.is_none(),
+            best => best.as_ref() == voice,
+        }
+    }
+
+    /// What to ask the server for, for words of this language. A language without a region is said as the person is
+    /// used to hearing it.
+    fn best(&self, tag: &LanguageTag) -> Option<String> {
+        let is_same = |usual: &String| {
+            let primary = usual.split('-').next().unwrap_or_default();
+            tag.region().is_none() && primary.eq_ignore_ascii_case(tag.primary())
+        };
+        self.usual().filter(is_same).or_else(|| self.nearest(tag))
     }
 
     /// What to ask the server for, for words of this language. Where it does not tell what it has, it is asked

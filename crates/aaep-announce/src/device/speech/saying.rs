@@ -1,10 +1,12 @@
-//! One utterance on its way through the speech server.
+//! One utterance on its way through the speech server, part by part, each in its own voice.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use aaep::LanguageTag;
-
+use super::language::Languages;
+use crate::device::plain::one_line;
 use crate::utterance::{Utterance, UtteranceId, Weight};
+use crate::words::{WordsPart, own_language, parts, spoken_marked};
 
 /// How long a server may take until it begins to speak. Then it is passed over if it may be, or does not work.
 const BACKGROUND_BEGINS: Duration = Duration::from_secs(3);
@@ -64,27 +66,74 @@ pub(super) enum Event {
 #[derive(Debug)]
 pub(super) struct Saying {
     pub(super) id: UtteranceId,
+    /// The words that are being said, and the language that the server is asked for.
     pub(super) words: String,
-    pub(super) language: Option<LanguageTag>,
+    pub(super) voice: Option<String>,
+    /// The parts that come after them.
+    rest: VecDeque<WordsPart>,
     pub(super) priority: Priority,
-    /// Which number the server gave it.
+    /// Which number the server gave the words.
     pub(super) message: Option<u64>,
-    pub(super) has_begun: bool,
+    has_begun: bool,
+    /// Whether these words are being spoken.
+    pub(super) is_speaking: bool,
     /// When the next event must have come.
     pub(super) until: Option<Instant>,
 }
 
 impl Saying {
-    pub(super) fn new(utterance: Utterance, words: String) -> Self {
-        Saying {
+    /// One that waits, unless there is nothing to say.
+    pub(super) fn new(utterance: Utterance) -> Option<Self> {
+        let is_exact = utterance.kind.is_exact();
+        let whole = WordsPart { words: utterance.words, language: utterance.language };
+        let given = if utterance.parts.is_empty() { vec![whole] } else { utterance.parts };
+        let rest = given.iter().flat_map(|part| {
+            let words = one_line(&part.words);
+            let words = if is_exact { spoken_marked(&words) } else { words };
+            parts(&words, part.language.as_ref())
+        });
+        let rest: VecDeque<WordsPart> = rest.filter(|it| !it.words.is_empty()).collect();
+        (!rest.is_empty()).then(|| Saying {
             id: utterance.id,
-            words,
-            language: utterance.language,
+            words: String::new(),
+            voice: None,
+            rest,
             priority: Priority::of(utterance.weight),
             message: None,
             has_begun: false,
+            is_speaking: false,
             until: None,
+        })
+    }
+
+    /// Takes the parts that are said next in one voice. Where there is none for their language, the person is told
+    /// so first.
+    pub(super) fn prepare(&mut self, languages: &mut Languages) {
+        let Some(part) = self.rest.front().filter(|_| self.words.is_empty()) else { return };
+        let (voice, warning) = languages.choose(part.language.as_ref());
+        if let Some(warning) = warning {
+            (self.voice, _) = languages.choose(own_language().as_ref());
+            self.words = warning;
+            return;
         }
+        self.voice = voice;
+        while let Some(part) = self.rest.front()
+            && (self.words.is_empty()
+                || languages.is_in(part.language.as_ref(), self.voice.as_ref()))
+            && let Some(part) = self.rest.pop_front()
+        {
+            if !self.words.is_empty() {
+                self.words.push(' ');
+            }
+            self.words.push_str(&part.words);
+        }
+    }
+
+    /// These words were said. Says whether that was all.
+    pub(super) fn end(&mut self) -> bool {
+        self.words.clear();
+        (self.message, self.until, self.is_speaking) = (None, None, false);
+        self.rest.is_empty()
     }
 
     /// The server has it, under this number.
@@ -96,12 +145,11 @@ impl Saying {
 
     /// It is being spoken. Says whether that is news.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
-        let is_news = !std::mem::replace(&mut self.has_begun, true);
-        if is_news {
+        if !std::mem::replace(&mut self.is_speaking, true) {
             let characters = u32::try_from(self.words.chars().count()).unwrap_or(u32::MAX);
             self.until = Some(now + SPEAKS + SPEAKS_A_CHARACTER * characters.min(1_000_000));
         }
-        is_news
+        !std::mem::replace(&mut self.has_begun, true)
     }
 
     /// Whether its time is over.

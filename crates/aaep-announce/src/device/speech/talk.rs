@@ -14,9 +14,8 @@ use super::saying::{Event, Priority, Saying};
 use super::task::{Asked, Task, greeting, set};
 use super::voices::Voices;
 use crate::device::client::{Conversation, Out, time_for};
-use crate::device::plain::{one_line, quoted};
+use crate::device::plain::quoted;
 use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
-use crate::words::spoken;
 
 /// How many lines of an answer are kept, and how many events that came before the answer to their message.
 const MAX_KEPT_LINES: usize = 8;
@@ -132,10 +131,9 @@ impl Talk {
 
     /// Sets the language and the priority where they differ, then asks to speak.
     fn prepare(&mut self, now: Instant, id: UtteranceId, out: &mut Out) {
-        let Some(saying) = self.sayings.iter().find(|it| it.id == id) else { return };
-        let (priority, tag) = (saying.priority, saying.language.clone());
-        let (language, notice) = self.languages.choose(tag.as_ref());
-        out.reports.extend(notice.map(Report::Notice));
+        let Some(saying) = self.sayings.iter_mut().find(|it| it.id == id) else { return };
+        saying.prepare(&mut self.languages);
+        let (priority, language) = (saying.priority, saying.voice.clone());
         let language = language.filter(|it| self.languages.current.as_ref() != Some(it));
         if let Some(language) = language {
             self.tasks.push_front(Task::Say(id));
@@ -313,23 +311,24 @@ impl Talk {
         }
         match event {
             Event::Begin => {}
-            Event::End => {
+            Event::End if saying.end() => {
                 self.sayings.remove(at);
                 out.reports.push(Report::Ended(id));
             }
+            Event::End => self.tasks.push_front(Task::Say(id)),
             Event::Cancel => self.cut(id, out),
         }
     }
 
     fn say(&mut self, utterance: Utterance, out: &mut Out) {
-        let words = one_line(&utterance.words);
-        let words = if utterance.kind.is_exact() { spoken(&words) } else { words };
-        if words.is_empty() {
-            out.reports.extend([Report::Began(utterance.id), Report::Ended(utterance.id)]);
-            return;
+        let id = utterance.id;
+        match Saying::new(utterance) {
+            Some(saying) => {
+                self.tasks.push_back(Task::Say(id));
+                self.sayings.push(saying);
+            }
+            None => out.reports.extend([Report::Began(id), Report::Ended(id)]),
         }
-        self.tasks.push_back(Task::Say(utterance.id));
-        self.sayings.push(Saying::new(utterance, words));
     }
 
     fn stop(&mut self, out: &mut Out) {
@@ -413,7 +412,7 @@ impl Conversation for Talk {
             .sayings
             .iter()
             .filter(|it| it.is_late(now))
-            .map(|it| (it.id, it.priority.may_be_dropped() && !it.has_begun))
+            .map(|it| (it.id, it.priority.may_be_dropped() && !it.is_speaking))
             .collect();
         for (id, was_dropped) in late {
             if !was_dropped {

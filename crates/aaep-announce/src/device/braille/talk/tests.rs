@@ -120,6 +120,7 @@ fn utterance(id: UtteranceId, words: &str) -> Utterance {
         weight: Weight::Critical,
         words: words.to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,

@@ -71,6 +71,7 @@ fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
         weight,
         words: words.to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,

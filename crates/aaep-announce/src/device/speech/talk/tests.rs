@@ -72,6 +72,7 @@ fn utterance(id: UtteranceId, weight: Weight) -> Utterance {
         weight,
         words: "STOP ALL".to_owned(),
         language: None,
+        parts: Vec::new(),
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
