@@ -156,10 +156,6 @@ fn not_meant(words: &str, why: NotBare) -> String {
     format!("{} {what}", you_typed(words))
 }
 
-fn words_of(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn you_typed(words: &str) -> String {
     format!("You typed \"{}\".", printable(words.trim()))
 }
