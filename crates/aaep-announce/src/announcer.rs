@@ -6,10 +6,12 @@
 //! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
 //! what was cut off is said again whole.
 
+mod again;
 mod danger;
 mod hear;
 mod hubs;
 mod io;
+mod parts;
 mod phrase;
 mod question;
 mod queue;
@@ -27,6 +29,8 @@ use aaep::{ReplyToken, SessionId};
 use crate::profile::Preferences;
 use crate::utterance::{Kind, UtteranceId, Weight};
 use crate::words::split;
+use again::SaidHistory;
+use parts::sentence_parts;
 use phrase::Phrase;
 use question::Question;
 use queue::{About, Item, Queue};
@@ -38,9 +42,11 @@ pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Ou
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
-/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that little has to be
-/// said again when it is cut off.
-pub const MAX_UTTERANCE: usize = 600;
+/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that news wait for one of them
+/// at most, and little has to be said again when it is cut off.
+pub const MAX_UTTERANCE: usize = 300;
+/// The same for a device that takes no time.
+const MAX_INSTANT_UTTERANCE: usize = 600;
 /// The same words of one session are not told twice within this time.
 const SAME_WORDS_WITHIN: Duration = Duration::from_mins(1);
 
@@ -71,8 +77,8 @@ pub struct Announcer {
     closed: VecDeque<ReplyToken>,
     /// The name of the agent of which was spoken last.
     speaker: Option<String>,
-    /// What was said last, to be repeated.
-    last_said: Option<Item>,
+    /// What was said last, to be said again.
+    said: SaidHistory,
     /// Whether it tells what is over: nothing is to be answered any more.
     is_past: bool,
     decided: Decided,
@@ -111,7 +117,7 @@ impl Announcer {
             events_left_out: 0,
             closed: VecDeque::new(),
             speaker: None,
-            last_said: None,
+            said: SaidHistory::default(),
             is_past: false,
             decided: Decided::default(),
         }
@@ -121,7 +127,13 @@ impl Announcer {
     pub(crate) fn of_the_past(mut preferences: Preferences) -> Self {
         (preferences.behind_seconds, preferences.warning_seconds) = (u64::MAX, 0);
         preferences.sounds = false;
-        Announcer { is_past: true, ..Announcer::new(preferences) }
+        Announcer { is_past: true, ..Announcer::new(preferences).without_pace() }
+    }
+
+    /// The same for a device that takes no time, such as lines: everything is told in the order in which it came.
+    pub fn without_pace(mut self) -> Self {
+        self.queue.takes_no_time = true;
+        self
     }
 
     /// Takes something in at this moment, which never goes back, and decides.
@@ -140,6 +152,7 @@ impl Announcer {
             Input::LineBack => self.line(false),
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
+            Input::Requested(text) => self.requested(text),
             Input::Feedback(text) => self.feedback(text),
             Input::TooSoon { number, text } => self.too_soon(number, text),
             Input::HubNotice(text) => self.hub_notice(text),
@@ -220,18 +233,22 @@ impl Announcer {
         if phrase.weight != Weight::Critical && self.was_just_told(session_id, &phrase.words) {
             return;
         }
-        let is_whole = phrase.kind == Kind::Question || *about != About::Nothing;
-        let parts = if is_whole {
-            vec![phrase.words.as_str()]
-        } else {
-            split(&phrase.words, MAX_UTTERANCE)
+        let is_whole =
+            phrase.kind == Kind::Question || !matches!(about, About::Nothing | About::End);
+        let parts = match phrase.kind {
+            _ if is_whole => vec![phrase.words.as_str()],
+            _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
+            Kind::Reply => sentence_parts(&phrase.words, MAX_UTTERANCE),
+            _ => split(&phrase.words, MAX_UTTERANCE),
         };
+        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::text_number);
         for (at, words) in parts.into_iter().enumerate() {
             let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
             item.session_id = session_id.cloned();
             item.tongue = phrase.tongue.clone();
             item.about = about.clone();
             item.is_first = at == 0;
+            item.text = text;
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }
     }

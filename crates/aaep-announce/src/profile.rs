@@ -10,6 +10,9 @@ use crate::words::Style;
 /// The slowest and the fastest pace, in words per minute (§5.3.1.11).
 pub const PACES: std::ops::RangeInclusive<u64> = 50..=1000;
 
+/// How many events a producer may send in a second.
+const EVENTS_PER_SECOND: u64 = 20;
+
 /// A way of listening that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -111,7 +114,7 @@ impl Default for Preferences {
             code: false,
             sounds: true,
             only_decisions: false,
-            behind_seconds: 60,
+            behind_seconds: 45,
             warning_seconds: 30,
         }
     }
@@ -213,15 +216,19 @@ impl Profile {
     /// What is asked of a producer, for someone who understands these languages, best first.
     pub fn capabilities(self, languages: &[LanguageTag]) -> Capabilities {
         use CoalesceBoundary as Boundary;
-        let (rate, boundaries) = match self {
-            Profile::ScreenReader => (Some(5), vec![Boundary::Sentence, Boundary::Completion]),
-            Profile::Braille => {
-                (Some(2), vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion])
+        let boundaries = match self {
+            Profile::ScreenReader | Profile::Debug => {
+                vec![Boundary::Sentence, Boundary::Completion]
             }
-            Profile::Captions => (Some(10), vec![Boundary::Word, Boundary::Sentence]),
-            Profile::LowCognitiveLoad | Profile::Quiet => (Some(1), vec![Boundary::Completion]),
-            Profile::Debug => (None, vec![Boundary::Sentence, Boundary::Completion]),
+            Profile::Braille => {
+                vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]
+            }
+            Profile::Captions => vec![Boundary::Word, Boundary::Sentence],
+            Profile::LowCognitiveLoad | Profile::Quiet => vec![Boundary::Completion],
         };
+        // What is said, and at which pace, is decided here and not by the producer, which would hold back an end behind
+        // what nobody hears. The rate only keeps a flood from the line.
+        let rate = (self != Profile::Debug).then_some(EVENTS_PER_SECOND);
         let preferences = self.preferences();
         let mut asked = Capabilities::new();
         asked.max_events_per_second = rate;
@@ -237,9 +244,6 @@ impl Profile {
         asked.supported_conformance_levels = Some(vec![1, 2, 3]);
         asked.supported_extensions = Uri::parse(CONTEXT).ok().map(|it| vec![it]);
         asked.cognitive_load = Some(self.load());
-        // Captions are not spoken, and whoever looks for errors wants everything at once.
-        let is_paced = !matches!(self, Profile::Captions | Profile::Debug);
-        asked.pace_wpm = is_paced.then_some(preferences.pace());
         asked.event_filters = self.filters();
         let mut asking = AskCapabilities::new();
         (asking.ask_clock, asking.extend) = (Some(AskClock::Presented), Some(true));
@@ -288,6 +292,15 @@ mod tests {
             assert!(request["capabilities"]["languages"][0] == "yo-NG");
         }
         assert_eq!(Profile::named("loud"), None);
+    }
+
+    #[test]
+    fn no_profile_lets_a_producer_hold_back_what_happens() {
+        for profile in Profile::ALL {
+            let asked = profile.capabilities(&[]);
+            assert_eq!(asked.pace_wpm, None, "{}", profile.name());
+            assert!(asked.max_events_per_second.is_none_or(|it| it >= 10), "{}", profile.name());
+        }
     }
 
     #[test]

@@ -71,8 +71,10 @@ pub fn rehearse(
     preferences: &Preferences,
     words_per_minute: u64,
 ) -> Rehearsal {
+    let announcer = Announcer::new(preferences.clone());
+    let announcer = if words_per_minute == 0 { announcer.without_pace() } else { announcer };
     let mut stage = Stage {
-        announcer: Announcer::new(preferences.clone()),
+        announcer,
         words_per_minute,
         now: Duration::ZERO,
         speaking: None,

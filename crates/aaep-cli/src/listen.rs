@@ -39,7 +39,8 @@ While it runs, type:
   2 later, 2 pause     more time for question 2, or let its time stand still; 2 resume lets it go on
   yes, no              the same without a number, when only one question waits and you have heard it
   1, 2                 a choice by its number, where choices are listed; a digit alone never consents
-  repeat               hear the last thing again
+  repeat, back         hear the last thing again, or what came before it
+  more                 hear what was skipped
   left, away           hear what happened since you left; say that you go away for a while
   reply, exact         hear what the agent said last, or hear it exactly, code and all
   slower, faster       another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100
@@ -140,11 +141,7 @@ fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
 pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
     let languages = settings.listen.language_tags().unwrap_or_default();
     let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
-    let mut capabilities = settings.listen.profile.capabilities(&languages);
-    if let (Some(_), Some(pace)) = (capabilities.pace_wpm, settings.listen.words_per_minute) {
-        capabilities.pace_wpm = Some(pace);
-    }
-    wishes.capabilities = capabilities;
+    wishes.capabilities = settings.listen.profile.capabilities(&languages);
     wishes.bearer = token.map(str::to_owned);
     wishes
 }

@@ -8,22 +8,30 @@ use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{Event, Payload, SessionId};
 
 use super::io::{AskNumber, Asked, By, Ending, HubNumber};
+use super::parts::sentence_parts;
 use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
 use super::question::{Question, Telling};
 use super::queue::{About, Item, MAX_QUESTIONS};
 use super::sessions::SessionKey;
 use super::tools::Tools;
 use super::truth::claims_success;
-use super::{Announcer, Outcome};
+use super::{Announcer, MAX_UTTERANCE, Outcome};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
 use crate::words::{exact, grouped, guarded};
+
+/// What is said with an end when text of the agent waits that came before it.
+const MORE_FOLLOWS: &str = "What it said before that follows.";
 
 impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
         let session = self.sessions.enter(self.now, session_id, &event.envelope);
+        if !matches!(event.payload, Payload::OutputStreaming(_) | Payload::ProgressUpdated(_)) {
+            // What an agent says after it did something else is another matter.
+            session.unhush();
+        }
         if matches!(event.payload, Payload::StateChanged(_)) {
             session.state_since = self.now;
             self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
@@ -37,7 +45,7 @@ impl Announcer {
             Payload::SessionCompleted(_) => self.completed(event),
             Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
                 self.last_words_of(session_id);
-                self.plain(event, About::Nothing);
+                self.plain(event, About::End);
                 self.end(session_id);
             }
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
@@ -56,7 +64,18 @@ impl Announcer {
             return;
         }
         let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
-        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &about);
+        let session_id = self.key(&event.envelope.session_id);
+        let mut phrase = phrase;
+        // An end does not wait for the text before it, so that it has to be said that there is more.
+        let is_text = |it: &Item| it.kind == Kind::Reply && it.is_of(&session_id);
+        if about == About::End
+            && !self.queue.takes_no_time
+            && self.queue.waiting().any(is_text)
+            && self.is_wanted(phrase.kind, phrase.weight)
+        {
+            phrase.words = sentences(&[&phrase.words, MORE_FOLLOWS]);
+        }
+        self.say(Some(&session_id), &phrase, &about);
     }
 
     /// Whether a change of state only says what is told in another way: how a question was settled, or until
@@ -96,27 +115,36 @@ impl Announcer {
         let tongue = Tongue::of(event, &piece.chunk);
         self.sessions.spoke(session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
+        let is_hushed = session.is_hushed(piece);
         let words = session.hear(piece, &tongue, &self.preferences);
         let is_claim = piece.complete
             && session.last_text().is_some_and(|it| claims_success(&it.exact, tongue.is_english()));
         let fact = if is_claim { session.truth.against() } else { None };
-        if self.preferences.replies != Replies::Never {
-            let weight = Weight::Normal;
-            self.say(
-                Some(session_id),
-                &Phrase { kind: Kind::Reply, weight, words, tongue },
-                &About::Nothing,
-            );
+        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words, tongue };
+        if is_hushed {
+            self.skip(session_id, &phrase);
+        } else if self.preferences.replies != Replies::Never {
+            self.say(Some(session_id), &phrase, &About::Nothing);
         }
-        self.tell_fact(session_id, fact);
+        self.tell_fact(session_id, fact, &About::Fact);
+    }
+
+    /// Keeps what the person does not want to hear now.
+    fn skip(&mut self, session_id: &SessionKey, phrase: &Phrase) {
+        for words in sentence_parts(&phrase.words, MAX_UTTERANCE) {
+            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            item.session_id = Some(session_id.clone());
+            item.tongue = phrase.tongue.clone();
+            self.queue.skip(item);
+        }
     }
 
     /// Says what speaks against what was claimed.
-    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>) {
+    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>, about: &About) {
         let Some(fact) = fact else { return };
         let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
         let words = guarded(&fact);
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Fact);
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, about);
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
@@ -157,15 +185,19 @@ impl Announcer {
         self.last_words_of(session_id);
         let fact = self.sessions.get(session_id).and_then(|it| it.truth.against());
         // The claim and the fact belong together, whatever the person wants to hear of ends.
-        self.plain(event, About::Nothing);
-        self.tell_fact(session_id, fact);
+        self.plain(event, About::End);
+        self.tell_fact(session_id, fact, &About::End);
         self.end(session_id);
     }
 
     /// Tells the text that still waited for the end of its sentence.
     fn last_words_of(&mut self, session_id: &SessionKey) {
+        // Small steps are not told after what came of them.
+        let is_in_order = self.queue.takes_no_time;
         self.queue.remove(|it| {
-            (it.kind == Kind::Progress || it.about == About::State) && it.is_of(session_id)
+            let is_step = matches!(it.about, About::Tools(_)) && !is_in_order;
+            let is_over = it.kind == Kind::Progress || it.about == About::State || is_step;
+            is_over && it.is_of(session_id)
         });
         let Some(session) = self.sessions.get_mut(session_id) else { return };
         let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
@@ -174,6 +206,8 @@ impl Announcer {
             let (kind, weight) = (Kind::Reply, Weight::Normal);
             self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
         }
+        // If nothing is being said, the end waits for the last words, and they do not follow it.
+        self.go_on();
     }
 
     fn end(&mut self, session_id: &SessionKey) {
@@ -357,6 +391,11 @@ impl Announcer {
     /// Something about listening. It is told exactly: it may name a command, a file, or what is asked.
     pub(super) fn notice(&mut self, text: &str) {
         self.say_ourselves(Kind::Notice, exact(text), &About::Nothing);
+    }
+
+    /// What the person asked for.
+    pub(super) fn requested(&mut self, text: &str) {
+        self.say_ourselves(Kind::Notice, exact(text), &About::Requested);
     }
 
     /// A question was told this far.

@@ -59,6 +59,8 @@ pub enum Input<'a> {
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
+    /// What the person asked for just now, such as the list of questions: told before what agents have to say.
+    Requested(&'a str),
     /// What came of something that the person typed just now: told at once, or not at all if the device does not work.
     /// What it interrupts is told again whole.
     Feedback(&'a str),
@@ -130,10 +132,15 @@ pub enum By {
 /// What a person can wish for while listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
-    /// Be quiet now. What waits is dropped, but not what is critical or tells how a question was settled.
+    /// Be quiet now. What waits is skipped, and so is the rest of what an agent is saying. What is critical, how a
+    /// question was settled, and that an agent has finished are told all the same.
     Hush,
     /// Say the last thing again.
     Repeat,
+    /// Say what was said before the last thing; each time one further back.
+    Back,
+    /// Say what was skipped.
+    More,
     /// Say what the agent said last, from its beginning.
     LastReply,
     /// Say what the agent said last exactly: code read out, nothing shortened.

@@ -42,6 +42,8 @@ pub(super) struct Session {
     last_heard: Duration,
     outputs: VecDeque<Output>,
     texts: VecDeque<Text>,
+    /// How many texts it has begun.
+    text_count: u64,
     pub(super) truth: Truth,
     /// The last words that were to be said of it, and when.
     pub(super) last_words: Option<(String, Duration)>,
@@ -59,6 +61,8 @@ struct Output {
     /// Words that are told when it is complete, and whether there were too many.
     held: String,
     is_cut: bool,
+    /// Whether the person wants to hear no more of it now.
+    is_hushed: bool,
 }
 
 /// What an agent said, exactly.
@@ -137,6 +141,12 @@ impl Sessions {
         self.known.len()
     }
 
+    /// The person wants to hear no more of what agents are saying now.
+    pub(super) fn hush(&mut self) {
+        let outputs = self.known.values_mut().flat_map(|it| &mut it.outputs);
+        outputs.for_each(|it| it.is_hushed = true);
+    }
+
     /// Forgets the session that was quiet for longest, an ended one first, of the hub that has the most: none
     /// makes the sessions of another be forgotten.
     fn make_room(&mut self) {
@@ -172,6 +182,7 @@ impl Session {
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
             texts: VecDeque::new(),
+            text_count: 0,
             truth: Truth::default(),
             last_words: None,
             state_since: Duration::ZERO,
@@ -211,7 +222,8 @@ impl Session {
         let open = at.and_then(|at| self.outputs.remove(at));
         let mut output = open.unwrap_or_else(|| {
             let stream = Stream::new(Wording::of(preferences, tongue).style);
-            Output { id: piece.output_id.clone(), stream, held: String::new(), is_cut: false }
+            let (id, held) = (piece.output_id.clone(), String::new());
+            Output { id, stream, held, is_cut: false, is_hushed: false }
         });
         let mut words = output.stream.push(&piece.chunk, end);
         if preferences.replies == Replies::Whole {
@@ -233,13 +245,16 @@ impl Session {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
         let text = match at.and_then(|at| self.texts.remove(at)) {
             Some(text) => text,
-            None => Text {
-                id: piece.output_id.clone(),
-                is_complete: false,
-                exact: String::new(),
-                is_cut: false,
-                tongue: tongue.clone(),
-            },
+            None => {
+                self.text_count += 1;
+                Text {
+                    id: piece.output_id.clone(),
+                    is_complete: false,
+                    exact: String::new(),
+                    is_cut: false,
+                    tongue: tongue.clone(),
+                }
+            }
         };
         self.texts.push_back(text);
         if self.texts.len() > MAX_TEXTS {
@@ -251,6 +266,21 @@ impl Session {
         text.exact.push_str(fits);
         text.is_cut |= fits.len() < piece.chunk.len();
         text.is_complete = piece.complete;
+    }
+
+    /// Which of its texts is the newest.
+    pub(super) fn text_number(&self) -> u64 {
+        self.text_count
+    }
+
+    /// Whether the person wants to hear no more of the output that a piece belongs to.
+    pub(super) fn is_hushed(&self, piece: &OutputStreaming) -> bool {
+        self.outputs.iter().any(|it| it.is_hushed && it.id == piece.output_id)
+    }
+
+    /// What the agent says from now on is told again.
+    pub(super) fn unhush(&mut self) {
+        self.outputs.iter_mut().for_each(|it| it.is_hushed = false);
     }
 
     /// The text that was remembered last.

@@ -227,7 +227,7 @@ impl Announcer {
             self.presented(number, Telling::Left);
         }
         if said.item.about != About::Feedback {
-            self.last_said = Some(said.item);
+            self.said.add(said.item);
         }
     }
 
@@ -240,7 +240,7 @@ impl Announcer {
             {
                 self.presented(number, Telling::Left);
             }
-            self.last_said = Some(cut.item);
+            self.said.add(cut.item);
             return;
         }
         // What questions interrupted, however often, is no fault of the device.

@@ -16,9 +16,16 @@ impl Announcer {
             Wish::Hush => {
                 self.stop(true);
                 self.queue.hush();
+                self.sessions.hush();
             }
             Wish::Skip => self.stop(true),
             Wish::Repeat => self.repeat(),
+            Wish::Back => self.back(),
+            Wish::More => {
+                if !self.queue.tell_skipped() {
+                    self.answer("Nothing was skipped.".to_owned());
+                }
+            }
             Wish::LastReply => self.last_reply(false),
             Wish::ExactText => self.last_reply(true),
             // Only the device knows how fast it is.
@@ -65,10 +72,20 @@ impl Announcer {
             self.stop(true);
             return self.again(item);
         }
-        match self.last_said.clone() {
+        match self.said.last().cloned() {
             Some(item) => self.again(item),
             None => self.answer("Nothing was said yet.".to_owned()),
         }
+    }
+
+    /// Says what was said before the last thing. What is being said now is said again whole after it.
+    fn back(&mut self) {
+        let is_again = self.current.as_ref().map(|it| it.item.is_again);
+        let Some(item) = self.said.step_back(is_again == Some(false)).cloned() else {
+            return self.answer("Nothing was said before that.".to_owned());
+        };
+        self.stop(is_again == Some(true));
+        self.again(item);
     }
 
     fn again(&mut self, mut item: Item) {
@@ -82,6 +99,7 @@ impl Announcer {
         };
         if is_open {
             (item.serial, item.tries, item.arrived) = (0, 0, self.now);
+            item.is_again = true;
             self.queue.put_back(item);
         } else {
             self.answer("The question is over.".to_owned());

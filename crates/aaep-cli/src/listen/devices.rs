@@ -57,7 +57,11 @@ pub(crate) fn start(
         let mut preferences = preferences(settings);
         // One of them calls for sounds, so that nothing sounds twice.
         preferences.sounds = at == 0 && sounds.is_some();
-        Channel { device, announcer: Announcer::new(preferences), is_stuck: false }
+        let mut announcer = Announcer::new(preferences);
+        if device.name() == lines::NAME {
+            announcer = announcer.without_pace();
+        }
+        Channel { device, announcer, is_stuck: false }
     };
     let channels = devices.into_iter().enumerate().map(channel).collect();
     Ok(Devices { channels, sounds })

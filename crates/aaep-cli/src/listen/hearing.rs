@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use aaep::{Capabilities, Event, printable};
+use aaep::{Event, printable};
 use aaep_announce::{HubNumber, Input};
 use aaep_subscriber::{Ended, News, Voice};
 use tokio::time::timeout;
@@ -50,7 +50,7 @@ impl Hubs {
     }
 
     /// A sentence that says which hub it is about, where there are several.
-    fn about(&self, hub: HubNumber, sentence: &str) -> String {
+    pub(super) fn about(&self, hub: HubNumber, sentence: &str) -> String {
         let line = self.lines.get(hub).filter(|_| self.are_several());
         line.map_or_else(|| sentence.to_owned(), |it| format!("{}: {sentence}", it.hub.name))
     }
@@ -70,15 +70,6 @@ impl Hubs {
         };
         // A goodbye that cannot be said in time is one without a word.
         let _ = timeout(GOODBYE, all).await;
-    }
-
-    /// Asks all that go at the person's pace for another one. One that does not go along goes on as it did.
-    pub(super) fn pace(&self, words_per_minute: u64) {
-        for voice in self.lines.iter().filter_map(|it| it.voice.clone()) {
-            let mut capabilities = Capabilities::new();
-            capabilities.pace_wpm = Some(words_per_minute);
-            tokio::spawn(async move { voice.renegotiate(capabilities).await });
-        }
     }
 }
 

@@ -65,8 +65,6 @@ pub(super) struct Room {
     pub(super) gathered: Vec<(HubNumber, Ask)>,
     began: Instant,
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
-    /// Whether hubs go at the person's pace.
-    is_paced: bool,
     /// The question whose time the person wants to be changed, until that is answered.
     pub(super) timed: Option<AskNumber>,
     /// How far the person was told by each hub, for when they come back.
@@ -93,7 +91,6 @@ impl Room {
             gathered: Vec::new(),
             began: Instant::now(),
             came: mpsc::channel(MAX_ON_THEIR_WAY),
-            is_paced: settings.listen.profile.capabilities(&[]).pace_wpm.is_some(),
             timed: None,
             leaving,
         }
@@ -288,11 +285,8 @@ impl Room {
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => self.tell_others(at, &why),
             Wanted::Works => self.tell_others(at, "It works again."),
-            Wanted::Pace(pace) => {
-                if self.is_paced {
-                    self.hubs.pace(pace);
-                }
-            }
+            // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
+            Wanted::Pace(_) => {}
         }
     }
 

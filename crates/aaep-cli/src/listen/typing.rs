@@ -89,7 +89,7 @@ impl Room {
     /// Says something to the person that they asked for just now.
     pub(super) fn reply(&mut self, text: &str) {
         for line in text.lines() {
-            self.tell_all(&Input::Notice(line));
+            self.tell_all(&Input::Requested(line));
         }
     }
 
@@ -113,7 +113,8 @@ impl Room {
             self.reply("Nothing waits for you.");
         }
         for (hub, line) in lines {
-            self.tell_from(hub, &Input::HubNotice(&line));
+            let line = self.hubs.about(hub, &line);
+            self.reply(&line);
         }
     }
 
