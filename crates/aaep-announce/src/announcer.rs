@@ -7,6 +7,7 @@
 //! what was cut off is said again whole.
 
 mod again;
+mod clock;
 mod danger;
 mod hear;
 mod hubs;
@@ -36,6 +37,7 @@ use question::Question;
 use queue::{About, Item, Queue};
 use sessions::{Session, SessionKey, Sessions};
 
+pub use clock::time_after_presentation;
 pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
@@ -144,8 +146,8 @@ impl Announcer {
             Input::Asked(asked) => self.asked(&asked),
             Input::Over { number, ending } => self.over(number, ending),
             Input::AnswerFailed { number, why } => self.answer_failed(number, why),
-            Input::TimeChanged { number, remaining, is_paused } => {
-                self.time_changed(number, remaining, is_paused);
+            Input::TimeChanged { number, remaining, is_paused, wanted } => {
+                self.time_changed(number, remaining, is_paused, wanted);
             }
             Input::Gap { session_id, missed } => self.gap(session_id, missed),
             Input::LineBroken => self.line(true),

@@ -208,7 +208,7 @@ impl Stage {
         ask.ends_at = ask.ends_at.map(|_| now.saturating_add(remaining));
         let number = ask.number;
         let is_paused = deadline.paused;
-        self.handle(Input::TimeChanged { number, remaining, is_paused });
+        self.handle(Input::TimeChanged { number, remaining, is_paused, wanted: None });
     }
 
     /// Ends the questions of which an event tells that they are over.

@@ -340,9 +340,19 @@ fn the_person_is_warned_before_time_is_over() {
           answer it is refused. Yes or no?"
         ]
     );
-    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false });
+    room.handle(Input::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: false,
+        wanted: None,
+    });
     assert_eq!(room.listen(), ["You have 10 minutes to answer."]);
-    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: true });
+    room.handle(Input::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: true,
+        wanted: None,
+    });
     assert_eq!(room.listen(), ["The time to answer stands still."]);
     assert_eq!(room.announcer.deadline(), None);
 }

@@ -9,7 +9,7 @@ use aaep::{Event, Payload, SessionId};
 
 use super::io::{AskNumber, Asked, By, Ending, HubNumber};
 use super::parts::sentence_parts;
-use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
+use super::phrase::{Phrase, Tongue, phrase, sentences};
 use super::question::{Question, Telling};
 use super::queue::{About, Item, MAX_QUESTIONS};
 use super::sessions::SessionKey;
@@ -40,6 +40,7 @@ impl Announcer {
             Payload::OutputStreaming(piece) => self.text(event, piece),
             Payload::StateChanged(_) if self.is_told_otherwise(event) => {}
             Payload::StateChanged(_) => self.plain(event, About::State),
+            Payload::ProgressUpdated(it) if self.is_clock(event, it) => {}
             Payload::ToolInvoked(tool) => self.tool_invoked(event, tool),
             Payload::ToolCompleted(tool) => self.tool_completed(event, tool),
             Payload::SessionCompleted(_) => self.completed(event),
@@ -290,9 +291,7 @@ impl Announcer {
         question.is_doubtful = ending == Ending::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
-        let is_it = |item: &Item| {
-            item.about == About::Question(number) || item.about == About::Warning(number)
-        };
+        let is_it = |item: &Item| item.about.question() == Some(number);
         self.queue.remove(is_it);
         if self.current.as_ref().is_some_and(|it| is_it(&it.item)) {
             self.stop(true);
@@ -344,24 +343,6 @@ impl Announcer {
         let words = sentences(&["Your answer did not arrive.", &exact(why)]);
         self.say_ourselves(Kind::Notice, words, &About::Nothing);
         self.ask(&question, About::Question(number));
-    }
-
-    pub(super) fn time_changed(&mut self, number: AskNumber, remaining: Duration, is_paused: bool) {
-        let now = self.now;
-        let Some(question) = self.questions.get_mut(&number) else { return };
-        question.ends_at = if is_paused { None } else { now.checked_add(remaining) };
-        question.is_warned = false;
-        if !question.has_begun() {
-            return;
-        }
-        let words = if is_paused {
-            "The time to answer stands still.".to_owned()
-        } else {
-            format!("You have {} to answer.", duration(remaining))
-        };
-        let session_id = question.session_id.clone();
-        let (kind, weight, tongue) = (Kind::Settled, Weight::Normal, Tongue::default());
-        self.say(Some(&session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
     }
 
     pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {

@@ -43,6 +43,8 @@ pub enum Input<'a> {
         remaining: Duration,
         /// Whether the time stands still.
         is_paused: bool,
+        /// How much more time the person asked for here, if that is why.
+        wanted: Option<Duration>,
     },
     /// Something of a session was not heard.
     Gap {
@@ -89,7 +91,10 @@ pub struct Asked<'a> {
     pub number: AskNumber,
     /// The event with the question.
     pub event: &'a Event,
-    /// How much time is left to answer.
+    /// How much time is left to answer. Where the producer counts from presentation, see [`time_after_presentation`],
+    /// it is the most that it could become until the producer says when it ends.
+    ///
+    /// [`time_after_presentation`]: crate::time_after_presentation
     pub remaining: Duration,
     /// Whether it can be answered from here.
     pub can_answer: bool,

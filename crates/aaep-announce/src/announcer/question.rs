@@ -12,6 +12,7 @@ use aaep::extension::Delivery;
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
 
+use super::clock::QuestionClock;
 use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
 use super::phrase::{Tongue, duration, sentences};
@@ -42,8 +43,7 @@ pub(super) struct Question {
     /// Whether nobody knows what became of it.
     pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
-    /// Until when it can be answered; nothing while the time stands still.
-    pub(super) ends_at: Option<Duration>,
+    pub(super) clock: QuestionClock,
     /// What is asked, and what follows from it.
     asked: String,
     /// The action or the question alone.
@@ -99,7 +99,7 @@ impl Question {
             is_answered: false,
             is_doubtful: false,
             is_warned: false,
-            ends_at: now.checked_add(asked.remaining),
+            clock: QuestionClock::of(event, now, asked.remaining),
             name: parts.name,
             asked: parts.asked,
             action: parts.action,
@@ -144,7 +144,7 @@ impl Question {
     }
 
     pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {
-        self.ends_at.map(|end| end.saturating_sub(now))
+        self.clock.remaining(now)
     }
 
     fn time(&self, now: Duration) -> String {

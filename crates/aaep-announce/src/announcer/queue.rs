@@ -59,6 +59,8 @@ pub(super) enum About {
     Question(AskNumber),
     /// A question whose time is nearly over.
     Warning(AskNumber),
+    /// How much time there is for a question, after that has changed.
+    Time(AskNumber),
     /// The state of an agent: only the newest counts.
     State,
     /// Tools of no great consequence, which are counted when there are many.
@@ -75,6 +77,16 @@ pub(super) enum About {
     LeftOut,
     /// What came of something that the person typed: told at once, or never.
     Feedback,
+}
+
+impl About {
+    /// The question that it is about.
+    pub(super) fn question(&self) -> Option<AskNumber> {
+        match self {
+            About::Question(number) | About::Warning(number) | About::Time(number) => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 impl Item {
@@ -110,6 +122,11 @@ impl Item {
     /// Whether nothing but the sentence that is being said, and what is critical, comes before it.
     fn is_news(&self) -> bool {
         self.kind == Kind::Settled || matches!(self.about, About::End | About::Fact)
+    }
+
+    /// Whether the person asked for it, or for what it tells.
+    fn is_requested(&self) -> bool {
+        matches!(self.about, About::Requested | About::Time(_))
     }
 
     /// How long it takes to say at so many words per minute.
@@ -161,7 +178,7 @@ impl Queue {
             Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
             _ if item.about == About::Fact => self.after_claim(item.session_id.as_ref()),
             _ if item.is_news() => self.after_news(),
-            _ if item.about == About::Requested => self.after_requested(),
+            _ if item.is_requested() => self.after_requested(),
             Kind::Error => self.make_way_for_news(item.session_id.as_ref()),
             _ => self.rest.len(),
         };
@@ -198,7 +215,7 @@ impl Queue {
 
     /// Behind what the person asked for before.
     fn after_requested(&self) -> usize {
-        let is_before = |it: &&Item| it.is_news() || it.about == About::Requested;
+        let is_before = |it: &&Item| it.is_news() || it.is_requested();
         self.rest.iter().take_while(is_before).count()
     }
 
@@ -343,7 +360,10 @@ impl Queue {
     fn leave_out(&mut self, item: Item) {
         match (&item.about, item.kind) {
             // Only the newest counts anyway.
-            (About::LeftOut | About::State | About::Line(_) | About::Feedback, _)
+            (
+                About::LeftOut | About::State | About::Line(_) | About::Feedback | About::Time(_),
+                _,
+            )
             | (_, Kind::Progress) => return,
             (About::Tools(tools), _) => self.left_out.steps += tools.count(),
             (_, Kind::Doing) => self.left_out.steps += 1,

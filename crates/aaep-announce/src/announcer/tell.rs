@@ -134,6 +134,12 @@ impl Announcer {
                 let question = question(number)?;
                 Some((question.warning(self.now, is_many), question.choices()))
             }
+            About::Time(number) => {
+                let number_of =
+                    if is_many { format!("Question {number}: ") } else { String::new() };
+                let said = question(number)?.time_now(self.now, &item.words);
+                Some((format!("{number_of}{said}"), Vec::new()))
+            }
             _ => Some((item.words.clone(), Vec::new())),
         }
     }
@@ -255,7 +261,7 @@ impl Announcer {
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let has_ended = session.is_some_and(|it| !it.is_live());
         match (&item.about, item.kind) {
-            (About::Question(number) | About::Warning(number), _) => {
+            (About::Question(number) | About::Warning(number) | About::Time(number), _) => {
                 !self.questions.contains_key(number)
             }
             (_, Kind::Progress) | (About::Feedback, _) => true,
@@ -361,7 +367,7 @@ impl Announcer {
         let is_wanted = !before.is_zero()
             && question.has_begun()
             && !(question.is_warned || question.is_answered);
-        question.ends_at.filter(|_| is_wanted).map(|end| end.saturating_sub(before))
+        question.clock.ends_at().filter(|_| is_wanted).map(|end| end.saturating_sub(before))
     }
 
     /// Tells questions again whose time is nearly over.

@@ -147,9 +147,13 @@ impl Room {
             News::AskEnded(ask) => self.over(hub, &ask),
             News::AskTimeChanged(ask) => {
                 if let Some(number) = self.open.number_of(hub, &ask) {
-                    self.timed = self.timed.filter(|timed| *timed != number);
+                    let wanted = self.timed.take_if(|(timed, _)| *timed == number);
+                    let wanted = wanted.and_then(|(_, wanted)| wanted);
+                    if let Some(waiting) = self.open.get_mut(number) {
+                        waiting.is_time_known = true;
+                    }
                     let (remaining, is_paused) = (ask.remaining(), ask.is_paused());
-                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused });
+                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused, wanted });
                 }
             }
             News::Gap { session_id, missed, .. } => {
@@ -182,7 +186,8 @@ impl Room {
 
     /// The hub did not take something. What becomes of answers is told by their questions.
     fn refused(&mut self, hub: HubNumber, error: &str, message: &str) {
-        let timed = self.timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
+        let timed = self.timed.map(|(number, _)| number);
+        let timed = timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
         if error != "invalid_token" {
             self.tell_from(hub, &Input::HubNotice(&printable(message)));
         } else if let Some(number) = timed {

@@ -65,8 +65,8 @@ pub(super) struct Room {
     pub(super) gathered: Vec<(HubNumber, Ask)>,
     began: Instant,
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
-    /// The question whose time the person wants to be changed, until that is answered.
-    pub(super) timed: Option<AskNumber>,
+    /// The question whose time the person wants to be changed, and by how much, until that is answered.
+    pub(super) timed: Option<(AskNumber, Option<Duration>)>,
     /// How far the person was told by each hub, for when they come back.
     pub(super) leaving: Vec<Leaving>,
 }
@@ -279,11 +279,16 @@ impl Room {
                     waiting.told.begin(moment);
                 }
             }
-            Wanted::Presented(number) => self.presented(number),
+            Wanted::Presented(number) => self.presented(at, number),
             Wanted::PresentedWhole(number) => self.presented_whole(at, moment, number),
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
-            Wanted::Trouble(why) => self.tell_others(at, &why),
+            Wanted::Trouble(why) => {
+                self.tell_others(at, &why);
+                // Nobody waits for a device that does not work.
+                let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
+                numbers.into_iter().for_each(|number| self.start_clock(number));
+            }
             Wanted::Works => self.tell_others(at, "It works again."),
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
             Wanted::Pace(_) => {}
@@ -308,12 +313,24 @@ impl Room {
         }
     }
 
-    /// The question was told whole: its time counts from now, if the hub counts it so.
-    fn presented(&mut self, number: AskNumber) {
+    /// A device told the question whole.
+    fn presented(&mut self, at: usize, number: AskNumber) {
+        let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
+        if let Some(waiting) = self.open.get_mut(number) {
+            waiting.told.present(device);
+        }
+        self.start_clock(number);
+    }
+
+    /// The time of a question counts from when the slowest device has told it, if the hub counts it so.
+    fn start_clock(&mut self, number: AskNumber) {
+        let channels = self.devices.channels.iter().filter(|it| it.announcer.is_working());
+        let working: Vec<&str> = channels.map(|it| it.device.name()).collect();
         let Some(waiting) = self.open.get_mut(number) else { return };
-        if std::mem::replace(&mut waiting.is_presented, true) {
+        if waiting.is_presented || !waiting.told.is_presented_by(&working) {
             return;
         }
+        waiting.is_presented = true;
         let ask = waiting.ask.clone();
         tokio::spawn(async move {
             // A hub that does not hear it counts from when it asked; there is nothing else to do.
@@ -368,7 +385,11 @@ impl Room {
         let is_time = matches!(meaning, Meaning::Extend(_) | Meaning::Pause | Meaning::Resume);
         waiting.is_answered |= !is_time;
         if is_time {
-            self.timed = Some(number);
+            let wanted = match meaning {
+                Meaning::Extend(seconds) => Some(Duration::from_secs(seconds)),
+                _ => None,
+            };
+            self.timed = Some((number, wanted));
         }
         let (ask, came) = (waiting.ask.clone(), self.came.0.clone());
         tokio::spawn(async move {

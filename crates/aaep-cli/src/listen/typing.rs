@@ -104,7 +104,7 @@ impl Room {
                     "Question {number}, from {}: {} Time left: {}.",
                     printable(&event.envelope.producer.agent_id),
                     exact(asked::what(event)),
-                    duration(it.ask.remaining())
+                    duration(it.remaining())
                 );
                 (it.hub, line)
             })
