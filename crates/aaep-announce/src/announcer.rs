@@ -12,6 +12,7 @@ mod danger;
 mod hear;
 mod hubs;
 mod io;
+mod overview;
 mod parts;
 mod phrase;
 mod question;
@@ -93,7 +94,8 @@ struct Current {
     item: Item,
     since: Duration,
     has_begun: bool,
-    /// How long it may take.
+    /// How long it takes, as far as is known, and how long it may take.
+    takes: Duration,
     patience: Duration,
     /// Whether it was stopped because nobody wants it any more.
     is_unwanted: bool,

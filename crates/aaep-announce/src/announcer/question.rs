@@ -43,6 +43,8 @@ pub(super) struct Question {
     /// Whether nobody knows what became of it.
     pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
+    /// Whether it was named together with others.
+    pub(super) is_named: bool,
     pub(super) clock: QuestionClock,
     /// What is asked, and what follows from it.
     asked: String,
@@ -99,6 +101,7 @@ impl Question {
             is_answered: false,
             is_doubtful: false,
             is_warned: false,
+            is_named: false,
             clock: QuestionClock::of(event, now, asked.remaining),
             name: parts.name,
             asked: parts.asked,

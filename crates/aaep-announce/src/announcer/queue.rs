@@ -57,6 +57,8 @@ pub(super) enum About {
     Nothing,
     /// A question.
     Question(AskNumber),
+    /// Several questions that wait: who asks what.
+    Overview(Vec<AskNumber>),
     /// A question whose time is nearly over.
     Warning(AskNumber),
     /// How much time there is for a question, after that has changed.

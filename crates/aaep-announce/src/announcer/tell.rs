@@ -30,12 +30,19 @@ impl Announcer {
         }
         match &self.current {
             None => {}
-            Some(current) if self.queue.overtakes(&current.item, current.has_begun) => {
+            Some(current)
+                if self.queue.overtakes(&current.item, current.has_begun)
+                    || self.makes_way_for_overview(current) =>
+            {
                 self.stop(false);
             }
             Some(_) => return,
         }
         while self.current.is_none() {
+            if let Some(overview) = self.overview() {
+                self.give(overview);
+                continue;
+            }
             let mut queue = std::mem::take(&mut self.queue);
             let next = queue.pop(self.now, |it| self.due_at(it) <= self.now);
             self.queue = queue;
@@ -100,8 +107,8 @@ impl Announcer {
             number,
         }));
         let since = self.now;
-        self.current =
-            Some(Current { id, item, since, has_begun: false, patience, is_unwanted: false });
+        let (has_begun, takes, is_unwanted) = (false, seconds, false);
+        self.current = Some(Current { id, item, since, has_begun, takes, patience, is_unwanted });
     }
 
     /// Remembers under which ids a question went to the device, the last few of them.
@@ -206,6 +213,10 @@ impl Announcer {
         let at_device = self.current.iter_mut().chain(&mut self.stopping);
         let Some(current) = at_device.into_iter().find(|it| it.id == id) else { return };
         current.has_begun = true;
+        if let About::Overview(numbers) = &current.item.about {
+            let numbers = numbers.clone();
+            return self.overview_began(&numbers);
+        }
         if let About::Question(number) | About::Warning(number) = current.item.about
             && let Some(question) = self.questions.get_mut(&number)
             && !question.has_begun()
@@ -263,6 +274,9 @@ impl Announcer {
         match (&item.about, item.kind) {
             (About::Question(number) | About::Warning(number) | About::Time(number), _) => {
                 !self.questions.contains_key(number)
+            }
+            (About::Overview(numbers), _) => {
+                !numbers.iter().all(|it| self.questions.contains_key(it))
             }
             (_, Kind::Progress) | (About::Feedback, _) => true,
             (About::State, _) => {
