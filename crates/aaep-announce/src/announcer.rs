@@ -8,6 +8,7 @@
 
 mod again;
 mod clock;
+mod context;
 mod danger;
 mod hear;
 mod hubs;

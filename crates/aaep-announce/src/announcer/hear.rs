@@ -251,6 +251,7 @@ impl Announcer {
         }
         let session_id = question.session_id.clone();
         self.queue.remove(|it| it.about == About::State && it.is_of(&session_id));
+        self.tell_context(&question);
         self.ask(&question, About::Question(asked.number));
         self.questions.insert(asked.number, question);
     }

@@ -61,7 +61,9 @@ impl Announcer {
 
     /// Whether the question that is being told makes way for an overview, because another one is asked. It does so once.
     pub(super) fn makes_way_for_overview(&self, current: &Current) -> bool {
-        let About::Question(_) = current.item.about else { return false };
+        let (About::Question(_) | About::Context { .. }) = current.item.about else {
+            return false;
+        };
         if current.item.was_cut || self.queue.takes_no_time {
             return false;
         }

@@ -57,6 +57,8 @@ pub(super) enum About {
     Nothing,
     /// A question.
     Question(AskNumber),
+    /// What an agent said directly before it asks, and whether it said more that was not heard.
+    Context { number: AskNumber, has_more: bool },
     /// Several questions that wait: who asks what.
     Overview(Vec<AskNumber>),
     /// A question whose time is nearly over.
@@ -85,7 +87,10 @@ impl About {
     /// The question that it is about.
     pub(super) fn question(&self) -> Option<AskNumber> {
         match self {
-            About::Question(number) | About::Warning(number) | About::Time(number) => Some(*number),
+            About::Question(number)
+            | About::Context { number, .. }
+            | About::Warning(number)
+            | About::Time(number) => Some(*number),
             _ => None,
         }
     }
@@ -118,7 +123,7 @@ impl Item {
     }
 
     fn is_question(&self) -> bool {
-        matches!(self.about, About::Question(_) | About::Warning(_))
+        matches!(self.about, About::Question(_) | About::Context { .. } | About::Warning(_))
     }
 
     /// Whether nothing but the sentence that is being said, and what is critical, comes before it.
@@ -417,6 +422,14 @@ impl Queue {
         }
         let is_riskier = |it: &Item| it.is_question() && it.rank > item.rank;
         item.is_question() && !has_begun && self.critical.front().is_some_and(is_riskier)
+    }
+
+    /// Takes what is not critical out of what waits.
+    pub(super) fn take(&mut self, is_wanted: impl Fn(&Item) -> bool) -> VecDeque<Item> {
+        let waiting = std::mem::take(&mut self.rest);
+        let (taken, rest) = waiting.into_iter().partition(is_wanted);
+        self.rest = rest;
+        taken
     }
 
     /// Takes away what no longer needs to be said; how much that was.

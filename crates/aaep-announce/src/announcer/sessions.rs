@@ -288,6 +288,13 @@ impl Session {
         self.texts.back()
     }
 
+    /// The words of open outputs that were not told, up to where they are.
+    pub(super) fn take_unfinished(&mut self) -> String {
+        let open = self.outputs.iter_mut().filter(|it| !it.is_hushed);
+        let words: Vec<String> = open.map(Output::so_far).filter(|it| !it.is_empty()).collect();
+        words.join(" ")
+    }
+
     /// No more text comes of what is open; the words of it that were not told.
     pub(super) fn close_outputs(&mut self) -> String {
         self.texts.iter_mut().for_each(|it| it.is_complete = true);
@@ -325,7 +332,16 @@ impl Output {
 
     /// What was not told of it.
     fn rest(&mut self) -> String {
-        let last = self.stream.push("", End::Completion);
+        self.flush(End::Completion)
+    }
+
+    /// The same while it goes on.
+    fn so_far(&mut self) -> String {
+        self.flush(End::Sentence)
+    }
+
+    fn flush(&mut self, end: End) -> String {
+        let last = self.stream.push("", end);
         let held = self.take_held();
         format!("{held} {last}").trim().to_owned()
     }

@@ -84,6 +84,7 @@ impl Announcer {
             session.progress_told = Some(self.now);
         }
         let sound = match item.kind {
+            _ if matches!(item.about, About::Context { .. }) => Some(Earcon::NeedsYou),
             Kind::Question => Some(Earcon::NeedsYou),
             Kind::Error => Some(Earcon::Error),
             Kind::Done => Some(Earcon::Done),
@@ -141,6 +142,10 @@ impl Announcer {
                 let question = question(number)?;
                 Some((question.warning(self.now, is_many), question.choices()))
             }
+            About::Context { number, .. } => {
+                question(number)?;
+                Some((item.words.clone(), Vec::new()))
+            }
             About::Time(number) => {
                 let number_of =
                     if is_many { format!("Question {number}: ") } else { String::new() };
@@ -164,12 +169,17 @@ impl Announcer {
         };
         let is_other = who != label || self.speaker.as_ref() != Some(&label);
         let is_question = item.kind == Kind::Question;
-        let must = is_question || self.sessions.begin_like_a_name(&words);
+        let is_context = matches!(item.about, About::Context { .. });
+        let must = is_question || is_context || self.sessions.begin_like_a_name(&words);
         if !(must || self.preferences.names && is_other) {
             return words;
         }
         self.named_hub = Some(session_id.hub);
         self.speaker = Some(label.clone());
+        if let About::Context { has_more, .. } = item.about {
+            let more = if has_more { ", for the rest: more" } else { "" };
+            return format!("{who} says before it asks{more}: {words}");
+        }
         match (is_question && !label.is_empty(), self.is_past) {
             (true, true) => format!("{who} asked: {words}"),
             (true, false) => format!("{who} asks: {words}"),
@@ -217,7 +227,8 @@ impl Announcer {
             let numbers = numbers.clone();
             return self.overview_began(&numbers);
         }
-        if let About::Question(number) | About::Warning(number) = current.item.about
+        if let About::Question(number) | About::Context { number, .. } | About::Warning(number) =
+            current.item.about
             && let Some(question) = self.questions.get_mut(&number)
             && !question.has_begun()
         {
@@ -272,8 +283,8 @@ impl Announcer {
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let has_ended = session.is_some_and(|it| !it.is_live());
         match (&item.about, item.kind) {
-            (About::Question(number) | About::Warning(number) | About::Time(number), _) => {
-                !self.questions.contains_key(number)
+            (about, _) if about.question().is_some() => {
+                about.question().is_none_or(|number| !self.questions.contains_key(&number))
             }
             (About::Overview(numbers), _) => {
                 !numbers.iter().all(|it| self.questions.contains_key(it))

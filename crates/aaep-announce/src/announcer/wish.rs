@@ -90,7 +90,7 @@ impl Announcer {
 
     fn again(&mut self, mut item: Item) {
         let is_open = match item.about {
-            About::Question(number) | About::Warning(number) => {
+            About::Question(number) | About::Warning(number) | About::Time(number) => {
                 // The whole question, not only that its time is nearly over.
                 item.about = About::Question(number);
                 self.questions.contains_key(&number)

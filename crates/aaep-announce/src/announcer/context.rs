@@ -1,0 +1,55 @@
+//! Context before consent: what an agent said before it asks is not told after the answer.
+//!
+//! On a device that takes no time all of it comes before the question. Elsewhere the last sentence does, and the rest is
+//! kept for whoever asks for more.
+
+use super::Announcer;
+use super::phrase::Phrase;
+use super::question::Question;
+use super::queue::{About, Item};
+use crate::profile::Replies;
+use crate::utterance::{Kind, Weight};
+
+impl Announcer {
+    /// Tells what the asking agent said and the person has not heard, before its question.
+    pub(super) fn tell_context(&mut self, question: &Question) {
+        let session_id = &question.session_id;
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
+        let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
+        let words = session.take_unfinished();
+        session.unhush();
+        if self.preferences.replies == Replies::Never || self.preferences.only_decisions {
+            return;
+        }
+        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words, tongue };
+        self.say(Some(session_id), &phrase, &About::Nothing);
+        if self.queue.takes_no_time {
+            return;
+        }
+        let is_text = |it: &Item| it.kind == Kind::Reply && it.is_of(session_id);
+        let mut unheard = self.stop_text(is_text);
+        unheard.extend(self.queue.take(is_text));
+        let Some(mut last) = unheard.pop() else { return };
+        let has_more = !unheard.is_empty();
+        for item in unheard {
+            self.queue.skip(item);
+        }
+        (last.weight, last.rank, last.was_cut) = (Weight::Critical, question.rank, false);
+        last.about = About::Context { number: question.number, has_more };
+        self.queue.push(last, self.preferences.pace(), self.preferences.behind_seconds);
+    }
+
+    /// Stops text that is being said, so that it is not said again later; what was stopped.
+    fn stop_text(&mut self, is_text: impl Fn(&Item) -> bool) -> Vec<Item> {
+        let mut stopped = Vec::new();
+        for it in self.stopping.iter_mut().filter(|it| !it.is_unwanted && is_text(&it.item)) {
+            it.is_unwanted = true;
+            stopped.push(it.item.clone());
+        }
+        if let Some(current) = self.current.as_ref().filter(|it| is_text(&it.item)) {
+            stopped.push(current.item.clone());
+            self.stop(true);
+        }
+        stopped
+    }
+}
