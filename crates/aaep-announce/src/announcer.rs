@@ -6,6 +6,7 @@
 //! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
 //! what was cut off is said again whole.
 
+mod activity;
 mod again;
 mod clock;
 mod context;
@@ -131,6 +132,7 @@ impl Announcer {
     /// One that tells what is over: whole, however long it takes, and nothing in it can be answered.
     pub(crate) fn of_the_past(mut preferences: Preferences) -> Self {
         (preferences.behind_seconds, preferences.warning_seconds) = (u64::MAX, 0);
+        preferences.long_tool_seconds = 0;
         preferences.sounds = false;
         Announcer { is_past: true, ..Announcer::new(preferences).without_pace() }
     }
@@ -166,6 +168,7 @@ impl Announcer {
             Input::Tick => {}
         }
         self.warn();
+        self.mention_long_tools();
         self.notice_stall();
         self.go_on();
         std::mem::take(&mut self.decided)
@@ -178,7 +181,7 @@ impl Announcer {
         let is_free = self.current.is_none() && self.is_working;
         let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working);
-        stall.into_iter().chain(warnings).chain(progress).min()
+        stall.into_iter().chain(warnings).chain(progress).chain(self.mention_at()).min()
     }
 
     /// What the person wants to hear.

@@ -51,6 +51,9 @@ pub struct Preferences {
     pub progress: bool,
     /// Progress is told at most once in so many seconds.
     pub progress_seconds: u64,
+    /// A tool that runs for so many seconds is mentioned, and then after twice, four times and ten times as long, and so
+    /// on; not if 0.
+    pub long_tool_seconds: u64,
     /// Whether it is told that an agent has finished.
     pub done: bool,
     /// Whether events are named that say nothing for people.
@@ -107,6 +110,7 @@ impl Default for Preferences {
             tools: true,
             progress: true,
             progress_seconds: 10,
+            long_tool_seconds: 30,
             done: true,
             unknown_events: false,
             names: true,
@@ -197,6 +201,7 @@ impl Profile {
                 states: false,
                 tools: false,
                 progress: false,
+                long_tool_seconds: 0,
                 ..usual
             },
             Profile::Debug => Preferences {

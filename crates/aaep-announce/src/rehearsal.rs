@@ -86,6 +86,9 @@ pub fn rehearse(
     let mut events = events.iter().peekable();
     loop {
         let event = events.peek().map(|(at, _)| *at);
+        if event.is_none() {
+            stage.end_of_recording();
+        }
         let Some(next) = stage.next(event) else { return stage.rehearsal };
         stage.now = stage.now.max(next);
         if event.is_some_and(|at| at <= stage.now) {
@@ -123,6 +126,15 @@ impl Stage {
         let end = self.speaking.map(|(_, end)| end);
         let timeout = self.open().filter_map(|(_, it)| it.ends_at).min();
         [event, end, timeout, self.announcer.deadline()].into_iter().flatten().min()
+    }
+
+    /// Nobody knows what became of tools that run when the recording ends.
+    fn end_of_recording(&mut self) {
+        let preferences = self.announcer.preferences();
+        if preferences.long_tool_seconds > 0 {
+            let preferences = Preferences { long_tool_seconds: 0, ..preferences.clone() };
+            self.announcer.prefer(preferences);
+        }
     }
 
     /// The questions that are not over, with their places.

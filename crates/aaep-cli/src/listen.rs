@@ -40,7 +40,7 @@ While it runs, type:
   yes, no              the same without a number, when only one question waits and you have heard it
   1, 2                 a choice by its number, where choices are listed; a digit alone never consents
   repeat, back         hear the last thing again, or what came before it
-  more                 hear what was skipped
+  more, status         hear what was skipped, or what every agent is doing
   left, away           hear what happened since you left; say that you go away for a while
   reply, exact         hear what the agent said last, or hear it exactly, code and all
   slower, faster       another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100

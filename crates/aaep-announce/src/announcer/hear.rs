@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep::event::reasoning::state;
 use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{Event, Payload, SessionId};
 
@@ -32,8 +33,10 @@ impl Announcer {
             // What an agent says after it did something else is another matter.
             session.unhush();
         }
-        if matches!(event.payload, Payload::StateChanged(_)) {
+        if let Payload::StateChanged(it) = &event.payload {
             session.state_since = self.now;
+            let words = phrase(event, &self.preferences).map(|it| it.words).unwrap_or_default();
+            session.activity.state(self.now, words, it.to_state == state::CALLING_TOOL);
             self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
         }
         match &event.payload {
@@ -116,6 +119,7 @@ impl Announcer {
         let tongue = Tongue::of(event, &piece.chunk);
         self.sessions.spoke(session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
+        session.activity.forget_unnamed();
         let is_hushed = session.is_hushed(piece);
         let words = session.hear(piece, &tongue, &self.preferences);
         let is_claim = piece.complete
@@ -150,10 +154,12 @@ impl Announcer {
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
         let session_id = &self.key(&event.envelope.session_id);
+        let phrase = phrase(event, &self.preferences);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.invoked(tool);
+            session.activity.tool_began(self.now, tool, phrase.as_ref());
         }
-        let Some(phrase) = phrase(event, &self.preferences) else { return };
+        let Some(phrase) = phrase else { return };
         if !self.preferences.tools && phrase.weight < Weight::Normal {
             return;
         }
@@ -170,8 +176,12 @@ impl Announcer {
         let session_id = &self.key(&event.envelope.session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.completed(tool);
+            session.activity.tool_ended(tool);
         }
-        self.queue.remove(|it| it.kind == Kind::Progress && it.is_of(session_id));
+        self.queue.remove(|it| {
+            let is_over = it.kind == Kind::Progress || it.about == About::StillRunning;
+            is_over && it.is_of(session_id)
+        });
         if tool.status != ToolStatus::Success {
             return self.plain(event, About::Nothing);
         }
@@ -197,7 +207,9 @@ impl Announcer {
         let is_in_order = self.queue.takes_no_time;
         self.queue.remove(|it| {
             let is_step = matches!(it.about, About::Tools(_)) && !is_in_order;
-            let is_over = it.kind == Kind::Progress || it.about == About::State || is_step;
+            let is_over = it.kind == Kind::Progress
+                || matches!(it.about, About::State | About::StillRunning)
+                || is_step;
             is_over && it.is_of(session_id)
         });
         let Some(session) = self.sessions.get_mut(session_id) else { return };

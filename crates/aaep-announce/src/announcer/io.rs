@@ -146,6 +146,8 @@ pub enum Wish {
     Back,
     /// Say what was skipped.
     More,
+    /// Say what every agent is doing.
+    Status,
     /// Say what the agent said last, from its beginning.
     LastReply,
     /// Say what the agent said last exactly: code read out, nothing shortened.

@@ -69,6 +69,8 @@ pub(super) enum About {
     State,
     /// Tools of no great consequence, which are counted when there are many.
     Tools(Tools),
+    /// That a tool still runs: only the newest counts.
+    StillRunning,
     /// What really happened, against what was claimed.
     Fact,
     /// That an agent has finished, and what speaks against what it claims then.
@@ -368,7 +370,12 @@ impl Queue {
         match (&item.about, item.kind) {
             // Only the newest counts anyway.
             (
-                About::LeftOut | About::State | About::Line(_) | About::Feedback | About::Time(_),
+                About::LeftOut
+                | About::State
+                | About::StillRunning
+                | About::Line(_)
+                | About::Feedback
+                | About::Time(_),
                 _,
             )
             | (_, Kind::Progress) => return,

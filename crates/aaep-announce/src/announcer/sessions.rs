@@ -6,6 +6,7 @@ use std::time::Duration;
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::{Envelope, OutputId, SessionId};
 
+use super::activity::Activity;
 use super::io::HubNumber;
 use super::phrase::{Tongue, Wording};
 use super::truth::Truth;
@@ -45,6 +46,7 @@ pub(super) struct Session {
     /// How many texts it has begun.
     text_count: u64,
     pub(super) truth: Truth,
+    pub(super) activity: Activity,
     /// The last words that were to be said of it, and when.
     pub(super) last_words: Option<(String, Duration)>,
     /// When its state changed last.
@@ -141,6 +143,15 @@ impl Sessions {
         self.known.len()
     }
 
+    /// Those that have not ended.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&SessionKey, &Session)> {
+        self.known.iter().filter(|(_, it)| it.is_live)
+    }
+
+    pub(super) fn live_mut(&mut self) -> impl Iterator<Item = (&SessionKey, &mut Session)> {
+        self.known.iter_mut().filter(|(_, it)| it.is_live)
+    }
+
     /// The person wants to hear no more of what agents are saying now.
     pub(super) fn hush(&mut self) {
         let outputs = self.known.values_mut().flat_map(|it| &mut it.outputs);
@@ -184,6 +195,7 @@ impl Session {
             texts: VecDeque::new(),
             text_count: 0,
             truth: Truth::default(),
+            activity: Activity::default(),
             last_words: None,
             state_since: Duration::ZERO,
             progress_told: None,
@@ -201,6 +213,11 @@ impl Session {
 
     pub(super) fn is_live(&self) -> bool {
         self.is_live
+    }
+
+    /// When something was heard of it last.
+    pub(super) fn last_heard(&self) -> Duration {
+        self.last_heard
     }
 
     /// Takes a piece of text; the words that can be told now.
@@ -307,6 +324,7 @@ impl Session {
     pub(super) fn end(&mut self) {
         self.is_live = false;
         self.truth = Truth::default();
+        self.activity = Activity::default();
     }
 }
 

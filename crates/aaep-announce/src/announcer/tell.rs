@@ -293,7 +293,7 @@ impl Announcer {
             (About::State, _) => {
                 has_ended || session.is_some_and(|it| it.state_since > item.arrived)
             }
-            (About::Tools(_), _) => has_ended,
+            (About::Tools(_) | About::StillRunning, _) => has_ended,
             _ => false,
         }
     }

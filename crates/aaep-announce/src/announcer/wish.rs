@@ -21,6 +21,7 @@ impl Announcer {
             Wish::Skip => self.stop(true),
             Wish::Repeat => self.repeat(),
             Wish::Back => self.back(),
+            Wish::Status => self.status(),
             Wish::More => {
                 if !self.queue.tell_skipped() {
                     self.answer("Nothing was skipped.".to_owned());

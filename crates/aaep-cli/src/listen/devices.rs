@@ -77,6 +77,9 @@ pub(crate) fn preferences(settings: &Settings) -> Preferences {
     if let Some(pace) = settings.listen.words_per_minute {
         preferences.words_per_minute = pace;
     }
+    if let Some(seconds) = settings.listen.long_tool_seconds {
+        preferences.long_tool_seconds = seconds;
+    }
     preferences
 }
 

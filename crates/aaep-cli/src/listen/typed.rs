@@ -41,6 +41,7 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         "repeat" | "again" => Typed::Wish(Wish::Repeat),
         "back" | "previous" => Typed::Wish(Wish::Back),
         "more" => Typed::Wish(Wish::More),
+        "status" => Typed::Wish(Wish::Status),
         "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
         "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
