@@ -45,6 +45,7 @@ pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
+pub use sessions::agent_name;
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
 /// The longest utterance that is no question, in bytes. A longer text is told in parts, so that news wait for one of them
@@ -80,8 +81,8 @@ pub struct Announcer {
     events_left_out: u64,
     /// The tokens of the questions that were over last.
     closed: VecDeque<ReplyToken>,
-    /// The name of the agent of which was spoken last.
-    speaker: Option<String>,
+    /// The session of which was spoken last, and the name that was told.
+    speaker: Option<(SessionKey, String)>,
     /// What was said last, to be said again.
     said: SaidHistory,
     /// Whether it tells what is over: nothing is to be answered any more.
@@ -199,6 +200,12 @@ impl Announcer {
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
         let key = session_id.map(|id| self.key(id));
         self.sessions.last_text(key.as_ref()).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+    }
+
+    /// The name under which this person hears of the agent of a session.
+    pub fn agent_label(&self, hub: HubNumber, session_id: &SessionId) -> Option<String> {
+        let session = self.sessions.get(&SessionKey { hub, id: session_id.clone() })?;
+        Some(session.label()).filter(|it| !it.is_empty())
     }
 
     /// Whether the device works, and everything that it was to say is said.

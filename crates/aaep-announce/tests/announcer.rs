@@ -81,7 +81,35 @@ fn two_sessions_of_one_agent_and_two_agents_of_one_name_are_told_apart() {
     // The number of a session that has ended is free again.
     room.hear(&event_of("x", "b", "session.completed", &json!({ "summary_normal": "Bye.", "producer": { "agent_id": "one", "agent_name": "Weaver" } })));
     room.hear(&event_of("x", "d", "session.started", &named("one")));
-    assert_eq!(room.listen(), ["Weaver 2: Finished. Bye.", "Started. Hi."]);
+    assert_eq!(room.listen(), ["Weaver 2: Finished. Bye.", "Weaver 2: Started. Hi."]);
+    // The first one has a number too, now that there are others.
+    let say = json!({ "chunk": "I go on.", "position": 0, "complete": true });
+    room.hear(&event_of("x", "a", "output.streaming", &say));
+    assert_eq!(room.listen(), ["Weaver 1: I go on."]);
+}
+
+#[test]
+fn the_project_is_told_with_the_name_that_has_it() {
+    let mut room = Room::quiet();
+    for (session, project) in [("a", "work/shop"), ("b", "work/site")] {
+        let name = format!("Claude Code in {project}");
+        let fields = json!({ "summary_normal": "Hi.", "producer": { "agent_id": "claude-code", "agent_name": name } });
+        room.hear(&event_of("x", session, "session.started", &fields));
+    }
+    assert_eq!(
+        room.listen(),
+        ["Claude Code in work/shop: Started. Hi.", "Claude Code in work/site: Started. Hi."]
+    );
+    let mut asked = confirmation("rpl_1");
+    asked.envelope.producer.agent_name = Some("Claude Code in work/shop".to_owned());
+    room.ask(1, &asked);
+    let heard = room.listen();
+    assert!(
+        heard[0].starts_with("Claude Code in work/shop asks, question 1: Delete 17"),
+        "{heard:?}"
+    );
+    let label = room.announcer.agent_label(0, &asked.envelope.session_id);
+    assert_eq!(label, Some(aaep_announce::agent_name(&asked.envelope)));
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn a_question_does_not_cut_off_another_one() {
     assert_eq!(decided.orders, []);
     let heard = room.listen();
     assert_eq!(heard.len(), 2);
-    assert!(heard[1].starts_with("Weaver asks: Question 2. Delete"), "{}", heard[1]);
+    assert!(heard[1].starts_with("Weaver asks, question 1: Delete"), "{}", heard[1]);
 }
 
 #[test]

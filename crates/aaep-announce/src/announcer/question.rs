@@ -114,10 +114,8 @@ impl Question {
 
     /// The question as it is told now: what is asked first, then what it means, then the time, then how to
     /// answer.
-    pub(super) fn words(&self, now: Duration, is_one_of_many: bool) -> String {
-        let number =
-            if is_one_of_many { format!("Question {}.", self.number) } else { String::new() };
-        sentences(&[&number, &self.asked, &self.time(now), &self.how])
+    pub(super) fn words(&self, now: Duration) -> String {
+        sentences(&[&self.asked, &self.time(now), &self.how])
     }
 
     /// The question for someone who cannot answer it and does not know until when it is asked.
@@ -131,13 +129,9 @@ impl Question {
     }
 
     /// The question once more, before its time is over.
-    pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
+    pub(super) fn warning(&self, now: Duration) -> String {
         let is_long = self.name.len() > MAX_REMINDER;
-        let number = if is_one_of_many || is_long {
-            format!("Question {}.", self.number)
-        } else {
-            String::new()
-        };
+        let number = if is_long { format!("Question {}.", self.number) } else { String::new() };
         let name = if is_long { "" } else { self.name.as_str() };
         let left = match self.remaining(now) {
             Some(left) => format!("Only {} left to answer.", duration(left)),

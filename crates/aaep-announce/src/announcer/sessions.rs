@@ -22,7 +22,7 @@ pub const MAX_TEXTS: usize = 4;
 /// How much of each text is remembered, in bytes.
 pub const MAX_TEXT: usize = 32 * 1024;
 /// The longest name of an agent that is told, in bytes.
-const MAX_NAME: usize = 40;
+const MAX_NAME: usize = 60;
 /// A session of which nothing was heard for so long does not share its name with new ones.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
 
@@ -39,6 +39,8 @@ pub(super) struct Session {
     name: String,
     /// Which one of those with this name it is.
     ordinal: u32,
+    /// Whether there was another one of this name at the same time.
+    has_namesake: bool,
     is_live: bool,
     last_heard: Duration,
     outputs: VecDeque<Output>,
@@ -96,10 +98,13 @@ impl Sessions {
     ) -> &mut Session {
         if !self.known.contains_key(id) {
             self.make_room();
-            let producer = &envelope.producer;
-            let name = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
-            let name = told_name(name);
+            let name = agent_name(envelope);
             let ordinal = self.free_ordinal(now, &name);
+            let namesakes =
+                self.known.values_mut().filter(|it| it.name.eq_ignore_ascii_case(&name));
+            if ordinal > 1 {
+                namesakes.for_each(|it| it.has_namesake = true);
+            }
             self.known.insert(id.clone(), Session::new(name, ordinal));
         }
         let session =
@@ -189,6 +194,7 @@ impl Session {
         Session {
             name,
             ordinal,
+            has_namesake: false,
             is_live: true,
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
@@ -206,7 +212,7 @@ impl Session {
     pub(super) fn label(&self) -> String {
         match self.ordinal {
             _ if self.name.is_empty() => String::new(),
-            1 => self.name.clone(),
+            1 if !self.has_namesake => self.name.clone(),
             ordinal => format!("{} {ordinal}", self.name),
         }
     }
@@ -363,6 +369,12 @@ impl Output {
         let held = self.take_held();
         format!("{held} {last}").trim().to_owned()
     }
+}
+
+/// The name of an agent as it is told, everywhere the same.
+pub fn agent_name(envelope: &Envelope) -> String {
+    let producer = &envelope.producer;
+    told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id))
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.

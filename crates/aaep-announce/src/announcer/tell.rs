@@ -128,7 +128,7 @@ impl Announcer {
 
     /// The words and the choices of something as they are now; nothing if it is outdated.
     fn words_of(&self, item: &Item) -> Option<(String, Vec<crate::Choice>)> {
-        let is_many = self.questions.len() > 1;
+        let is_many = self.may_be_several();
         let question = |number: &AskNumber| self.questions.get(number).filter(|it| !it.is_answered);
         match &item.about {
             About::Question(number) => {
@@ -136,11 +136,11 @@ impl Announcer {
                 if self.is_past {
                     return Some((question.past(), Vec::new()));
                 }
-                Some((question.words(self.now, is_many), question.choices()))
+                Some((question.words(self.now), question.choices()))
             }
             About::Warning(number) => {
                 let question = question(number)?;
-                Some((question.warning(self.now, is_many), question.choices()))
+                Some((question.warning(self.now), question.choices()))
             }
             About::Context { number, .. } => {
                 question(number)?;
@@ -161,13 +161,21 @@ impl Announcer {
         let Some(session_id) = &item.session_id else { return words };
         let label = self.label(Some(session_id));
         let hub = self.hub_to_name(session_id.hub, &label, &words).map(str::to_owned);
+        let number = match item.about {
+            About::Question(number) | About::Warning(number) => Some(number),
+            _ => None,
+        };
+        let number = number.filter(|_| !self.is_past && self.may_be_several());
         let who = match (hub, label.as_str()) {
-            (None, "") => return words,
+            (None, "") => {
+                return number.map_or(words.clone(), |it| format!("Question {it}: {words}"));
+            }
             (None, label) => label.to_owned(),
             (Some(hub), "") => format!("At {hub}"),
             (Some(hub), label) => format!("At {hub}, {label}"),
         };
-        let is_other = who != label || self.speaker.as_ref() != Some(&label);
+        let speaker = (session_id.clone(), label.clone());
+        let is_other = who != label || self.speaker.as_ref() != Some(&speaker);
         let is_question = item.kind == Kind::Question;
         let is_context = matches!(item.about, About::Context { .. });
         let must = is_question || is_context || self.sessions.begin_like_a_name(&words);
@@ -175,16 +183,24 @@ impl Announcer {
             return words;
         }
         self.named_hub = Some(session_id.hub);
-        self.speaker = Some(label.clone());
+        self.speaker = Some(speaker);
         if let About::Context { has_more, .. } = item.about {
             let more = if has_more { ", for the rest: more" } else { "" };
             return format!("{who} says before it asks{more}: {words}");
         }
         match (is_question && !label.is_empty(), self.is_past) {
             (true, true) => format!("{who} asked: {words}"),
-            (true, false) => format!("{who} asks: {words}"),
+            (true, false) => match number {
+                Some(number) => format!("{who} asks, question {number}: {words}"),
+                None => format!("{who} asks: {words}"),
+            },
             (false, _) => format!("{who}: {words}"),
         }
+    }
+
+    /// Whether more than one question is open, or may be at any time because several agents are at work.
+    fn may_be_several(&self) -> bool {
+        self.questions.len() > 1 || self.sessions.live().nth(1).is_some()
     }
 
     /// Stops what is being said: to be said again later, or because nobody wants it.

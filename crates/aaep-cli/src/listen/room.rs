@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
-use aaep::printable;
+use aaep::{Event, printable};
 use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
+    agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::mpsc;
@@ -293,6 +294,13 @@ impl Room {
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
             Wanted::Pace(_) => {}
         }
+    }
+
+    /// The name under which the person hears of the agent of an event.
+    pub(super) fn agent_label(&self, hub: HubNumber, event: &Event) -> String {
+        let announcer = self.devices.channels.first().map(|it| &it.announcer);
+        let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
+        label.unwrap_or_else(|| agent_name(&event.envelope))
     }
 
     /// Whether any device goes at a pace of its own.

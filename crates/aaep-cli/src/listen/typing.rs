@@ -102,7 +102,7 @@ impl Room {
                 let event = it.ask.event();
                 let line = format!(
                     "Question {number}, from {}: {} Time left: {}.",
-                    printable(&event.envelope.producer.agent_id),
+                    printable(&self.agent_label(it.hub, event)),
                     exact(asked::what(event)),
                     duration(it.remaining())
                 );
