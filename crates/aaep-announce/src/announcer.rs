@@ -8,6 +8,7 @@
 
 mod activity;
 mod again;
+mod claims;
 mod clock;
 mod context;
 mod danger;

@@ -162,12 +162,18 @@ fn what_really_happened_follows_a_claim_against_it() {
     room.hear(&text("Done! All 17 pictures are gone."));
     assert_eq!(
         room.listen(),
-        ["Done! All 17 pictures are gone.", "In fact delete_files was not allowed."]
+        [
+            "Done! All 17 pictures are gone.",
+            "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed."
+        ]
     );
     room.hear(&completed("Deleted 17 pictures."));
     assert_eq!(
         room.listen(),
-        ["Finished. Deleted 17 pictures.", "In fact delete_files was not allowed."]
+        [
+            "Finished. Deleted 17 pictures.",
+            "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed."
+        ]
     );
     // The next session starts without a grudge.
     room.hear(&completed("All good."));

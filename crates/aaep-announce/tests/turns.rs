@@ -114,7 +114,7 @@ fn nothing_comes_between_a_claim_and_the_fact_against_it() {
     room.hear(&event_of("Loom", "b", "session.completed", &loom_ends));
     room.hear(&completed("Done: 17 pictures deleted."));
     let heard = room.listen();
-    let fact = "In fact delete_files was not allowed.";
+    let fact = "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed.";
     for claim in ["All pictures were deleted successfully.", "Done: 17 pictures deleted."] {
         let at = heard.iter().position(|it| it.contains(claim)).expect(claim);
         assert!(heard[at + 1].ends_with(fact), "{claim} {heard:?}");
@@ -240,6 +240,6 @@ fn a_fact_is_told_however_long_it_has_waited() {
     room.now += seconds(15 * 60);
     room.hear(&loom_says("This is new."));
     let heard = room.listen();
-    let fact = "In fact delete_files was not allowed.";
+    let fact = "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed.";
     assert!(heard.iter().any(|it| it.ends_with(fact)), "{heard:?}");
 }

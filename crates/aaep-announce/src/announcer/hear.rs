@@ -15,7 +15,7 @@ use super::question::{Question, Telling};
 use super::queue::{About, Item, MAX_QUESTIONS};
 use super::sessions::SessionKey;
 use super::tools::Tools;
-use super::truth::claims_success;
+use super::truth::Contradiction;
 use super::{Announcer, MAX_UTTERANCE, Outcome};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
@@ -122,9 +122,8 @@ impl Announcer {
         session.activity.forget_unnamed();
         let is_hushed = session.is_hushed(piece);
         let words = session.hear(piece, &tongue, &self.preferences);
-        let is_claim = piece.complete
-            && session.last_text().is_some_and(|it| claims_success(&it.exact, tongue.is_english()));
-        let fact = if is_claim { session.truth.against() } else { None };
+        let text = session.last_text().filter(|_| piece.complete);
+        let fact = text.and_then(|it| session.truth.against(&it.exact, tongue.is_english()));
         let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words, tongue };
         if is_hushed {
             self.skip(session_id, &phrase);
@@ -145,10 +144,12 @@ impl Announcer {
     }
 
     /// Says what speaks against what was claimed.
-    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>, about: &About) {
+    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<Contradiction>, about: &About) {
         let Some(fact) = fact else { return };
-        let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
-        let words = guarded(&fact);
+        // What was refused went as the person wanted.
+        let kind = if fact.is_refusal { Kind::Notice } else { Kind::Error };
+        let (weight, tongue) = (Weight::Normal, Tongue::default());
+        let words = guarded(&fact.words);
         self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, about);
     }
 
@@ -194,7 +195,9 @@ impl Announcer {
     fn completed(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
         self.last_words_of(session_id);
-        let fact = self.sessions.get(session_id).and_then(|it| it.truth.against());
+        let is_english = Tongue::of(event, event.words()).is_english();
+        let session = self.sessions.get(session_id);
+        let fact = session.and_then(|it| it.truth.against(event.words(), is_english));
         // The claim and the fact belong together, whatever the person wants to hear of ends.
         self.plain(event, About::End);
         self.tell_fact(session_id, fact, &About::End);
