@@ -84,7 +84,8 @@ fn status_says_what_every_agent_is_doing() {
     room.handle(Input::Wish(Wish::Status));
     assert_eq!(room.listen(), ["No agent is at work."]);
     room.hear(&tool("npm", "Running the tests."));
-    let named = |agent: &str, kind: &str, fields| event_of(agent, agent, kind, fields);
+    let named =
+        |agent: &str, kind: &str, fields: &serde_json::Value| event_of(agent, agent, kind, fields);
     let thinking = json!({ "from_state": "idle", "to_state": "thinking" });
     room.hear(&named("Loom", "state.changed", &thinking));
     room.hear(&named("Spool", "session.completed", &json!({ "summary_normal": "Done." })));

@@ -86,7 +86,7 @@ fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
     assert_eq!(room.listen(), ["Weaver: Finished. All 41 tests pass."]);
     room.handle(Input::Wish(Wish::More));
     let heard = room.listen();
-    assert!(heard[0].starts_with("Loom: Sentence 1 goes on"), "{heard:?}");
+    assert!(heard[0].starts_with("Loom: Sentence 2 goes on"), "{heard:?}");
     assert!(heard.last().expect("words").starts_with("This is the rest of it"), "{heard:?}");
     room.handle(Input::Wish(Wish::More));
     assert_eq!(room.listen(), ["Nothing was skipped."]);
@@ -98,7 +98,7 @@ fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
         &json!({ "tool": "grep", "summary_normal": "Searching." }),
     ));
     room.hear(&loom_says("I found it.", true));
-    assert_eq!(room.listen(), ["Loom: Searching.", "I found it."]);
+    assert_eq!(room.listen(), ["Searching.", "I found it."]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn one_goes_back_one_thing_at_a_time() {
         room.handle(Input::Wish(Wish::Back));
         room.listen().concat()
     };
-    assert_eq!([back(), back(), back()], ["Two.", "Weaver: One.", "Nothing was said before that."]);
+    assert_eq!([back(), back(), back()], ["Two.", "One.", "Nothing was said before that."]);
     // What is being said is said again after what came before it.
     room.hear(&text("Four."));
     let four = room.id();

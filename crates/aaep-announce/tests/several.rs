@@ -91,7 +91,7 @@ fn a_question_makes_way_once_and_not_again_and_again() {
     room.ask(1, &photos());
     for number in 2..10 {
         room.report(Report::Began(room.id()));
-        room.ask(number, &ask(&format!("Agent {number}"), "Do something.", "low"));
+        room.ask(number, &ask(&format!("Agent{number}"), "Do something.", "low"));
         for id in std::mem::take(&mut room.stopped) {
             room.report(Report::Cut(id));
         }

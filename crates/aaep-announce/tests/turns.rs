@@ -55,7 +55,7 @@ fn an_end_does_not_wait_for_the_text_of_its_own_agent_and_says_that_it_follows()
     room.hear(&loom_says("Sentence 5."));
     room.hear(&completed("All sorted."));
     let heard = room.listen();
-    assert_eq!(heard[1], "Weaver: Finished. All sorted. What it said before that follows.");
+    assert_eq!(heard[1], "Weaver: Finished. All sorted. What came before that follows.");
     assert!(heard.contains(&"Weaver: I sorted them by date.".to_owned()), "{heard:?}");
 }
 

@@ -16,6 +16,8 @@ use crate::utterance::{Kind, Weight};
 const MAX_RUNNING_TOOLS: usize = 16;
 /// When a tool that runs is mentioned, in multiples of the first time; later each time after twice as long.
 const MENTIONS: [u32; 4] = [1, 2, 4, 10];
+/// The place of the last of them.
+const LAST_MENTION: u32 = 3;
 /// How often it is mentioned at most.
 const MAX_MENTIONS: u32 = 12;
 
@@ -96,10 +98,10 @@ impl Activity {
 
 impl RunningTool {
     fn next_mention(&self, first: Duration) -> Option<Duration> {
-        let last = MENTIONS.last().copied().unwrap_or(1);
-        let at = usize::try_from(self.mentions).ok().and_then(|at| MENTIONS.get(at)).copied();
-        let doubled = self.mentions.saturating_sub(MENTIONS.len() as u32 - 1);
-        let factor = at.unwrap_or_else(|| last.saturating_mul(1 << doubled.min(MAX_MENTIONS)));
+        let doubled = self.mentions.saturating_sub(LAST_MENTION).min(MAX_MENTIONS);
+        let at = self.mentions.min(LAST_MENTION);
+        let listed = usize::try_from(at).ok().and_then(|at| MENTIONS.get(at)).copied();
+        let factor = listed.unwrap_or(1).saturating_mul(1 << doubled);
         let is_wanted = !first.is_zero() && self.mentions < MAX_MENTIONS;
         is_wanted.then(|| self.since.saturating_add(first.saturating_mul(factor)))
     }

@@ -21,10 +21,16 @@ impl SaidHistory {
         if item.is_again {
             return;
         }
-        self.steps_back = 0;
         self.items.push_back(item);
         if self.items.len() > MAX_SAID_ITEMS {
             self.items.pop_front();
+        }
+    }
+
+    /// Something is said that is not said again: the way back begins there.
+    pub(super) fn begin(&mut self, item: &Item) {
+        if !item.is_again {
+            self.steps_back = 0;
         }
     }
 

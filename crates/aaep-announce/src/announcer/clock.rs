@@ -83,9 +83,10 @@ impl Announcer {
         let now = self.now;
         let Some(question) = self.questions.get_mut(&number) else { return };
         let before = question.clock;
-        question.clock = match is_paused {
-            true => QuestionClock::Paused,
-            false => QuestionClock::Running(now.checked_add(remaining)),
+        question.clock = if is_paused {
+            QuestionClock::Paused
+        } else {
+            QuestionClock::Running(now.checked_add(remaining))
         };
         question.is_warned = false;
         let left_before = before.remaining(now);

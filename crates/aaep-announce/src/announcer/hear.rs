@@ -21,8 +21,8 @@ use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
 use crate::words::{exact, grouped, guarded};
 
-/// What is said with an end when text of the agent waits that came before it.
-const MORE_FOLLOWS: &str = "What it said before that follows.";
+/// What is said with an end when something of the agent waits that came before it.
+const MORE_FOLLOWS: &str = "What came before that follows.";
 
 impl Announcer {
     /// An event that is not a question.
@@ -70,11 +70,11 @@ impl Announcer {
         let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
         let session_id = self.key(&event.envelope.session_id);
         let mut phrase = phrase;
-        // An end does not wait for the text before it, so that it has to be said that there is more.
-        let is_text = |it: &Item| it.kind == Kind::Reply && it.is_of(&session_id);
+        // An end does not wait for what came before it, so that it has to be said that there is more.
+        let is_before = |it: &Item| it.is_of(&session_id) && it.about == About::Nothing;
         if about == About::End
             && !self.queue.takes_no_time
-            && self.queue.waiting().any(is_text)
+            && self.queue.waiting().any(is_before)
             && self.is_wanted(phrase.kind, phrase.weight)
         {
             phrase.words = sentences(&[&phrase.words, MORE_FOLLOWS]);

@@ -36,16 +36,17 @@ impl Announcer {
             return None;
         }
         waiting.sort_by_key(|it| (Reverse(it.rank), it.number));
-        let mut words = format!("{} questions wait.", count(waiting.len()));
+        let mut parts = vec![format!("{} questions wait.", count(waiting.len()))];
         for question in waiting.iter().take(MAX_NAMED) {
             let who = self.label(Some(&question.session_id));
             let who = if who.is_empty() { String::new() } else { format!(", {who}") };
             let action = action(&question.name);
-            words.push_str(&format!(" Question {}{who}: {action}", question.number));
+            parts.push(format!("Question {}{who}: {action}", question.number));
         }
         if waiting.len() > MAX_NAMED {
-            words.push_str(&format!(" And {} more.", waiting.len() - MAX_NAMED));
+            parts.push(format!("And {} more.", waiting.len() - MAX_NAMED));
         }
+        let words = parts.join(" ");
         let numbers: Vec<AskNumber> = waiting.iter().map(|it| it.number).collect();
         for number in &numbers {
             if let Some(question) = self.questions.get_mut(number) {
@@ -67,8 +68,11 @@ impl Announcer {
         if current.item.was_cut || self.queue.takes_no_time {
             return false;
         }
+        let own = current.item.about.question();
         let is_unknown = |it: &Item| match it.about {
-            About::Question(number) => self.questions.get(&number).is_some_and(is_unknown),
+            About::Question(number) if Some(number) != own => {
+                self.questions.get(&number).is_some_and(is_unknown)
+            }
             _ => false,
         };
         let rest = current.takes.saturating_sub(self.now.saturating_sub(current.since));

@@ -27,6 +27,7 @@ const ARGUMENTS: &str = "arguments";
 
 /// A question that waits for the person.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each changes for itself")]
 pub(super) struct Question {
     pub(super) number: AskNumber,
     pub(super) session_id: SessionKey,

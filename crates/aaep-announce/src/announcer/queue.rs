@@ -284,8 +284,11 @@ impl Queue {
             self.left_out.errors += 1;
             return;
         }
-        // Of questions that wait, the riskiest is told first, and of those as risky the oldest.
-        let is_less = |it: &Item| it.is_question() && it.rank < item.rank;
+        // Questions come before errors. Of those that wait, the riskiest is told first, and of those as risky the oldest.
+        let is_less = |it: &Item| match it.about {
+            About::Feedback | About::Overview(_) => false,
+            _ => !it.is_question() || it.rank < item.rank,
+        };
         let at = self.critical.iter().position(is_less).filter(|_| item.is_question());
         self.critical.insert(at.unwrap_or(self.critical.len()), item);
     }
@@ -324,9 +327,8 @@ impl Queue {
             // One text alone is wanted for longer, and ends and errors are kept as long as there is room.
             let is_kept = match importance {
                 _ if self.takes_no_time => true,
-                0..3 => false,
                 3 if self.is_one_text() => seconds <= behind_seconds.saturating_mul(TEXT_PATIENCE),
-                3 => false,
+                0..=3 => false,
                 _ => true,
             };
             if is_kept && self.rest.len() <= MAX_WAITING {

@@ -266,19 +266,15 @@ impl Session {
 
     fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
-        let text = match at.and_then(|at| self.texts.remove(at)) {
-            Some(text) => text,
-            None => {
-                self.text_count += 1;
-                Text {
-                    id: piece.output_id.clone(),
-                    is_complete: false,
-                    exact: String::new(),
-                    is_cut: false,
-                    tongue: tongue.clone(),
-                }
-            }
-        };
+        let known = at.and_then(|at| self.texts.remove(at));
+        self.text_count += u64::from(known.is_none());
+        let text = known.unwrap_or_else(|| Text {
+            id: piece.output_id.clone(),
+            is_complete: false,
+            exact: String::new(),
+            is_cut: false,
+            tongue: tongue.clone(),
+        });
         self.texts.push_back(text);
         if self.texts.len() > MAX_TEXTS {
             self.texts.pop_front();

@@ -68,6 +68,7 @@ impl Announcer {
         let Some((words, choices)) = self.words_of(&item) else { return };
         let words = self.named(&item, words);
         let id = self.new_id();
+        self.said.begin(&item);
         let number = match item.about {
             About::Question(number) | About::Warning(number) => Some(number),
             _ => None,

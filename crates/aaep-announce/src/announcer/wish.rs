@@ -50,7 +50,9 @@ impl Announcer {
 
     /// Says something about listening before everything else that waits.
     fn answer(&mut self, words: String) {
-        let item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        let mut item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        // Nobody wants to hear such an answer again.
+        item.is_again = true;
         self.queue.put_back(item);
     }
 

@@ -288,7 +288,9 @@ impl Room {
                 self.tell_others(at, &why);
                 // Nobody waits for a device that does not work.
                 let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
-                numbers.into_iter().for_each(|number| self.start_clock(number));
+                for number in numbers {
+                    self.start_clock(number);
+                }
             }
             Wanted::Works => self.tell_others(at, "It works again."),
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
