@@ -254,9 +254,11 @@ impl Announcer {
         let parts = match phrase.kind {
             _ if is_whole => vec![phrase.words.as_str()],
             _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
-            Kind::Reply => sentence_parts(&phrase.words, MAX_UTTERANCE),
-            _ => split(&phrase.words, MAX_UTTERANCE),
+            Kind::Reply => sentence_parts(&phrase.words, self.preferences.part_bytes()),
+            _ => split(&phrase.words, self.preferences.part_bytes()),
         };
+        let (parts, rest) = self.first_parts(phrase.kind, parts);
+        let count = parts.len();
         let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::text_number);
         for (at, words) in parts.into_iter().enumerate() {
             let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
@@ -265,8 +267,25 @@ impl Announcer {
             item.about = about.clone();
             item.is_first = at == 0;
             item.text = text;
+            if at + 1 == count && !rest.is_empty() {
+                item.words.push_str(" For the rest: more.");
+            }
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }
+        for words in rest {
+            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            item.session_id = session_id.cloned();
+            item.tongue = phrase.tongue.clone();
+            self.queue.skip(item);
+        }
+    }
+
+    /// The parts that are told, and those that are told on request.
+    fn first_parts<'w>(&self, kind: Kind, mut parts: Vec<&'w str>) -> (Vec<&'w str>, Vec<&'w str>) {
+        let most = usize::try_from(self.preferences.reply_parts).unwrap_or(usize::MAX);
+        let is_cut = kind == Kind::Reply && most > 0 && !self.is_past && parts.len() > most;
+        let rest = if is_cut { parts.split_off(most) } else { Vec::new() };
+        (parts, rest)
     }
 
     /// Something of our own about listening.
@@ -279,12 +298,12 @@ impl Announcer {
         if weight == Weight::Critical {
             return true;
         }
-        let only = self.preferences.only_decisions;
+        let (only, essentials) = (self.preferences.only_decisions, self.preferences.essentials);
         match kind {
             Kind::Question | Kind::Settled | Kind::Error | Kind::Notice => true,
             Kind::Done => self.preferences.done && !only,
-            Kind::Progress => self.preferences.progress && !only,
-            Kind::Reply | Kind::Doing => !only,
+            Kind::Progress => self.preferences.progress && !(only || essentials),
+            Kind::Reply | Kind::Doing => !(only || essentials),
         }
     }
 

@@ -5,6 +5,7 @@ use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
 use aaep::{Capabilities, CognitiveLoad, EventFilters, LanguageTag, TypePattern, Uri, Verbosity};
 use serde::{Deserialize, Serialize};
 
+use crate::announcer::MAX_UTTERANCE;
 use crate::words::Style;
 
 /// The slowest and the fastest pace, in words per minute (§5.3.1.11).
@@ -43,6 +44,12 @@ pub struct Preferences {
     pub length: Length,
     /// When what an agent says is told.
     pub replies: Replies,
+    /// How many parts are told of what an agent says, each about a sentence; the rest on request. All of them if 0.
+    pub reply_parts: u64,
+    /// How long a part may be, in bytes: a longer sentence is told in several.
+    pub longest_part_bytes: u64,
+    /// Whether nothing is told but what needs the person, what failed and what has finished.
+    pub essentials: bool,
     /// Whether beginnings and states of agents are told.
     pub states: bool,
     /// Whether tools are told. Those that fail are told in any case.
@@ -106,6 +113,9 @@ impl Default for Preferences {
             words_per_minute: 180,
             length: Length::Normal,
             replies: Replies::Sentences,
+            reply_parts: 0,
+            longest_part_bytes: 300,
+            essentials: false,
             states: true,
             tools: true,
             progress: true,
@@ -128,6 +138,12 @@ impl Preferences {
     /// The pace within its bounds.
     pub fn pace(&self) -> u64 {
         self.words_per_minute.clamp(*PACES.start(), *PACES.end())
+    }
+
+    /// How long a part of a text may be, within its bounds.
+    pub fn part_bytes(&self) -> usize {
+        let most = u64::try_from(MAX_UTTERANCE).unwrap_or(u64::MAX);
+        usize::try_from(self.longest_part_bytes.clamp(40, most)).unwrap_or(MAX_UTTERANCE)
     }
 
     /// How text becomes words.
@@ -189,8 +205,12 @@ impl Profile {
                 words_per_minute: 140,
                 length: Length::Terse,
                 replies: Replies::Whole,
+                reply_parts: 3,
+                longest_part_bytes: 120,
                 states: false,
+                tools: false,
                 progress: false,
+                long_tool_seconds: 120,
                 behind_seconds: 30,
                 warning_seconds: 60,
                 ..usual
@@ -198,6 +218,7 @@ impl Profile {
             Profile::Quiet => Preferences {
                 length: Length::Terse,
                 replies: Replies::Never,
+                essentials: true,
                 states: false,
                 tools: false,
                 progress: false,

@@ -436,7 +436,7 @@ fn each_profile_tells_what_it_promises() {
         "{quiet}"
     );
     let low = play(Profile::LowCognitiveLoad);
-    assert!(low.contains(&"First part. Last part.".to_owned()), "{low:?}");
+    assert!(low.contains(&"Weaver: First part. Last part.".to_owned()), "{low:?}");
     let reader = play(Profile::ScreenReader);
     assert!(
         reader.contains(&"First part.".to_owned()) && reader.contains(&"50 percent.".to_owned()),

@@ -79,9 +79,46 @@ fn however_long_an_action_is_it_is_told_whole_and_so_is_the_risk() {
         "default_decision": "reject", "risk_level": "high", "irreversible": true,
     });
     room.ask(1, &event("awaiting.confirmation", &asked));
-    let words = room.words();
-    assert!(words.contains(action.trim()) && words.contains(consequence.trim()));
-    assert!(words.contains("High risk. It cannot be undone."), "{words}");
+    let words = room.words().to_owned();
+    assert!(words.contains(action.trim()) && !words.contains(consequence.trim()));
+    assert!(words.starts_with("Weaver asks: High risk. It cannot be undone. Delete everything."));
+    assert!(words.contains("There is more about it. To hear that: more. You have"), "{words}");
+    room.listen();
+    room.handle(Input::Wish(Wish::More));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].contains(consequence.trim()), "the rest on request");
+    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.listen();
+    room.handle(Input::Wish(Wish::More));
+    assert_eq!(room.listen(), ["Nothing was skipped."]);
+}
+
+#[test]
+fn in_a_long_question_the_risk_comes_before_what_is_long() {
+    let consequence = "Everything that was in it is gone. ".repeat(10);
+    let asked = json!({
+        "action": "Empty the folder.", "consequence": consequence, "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject", "risk_level": "high", "irreversible": true,
+    });
+    let mut room = Room::quiet();
+    room.ask(1, &event("awaiting.confirmation", &asked));
+    let begin =
+        "Weaver asks: Empty the folder. High risk. It cannot be undone. Everything that was";
+    assert!(room.words().starts_with(begin), "{}", room.words());
+    assert!(room.words().contains(consequence.trim()), "{}", room.words());
+}
+
+#[test]
+fn lines_have_a_long_question_whole() {
+    let consequence = "All is gone. ".repeat(1000);
+    let asked = json!({
+        "action": "Delete everything.", "consequence": consequence, "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject", "risk_level": "high",
+    });
+    let mut room = Room::quiet();
+    room.announcer = aaep_announce::Announcer::new(Preferences::default()).without_pace();
+    room.ask(1, &event("awaiting.confirmation", &asked));
+    assert!(room.words().contains(consequence.trim()));
 }
 
 #[test]

@@ -64,7 +64,13 @@ impl Announcer {
         let Some(phrase) = phrase(event, &self.preferences) else { return };
         let is_state =
             matches!(event.payload, Payload::StateChanged(_) | Payload::SessionStarted(_));
-        if is_state && !self.preferences.states && phrase.weight < Weight::Normal {
+        let is_unwanted = match event.payload {
+            _ if phrase.weight == Weight::Critical => false,
+            // What other kinds of events say is neither a need nor an end.
+            Payload::Extension(_) => self.preferences.essentials,
+            _ => is_state && !self.preferences.states,
+        };
+        if is_unwanted {
             return;
         }
         let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };

@@ -2,14 +2,16 @@
 
 use crate::words::split;
 
-/// Sentences shorter than this, in bytes, are said together with the next one.
+/// Sentences shorter than this, in bytes, are said together with the next one; where parts are short, than a quarter of
+/// them.
 const SHORT: usize = 60;
 
 /// Words in parts of about a sentence each, none longer than this many bytes.
 pub(super) fn sentence_parts(words: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = words.trim();
-    while let Some(end) = part_end(rest) {
+    let short = SHORT.min(most / 4);
+    while let Some(end) = part_end(rest, short) {
         let (part, more) = rest.split_at(end);
         parts.extend(split(part, most));
         rest = more.trim_start();
@@ -19,15 +21,15 @@ pub(super) fn sentence_parts(words: &str, most: usize) -> Vec<&str> {
 }
 
 /// Where the first part ends, if something follows it.
-fn part_end(words: &str) -> Option<usize> {
+fn part_end(words: &str, short: usize) -> Option<usize> {
     let mut is_after_stop = false;
     for (at, c) in words.char_indices() {
         match c {
             '.' | '!' | '?' | '…' | '؟' | '۔' | '।' => is_after_stop = true,
-            '。' | '！' | '？' if at >= SHORT => return Some(at + c.len_utf8()),
+            '。' | '！' | '？' if at >= short => return Some(at + c.len_utf8()),
             ')' | ']' | '"' | '\'' | '”' | '’' | '»' => {}
             c if c.is_whitespace() => {
-                if is_after_stop && at >= SHORT {
+                if is_after_stop && at >= short {
                     return Some(at);
                 }
                 is_after_stop = false;

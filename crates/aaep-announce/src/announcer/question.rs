@@ -22,6 +22,12 @@ use crate::words::exact;
 
 /// The longest action that is told again in a warning, in bytes. Of a longer one the number is told, and no part.
 const MAX_REMINDER: usize = 160;
+/// In a question longer than this, in bytes, the risk comes before what is long.
+const LONG_QUESTION: usize = 300;
+/// What is neither action nor risk is told on request if it is longer than this, in bytes.
+const LONG_REST: usize = 600;
+/// What is said when a part of a question is told on request.
+const MORE: &str = "There is more about it. To hear that: more.";
 /// Where an agent puts the arguments of its tool.
 const ARGUMENTS: &str = "arguments";
 
@@ -49,6 +55,9 @@ pub(super) struct Question {
     pub(super) clock: QuestionClock,
     /// What is asked, and what follows from it.
     asked: String,
+    /// Of a long question: what has to be told of it, and the rest for whoever wants to hear it.
+    brief: Option<(String, String)>,
+    pub(super) is_rest_told: bool,
     /// The action or the question alone.
     pub(super) name: String,
     /// The tool and the action, of a confirmation.
@@ -106,6 +115,8 @@ impl Question {
             clock: QuestionClock::of(event, now, asked.remaining),
             name: parts.name,
             asked: parts.asked,
+            brief: parts.brief,
+            is_rest_told: false,
             action: parts.action,
             silence: parts.silence,
             how,
@@ -115,8 +126,17 @@ impl Question {
 
     /// The question as it is told now: what is asked first, then what it means, then the time, then how to
     /// answer.
-    pub(super) fn words(&self, now: Duration) -> String {
-        sentences(&[&self.asked, &self.time(now), &self.how])
+    ///
+    /// Of a long question the action and the risk are told, and that there is more, unless that takes no time.
+    pub(super) fn words(&self, now: Duration, takes_no_time: bool) -> String {
+        let brief = self.brief.as_ref().filter(|_| !takes_no_time);
+        let (asked, more) = brief.map_or((&self.asked, ""), |(brief, _)| (brief, MORE));
+        sentences(&[asked, more, &self.time(now), &self.how])
+    }
+
+    /// What is told of a long question on request.
+    pub(super) fn rest(&self) -> Option<&str> {
+        self.brief.as_ref().map(|(_, rest)| rest.as_str())
     }
 
     /// The question for someone who cannot answer it and does not know until when it is asked.
@@ -174,6 +194,7 @@ impl Question {
 struct Parts {
     token: ReplyToken,
     asked: String,
+    brief: Option<(String, String)>,
     name: String,
     action: Option<(Option<String>, String)>,
     silence: String,
@@ -215,9 +236,22 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         [(choice, _)] => format!("The only answer is {}.", choice.words.to_lowercase()),
         _ => "Yes or no?".to_owned(),
     };
+    let rest = sentences(&[&consequence, &arguments]);
+    // The risk comes before what is long, and so does that it cannot be undone, whatever the agent says later.
+    let undo_first = if is_final { "It cannot be undone." } else { undo };
+    let is_long_action = action.len() > MAX_REMINDER;
+    let [first, second, third]: [&str; 3] =
+        if is_long_action { [risk, undo_first, &action] } else { [&action, risk, undo_first] };
+    let asked = if action.len() + rest.len() > LONG_QUESTION {
+        sentences(&[first, second, third, &consequence, &with, &arguments])
+    } else {
+        sentences(&[&action, &consequence, risk, undo, &with, &arguments])
+    };
+    let brief = sentences(&[first, second, third, &with]);
     Parts {
         token: it.reply_token.clone(),
-        asked: sentences(&[&action, &consequence, risk, undo, &with, &arguments]),
+        asked,
+        brief: (rest.len() > LONG_REST).then_some((brief, rest)),
         name: action,
         action: Some((tool, it.action.clone())),
         silence: silence.to_owned(),
@@ -281,6 +315,8 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     Parts {
         token: it.reply_token.clone(),
         asked: sentences(&[&question, &context, &options]),
+        brief: (context.len() > LONG_REST)
+            .then(|| (sentences(&[&question, &options]), sentences(&[&context]))),
         name: question,
         action: None,
         silence,

@@ -61,6 +61,8 @@ pub(super) enum About {
     Context { number: AskNumber, has_more: bool },
     /// Several questions that wait: who asks what.
     Overview(Vec<AskNumber>),
+    /// What was not told of a long question.
+    Rest(AskNumber),
     /// A question whose time is nearly over.
     Warning(AskNumber),
     /// How much time there is for a question, after that has changed.
@@ -91,6 +93,7 @@ impl About {
         match self {
             About::Question(number)
             | About::Context { number, .. }
+            | About::Rest(number)
             | About::Warning(number)
             | About::Time(number) => Some(*number),
             _ => None,

@@ -137,7 +137,7 @@ impl Announcer {
                 if self.is_past {
                     return Some((question.past(), Vec::new()));
                 }
-                Some((question.words(self.now), question.choices()))
+                Some((question.words(self.now, self.queue.takes_no_time), question.choices()))
             }
             About::Warning(number) => {
                 let question = question(number)?;
@@ -163,7 +163,7 @@ impl Announcer {
         let label = self.label(Some(session_id));
         let hub = self.hub_to_name(session_id.hub, &label, &words).map(str::to_owned);
         let number = match item.about {
-            About::Question(number) | About::Warning(number) => Some(number),
+            About::Question(number) | About::Rest(number) | About::Warning(number) => Some(number),
             _ => None,
         };
         let number = number.filter(|_| !self.is_past && self.may_be_several());

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::Announcer;
 use super::io::{Outcome, Wish};
 use super::phrase::{Phrase, Wording};
+use super::question::Question;
 use super::queue::{About, Item};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
@@ -22,11 +23,7 @@ impl Announcer {
             Wish::Repeat => self.repeat(),
             Wish::Back => self.back(),
             Wish::Status => self.status(),
-            Wish::More => {
-                if !self.queue.tell_skipped() {
-                    self.answer("Nothing was skipped.".to_owned());
-                }
-            }
+            Wish::More => self.more(),
             Wish::LastReply => self.last_reply(false),
             Wish::ExactText => self.last_reply(true),
             // Only the device knows how fast it is.
@@ -78,6 +75,24 @@ impl Announcer {
         match self.said.last().cloned() {
             Some(item) => self.again(item),
             None => self.answer("Nothing was said yet.".to_owned()),
+        }
+    }
+
+    /// Says what was not told: of a question that waits first, and then of what was skipped.
+    fn more(&mut self) {
+        let is_untold = |it: &&mut Question| {
+            it.has_begun() && !(it.is_answered || it.is_rest_told) && it.rest().is_some()
+        };
+        if let Some(question) = self.questions.values_mut().find(is_untold) {
+            question.is_rest_told = true;
+            let rest = question.rest().unwrap_or_default().to_owned();
+            let mut item = Item::new(Kind::Question, Weight::Normal, rest, self.now);
+            item.session_id = Some(question.session_id.clone());
+            item.tongue = question.tongue.clone();
+            item.about = About::Rest(question.number);
+            self.queue.put_back(item);
+        } else if !self.queue.tell_skipped() {
+            self.answer("Nothing was skipped.".to_owned());
         }
     }
 
