@@ -86,6 +86,8 @@ pub struct Announcer {
     speaker: Option<(SessionKey, String)>,
     /// What was said last, to be said again.
     said: SaidHistory,
+    /// Whether a question comes at once, and what its agent said before it on request.
+    context_on_request: bool,
     /// Whether it tells what is over: nothing is to be answered any more.
     is_past: bool,
     decided: Decided,
@@ -126,6 +128,7 @@ impl Announcer {
             closed: VecDeque::new(),
             speaker: None,
             said: SaidHistory::default(),
+            context_on_request: false,
             is_past: false,
             decided: Decided::default(),
         }
@@ -142,6 +145,13 @@ impl Announcer {
     /// The same for a device that takes no time, such as lines: everything is told in the order in which it came.
     pub fn without_pace(mut self) -> Self {
         self.queue.takes_no_time = true;
+        self
+    }
+
+    /// The same for a device that is read by hand, such as braille: a question comes at once, and what its agent said
+    /// before it is told on request.
+    pub fn with_context_on_request(mut self) -> Self {
+        self.context_on_request = true;
         self
     }
 
@@ -229,6 +239,11 @@ impl Announcer {
         self.sessions.len()
     }
 
+    /// Whether something was skipped and can still be heard on request.
+    pub(crate) fn offers(&self, serial: u64) -> bool {
+        self.queue.offers(serial)
+    }
+
     /// What stays the same of what is being said when it is said again, since when it has been known, and whose it is.
     pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
         let current = self.current.as_ref().filter(|it| it.id == id)?;
@@ -259,7 +274,7 @@ impl Announcer {
         };
         let (parts, rest) = self.first_parts(phrase.kind, parts);
         let count = parts.len();
-        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::text_number);
+        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::turn);
         for (at, words) in parts.into_iter().enumerate() {
             let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
             item.session_id = session_id.cloned();

@@ -39,6 +39,8 @@ pub struct Said {
     pub ended: Duration,
     /// Whether it was said whole.
     pub is_whole: bool,
+    /// Whether it was skipped, and could still be heard on request.
+    pub is_offered: bool,
     /// The same for an utterance that was cut off and for the one that said it again.
     pub(crate) serial: u64,
 }
@@ -89,7 +91,7 @@ pub fn rehearse(
         if event.is_none() {
             stage.end_of_recording();
         }
-        let Some(next) = stage.next(event) else { return stage.rehearsal };
+        let Some(next) = stage.next(event) else { return stage.end_of_rehearsal() };
         stage.now = stage.now.max(next);
         if event.is_some_and(|at| at <= stage.now) {
             if let Some((_, event)) = events.next() {
@@ -126,6 +128,14 @@ impl Stage {
         let end = self.speaking.map(|(_, end)| end);
         let timeout = self.open().filter_map(|(_, it)| it.ends_at).min();
         [event, end, timeout, self.announcer.deadline()].into_iter().flatten().min()
+    }
+
+    /// What was said, with what can still be heard on request.
+    fn end_of_rehearsal(mut self) -> Rehearsal {
+        for said in &mut self.rehearsal.said {
+            said.is_offered = self.announcer.offers(said.serial);
+        }
+        self.rehearsal
     }
 
     /// Nobody knows what became of tools that run when the recording ends.
@@ -315,6 +325,7 @@ impl Stage {
             began: self.now,
             ended: self.now,
             is_whole: false,
+            is_offered: false,
             serial,
         });
         self.reports.push_back(Report::Began(utterance.id));

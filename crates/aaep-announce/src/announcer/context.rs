@@ -1,10 +1,10 @@
 //! Context before consent: what an agent said before it asks is not told after the answer.
 //!
-//! On a device that takes no time all of it comes before the question. Elsewhere the last sentence does, and the rest is
-//! kept for whoever asks for more.
+//! On a device that takes no time all of it comes before the question. A voice tells the last sentence, and the rest is kept
+//! for whoever asks for more. On a display that is read by hand nothing stands before a question.
 
 use super::Announcer;
-use super::phrase::Phrase;
+use super::phrase::{Phrase, sentences};
 use super::question::Question;
 use super::queue::{About, Item};
 use crate::profile::Replies;
@@ -18,6 +18,7 @@ impl Announcer {
         let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
         let words = session.take_unfinished();
         session.unhush();
+        session.begin_turn();
         if self.preferences.replies == Replies::Never || self.preferences.only_decisions {
             return;
         }
@@ -27,12 +28,22 @@ impl Announcer {
             return;
         }
         let is_text = |it: &Item| it.kind == Kind::Reply && it.is_of(session_id);
-        let mut unheard = self.stop_text(is_text);
-        unheard.extend(self.queue.take(is_text));
-        let Some(mut last) = unheard.pop() else { return };
+        let stopped = self.stop_text(is_text);
+        let mut unheard: Vec<Item> = self.queue.take(is_text).into();
+        let last = unheard.pop();
+        // What was begun is not left half said: it is told again, together with the last sentence.
+        let Some(mut last) = stopped.into_iter().chain(last).reduce(|mut one, next| {
+            one.words = sentences(&[&one.words, &next.words]);
+            one
+        }) else {
+            return;
+        };
         let has_more = !unheard.is_empty();
         for item in unheard {
             self.queue.skip(item);
+        }
+        if self.context_on_request {
+            return self.queue.skip(last);
         }
         (last.weight, last.rank, last.was_cut) = (Weight::Critical, question.rank, false);
         last.about = About::Context { number: question.number, has_more };

@@ -165,6 +165,7 @@ impl Announcer {
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.invoked(tool);
             session.activity.tool_began(self.now, tool, phrase.as_ref());
+            session.begin_turn();
         }
         let Some(phrase) = phrase else { return };
         if !self.preferences.tools && phrase.weight < Weight::Normal {
@@ -314,6 +315,13 @@ impl Announcer {
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
         let is_it = |item: &Item| item.about.question() == Some(number);
+        let current = self.current.as_ref().map(|it| &it.item);
+        let context = current.filter(|it| matches!(it.about, About::Context { .. }) && is_it(it));
+        if let Some(mut context) = context.cloned() {
+            (context.weight, context.about) = (Weight::Normal, About::Nothing);
+            self.queue.skip(context);
+        }
+        self.queue.skip_context(number);
         self.queue.remove(is_it);
         if self.current.as_ref().is_some_and(|it| is_it(&it.item)) {
             self.stop(true);

@@ -237,17 +237,23 @@ impl Queue {
         claim.map_or(0, |at| at + 1)
     }
 
-    /// Where the failure of a tool waits: behind what waits of its session, but before what others have to say at
-    /// length. One sentence of theirs goes first, so that a tool that fails again and again silences nobody. Small
+    /// Where the failure of a tool waits: behind what its agent did before, but before what anyone has to say at
+    /// length. One sentence of that goes first, so that a tool that fails again and again silences nobody. Small
     /// steps of the session that would be told later than what came of them are passed over.
     fn make_way_for_news(&mut self, session_id: Option<&SessionKey>) -> usize {
         let is_own = |it: &Item| it.session_id.as_ref() == session_id;
         let is_step = |it: &Item| it.weight < Weight::Normal && !it.was_cut;
-        let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it));
-        let after_own = own.map_or(0, |at| at + 1);
-        let reply = self.rest.iter().skip(after_own).position(|it| it.kind == Kind::Reply);
-        let Some(at) = reply.map(|at| after_own + at + 1) else { return self.rest.len() };
-        let at = at + self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+        let is_text = |it: &Item| it.kind == Kind::Reply || it.about == About::Fact;
+        let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it) && !is_text(it));
+        let mut at = own.map_or(0, |at| at + 1).max(self.after_requested());
+        let errors =
+            |at: usize| self.rest.iter().skip(at).take_while(|it| it.kind == Kind::Error).count();
+        at += errors(at);
+        if self.rest.get(at).is_some_and(|it| it.kind == Kind::Reply) {
+            at += 1;
+            at += self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+            at += errors(at);
+        }
         let later = self.rest.split_off(at);
         self.rest.extend(later.into_iter().filter(|it| !(is_own(it) && is_step(it))));
         at
@@ -355,6 +361,23 @@ impl Queue {
         self.skipped.push_back(item);
         if self.skipped.len() > MAX_SKIPPED {
             self.skipped.pop_front();
+        }
+    }
+
+    pub(super) fn offers(&self, serial: u64) -> bool {
+        self.skipped.iter().any(|it| it.serial == serial)
+    }
+
+    /// What an agent said before a question that is over is kept for whoever wants to hear it.
+    pub(super) fn skip_context(&mut self, asked: AskNumber) {
+        let is_it =
+            |it: &Item| matches!(it.about, About::Context { number, .. } if number == asked);
+        let waiting = std::mem::take(&mut self.critical);
+        let (context, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_it);
+        self.critical = rest;
+        for mut item in context {
+            (item.weight, item.about) = (Weight::Normal, About::Nothing);
+            self.skip(item);
         }
     }
 

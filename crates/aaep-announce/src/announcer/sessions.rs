@@ -45,8 +45,8 @@ pub(super) struct Session {
     last_heard: Duration,
     outputs: VecDeque<Output>,
     texts: VecDeque<Text>,
-    /// How many texts it has begun.
-    text_count: u64,
+    /// How many turns it has begun: what it says between one thing that it does and the next is one text.
+    turn: u64,
     pub(super) truth: Truth,
     pub(super) activity: Activity,
     /// The last words that were to be said of it, and when.
@@ -199,7 +199,7 @@ impl Session {
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
             texts: VecDeque::new(),
-            text_count: 0,
+            turn: 0,
             truth: Truth::default(),
             activity: Activity::default(),
             last_words: None,
@@ -267,7 +267,6 @@ impl Session {
     fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
         let known = at.and_then(|at| self.texts.remove(at));
-        self.text_count += u64::from(known.is_none());
         let text = known.unwrap_or_else(|| Text {
             id: piece.output_id.clone(),
             is_complete: false,
@@ -287,9 +286,14 @@ impl Session {
         text.is_complete = piece.complete;
     }
 
-    /// Which of its texts is the newest.
-    pub(super) fn text_number(&self) -> u64 {
-        self.text_count
+    /// Which of its turns is the newest.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// The agent does something, and what it says after that is another text.
+    pub(super) fn begin_turn(&mut self) {
+        self.turn += 1;
     }
 
     /// Whether the person wants to hear no more of the output that a piece belongs to.

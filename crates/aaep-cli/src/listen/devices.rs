@@ -60,6 +60,8 @@ pub(crate) fn start(
         let mut announcer = Announcer::new(preferences);
         if device.name() == lines::NAME {
             announcer = announcer.without_pace();
+        } else if device.name() == braille::NAME {
+            announcer = announcer.with_context_on_request();
         }
         Channel { device, announcer, is_stuck: false }
     };
