@@ -6,10 +6,17 @@
 //! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
 //! what was cut off is said again whole.
 
+mod activity;
+mod again;
+mod claims;
+mod clock;
+mod context;
 mod danger;
 mod hear;
 mod hubs;
 mod io;
+mod overview;
+mod parts;
 mod phrase;
 mod question;
 mod queue;
@@ -26,21 +33,27 @@ use aaep::{ReplyToken, SessionId};
 
 use crate::profile::Preferences;
 use crate::utterance::{Kind, UtteranceId, Weight};
-use crate::words::split_marked;
+use crate::words::{keep_own_marks, own, split};
+use again::SaidHistory;
+use parts::sentence_parts;
 use phrase::Phrase;
 use question::Question;
 use queue::{About, Item, Queue};
 use sessions::{Session, SessionKey, Sessions};
 
+pub use clock::time_after_presentation;
 pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
+pub use sessions::agent_name;
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
-/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that little has to be
-/// said again when it is cut off.
-pub const MAX_UTTERANCE: usize = 600;
+/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that news wait for one of them
+/// at most, and little has to be said again when it is cut off.
+pub const MAX_UTTERANCE: usize = 300;
+/// The same for a device that takes no time.
+const MAX_INSTANT_UTTERANCE: usize = 600;
 /// The same words of one session are not told twice within this time.
 const SAME_WORDS_WITHIN: Duration = Duration::from_mins(1);
 
@@ -71,10 +84,12 @@ pub struct Announcer {
     events_left_out: u64,
     /// The tokens of the questions that were over last.
     closed: VecDeque<ReplyToken>,
-    /// The name of the agent of which was spoken last.
-    speaker: Option<String>,
-    /// What was said last, to be repeated.
-    last_said: Option<Item>,
+    /// The session of which was spoken last, and the name that was told.
+    speaker: Option<(SessionKey, String)>,
+    /// What was said last, to be said again.
+    said: SaidHistory,
+    /// Whether a question comes at once, and what its agent said before it on request.
+    context_on_request: bool,
     /// Whether it tells what is over: nothing is to be answered any more.
     is_past: bool,
     decided: Decided,
@@ -87,7 +102,8 @@ struct Current {
     item: Item,
     since: Duration,
     has_begun: bool,
-    /// How long it may take.
+    /// How long it takes, as far as is known, and how long it may take.
+    takes: Duration,
     patience: Duration,
     /// Whether it was stopped because nobody wants it any more.
     is_unwanted: bool,
@@ -114,7 +130,8 @@ impl Announcer {
             events_left_out: 0,
             closed: VecDeque::new(),
             speaker: None,
-            last_said: None,
+            said: SaidHistory::default(),
+            context_on_request: false,
             is_past: false,
             decided: Decided::default(),
         }
@@ -123,8 +140,22 @@ impl Announcer {
     /// One that tells what is over: whole, however long it takes, and nothing in it can be answered.
     pub(crate) fn of_the_past(mut preferences: Preferences) -> Self {
         (preferences.behind_seconds, preferences.warning_seconds) = (u64::MAX, 0);
+        preferences.long_tool_seconds = 0;
         preferences.sounds = false;
-        Announcer { is_past: true, ..Announcer::new(preferences) }
+        Announcer { is_past: true, ..Announcer::new(preferences).without_pace() }
+    }
+
+    /// The same for a device that takes no time, such as lines: everything is told in the order in which it came.
+    pub fn without_pace(mut self) -> Self {
+        self.queue.takes_no_time = true;
+        self
+    }
+
+    /// The same for a device that is read by hand, such as braille: a question comes at once, and what its agent said
+    /// before it is told on request.
+    pub fn with_context_on_request(mut self) -> Self {
+        self.context_on_request = true;
+        self
     }
 
     /// Takes something in at this moment, which never goes back, and decides.
@@ -135,14 +166,15 @@ impl Announcer {
             Input::Asked(asked) => self.asked(&asked),
             Input::Over { number, ending } => self.over(number, ending),
             Input::AnswerFailed { number, why } => self.answer_failed(number, why),
-            Input::TimeChanged { number, remaining, is_paused } => {
-                self.time_changed(number, remaining, is_paused);
+            Input::TimeChanged { number, remaining, is_paused, wanted } => {
+                self.time_changed(number, remaining, is_paused, wanted);
             }
             Input::Gap { session_id, missed } => self.gap(session_id, missed),
             Input::LineBroken => self.line(true),
             Input::LineBack => self.line(false),
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
+            Input::Requested(text) => self.requested(text),
             Input::Feedback(text) => self.feedback(text),
             Input::TooSoon { number, text } => self.too_soon(number, text),
             Input::HubNotice(text) => self.hub_notice(text),
@@ -151,6 +183,7 @@ impl Announcer {
             Input::Tick => {}
         }
         self.warn();
+        self.mention_long_tools();
         self.notice_stall();
         self.go_on();
         std::mem::take(&mut self.decided)
@@ -163,7 +196,7 @@ impl Announcer {
         let is_free = self.current.is_none() && self.is_working;
         let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working);
-        stall.into_iter().chain(warnings).chain(progress).min()
+        stall.into_iter().chain(warnings).chain(progress).chain(self.mention_at()).min()
     }
 
     /// What the person wants to hear.
@@ -181,6 +214,12 @@ impl Announcer {
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
         let key = session_id.map(|id| self.key(id));
         self.sessions.last_text(key.as_ref()).map(|(_, it)| (it.exact.as_str(), it.is_cut))
+    }
+
+    /// The name under which this person hears of the agent of a session.
+    pub fn agent_label(&self, hub: HubNumber, session_id: &SessionId) -> Option<String> {
+        let session = self.sessions.get(&SessionKey { hub, id: session_id.clone() })?;
+        Some(session.label()).filter(|it| !it.is_empty())
     }
 
     /// Whether the device works, and everything that it was to say is said.
@@ -203,6 +242,11 @@ impl Announcer {
         self.sessions.len()
     }
 
+    /// Whether something was skipped and can still be heard on request.
+    pub(crate) fn offers(&self, serial: u64) -> bool {
+        self.queue.offers(serial)
+    }
+
     /// What stays the same of what is being said when it is said again, since when it has been known, and whose it is.
     pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
         let current = self.current.as_ref().filter(|it| it.id == id)?;
@@ -223,20 +267,43 @@ impl Announcer {
         if phrase.weight != Weight::Critical && self.was_just_told(session_id, &phrase.words) {
             return;
         }
-        let is_whole = phrase.kind == Kind::Question || *about != About::Nothing;
-        let parts = if is_whole {
-            vec![phrase.words.clone()]
-        } else {
-            split_marked(&phrase.words, MAX_UTTERANCE)
+        let is_whole =
+            phrase.kind == Kind::Question || !matches!(about, About::Nothing | About::End);
+        let parts = match phrase.kind {
+            _ if is_whole => vec![phrase.words.as_str()],
+            _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
+            Kind::Reply => sentence_parts(&phrase.words, self.preferences.part_bytes()),
+            _ => split(&phrase.words, self.preferences.part_bytes()),
         };
+        let (parts, rest) = self.first_parts(phrase.kind, keep_own_marks(parts));
+        let count = parts.len();
+        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::turn);
         for (at, words) in parts.into_iter().enumerate() {
             let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
             item.session_id = session_id.cloned();
             item.tongue = phrase.tongue.clone();
             item.about = about.clone();
             item.is_first = at == 0;
+            item.text = text;
+            if at + 1 == count && !rest.is_empty() {
+                item.words.push_str(&format!(" {}", own("For the rest: more.")));
+            }
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }
+        for words in rest {
+            let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
+            item.session_id = session_id.cloned();
+            item.tongue = phrase.tongue.clone();
+            self.queue.skip(item);
+        }
+    }
+
+    /// The parts that are told, and those that are told on request.
+    fn first_parts(&self, kind: Kind, mut parts: Vec<String>) -> (Vec<String>, Vec<String>) {
+        let most = usize::try_from(self.preferences.reply_parts).unwrap_or(usize::MAX);
+        let is_cut = kind == Kind::Reply && most > 0 && !self.is_past && parts.len() > most;
+        let rest = if is_cut { parts.split_off(most) } else { Vec::new() };
+        (parts, rest)
     }
 
     /// Something of our own about listening.
@@ -249,12 +316,12 @@ impl Announcer {
         if weight == Weight::Critical {
             return true;
         }
-        let only = self.preferences.only_decisions;
+        let (only, essentials) = (self.preferences.only_decisions, self.preferences.essentials);
         match kind {
             Kind::Question | Kind::Settled | Kind::Error | Kind::Notice => true,
             Kind::Done => self.preferences.done && !only,
-            Kind::Progress => self.preferences.progress && !only,
-            Kind::Reply | Kind::Doing => !only,
+            Kind::Progress => self.preferences.progress && !(only || essentials),
+            Kind::Reply | Kind::Doing => !(only || essentials),
         }
     }
 

@@ -5,10 +5,14 @@ use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
 use aaep::{Capabilities, CognitiveLoad, EventFilters, LanguageTag, TypePattern, Uri, Verbosity};
 use serde::{Deserialize, Serialize};
 
+use crate::announcer::MAX_UTTERANCE;
 use crate::words::Style;
 
 /// The slowest and the fastest pace, in words per minute (§5.3.1.11).
 pub const PACES: std::ops::RangeInclusive<u64> = 50..=1000;
+
+/// How many events a producer may send in a second.
+const EVENTS_PER_SECOND: u64 = 20;
 
 /// A way of listening that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -40,6 +44,12 @@ pub struct Preferences {
     pub length: Length,
     /// When what an agent says is told.
     pub replies: Replies,
+    /// How many parts are told of what an agent says, each about a sentence; the rest on request. All of them if 0.
+    pub reply_parts: u64,
+    /// How long a part may be, in bytes: a longer sentence is told in several.
+    pub longest_part_bytes: u64,
+    /// Whether nothing is told but what needs the person, what failed and what has finished.
+    pub essentials: bool,
     /// Whether beginnings and states of agents are told.
     pub states: bool,
     /// Whether tools are told. Those that fail are told in any case.
@@ -48,6 +58,9 @@ pub struct Preferences {
     pub progress: bool,
     /// Progress is told at most once in so many seconds.
     pub progress_seconds: u64,
+    /// A tool that runs for so many seconds is mentioned, and then after twice, four times and ten times as long, and so
+    /// on; not if 0.
+    pub long_tool_seconds: u64,
     /// Whether it is told that an agent has finished.
     pub done: bool,
     /// Whether events are named that say nothing for people.
@@ -100,10 +113,14 @@ impl Default for Preferences {
             words_per_minute: 180,
             length: Length::Normal,
             replies: Replies::Sentences,
+            reply_parts: 0,
+            longest_part_bytes: 300,
+            essentials: false,
             states: true,
             tools: true,
             progress: true,
             progress_seconds: 10,
+            long_tool_seconds: 30,
             done: true,
             unknown_events: false,
             names: true,
@@ -111,7 +128,7 @@ impl Default for Preferences {
             code: false,
             sounds: true,
             only_decisions: false,
-            behind_seconds: 60,
+            behind_seconds: 45,
             warning_seconds: 30,
         }
     }
@@ -121,6 +138,12 @@ impl Preferences {
     /// The pace within its bounds.
     pub fn pace(&self) -> u64 {
         self.words_per_minute.clamp(*PACES.start(), *PACES.end())
+    }
+
+    /// How long a part of a text may be, within its bounds.
+    pub fn part_bytes(&self) -> usize {
+        let most = u64::try_from(MAX_UTTERANCE).unwrap_or(u64::MAX);
+        usize::try_from(self.longest_part_bytes.clamp(40, most)).unwrap_or(MAX_UTTERANCE)
     }
 
     /// How text becomes words.
@@ -182,8 +205,12 @@ impl Profile {
                 words_per_minute: 140,
                 length: Length::Terse,
                 replies: Replies::Whole,
+                reply_parts: 3,
+                longest_part_bytes: 120,
                 states: false,
+                tools: false,
                 progress: false,
+                long_tool_seconds: 120,
                 behind_seconds: 30,
                 warning_seconds: 60,
                 ..usual
@@ -191,9 +218,11 @@ impl Profile {
             Profile::Quiet => Preferences {
                 length: Length::Terse,
                 replies: Replies::Never,
+                essentials: true,
                 states: false,
                 tools: false,
                 progress: false,
+                long_tool_seconds: 0,
                 ..usual
             },
             Profile::Debug => Preferences {
@@ -213,15 +242,19 @@ impl Profile {
     /// What is asked of a producer, for someone who understands these languages, best first.
     pub fn capabilities(self, languages: &[LanguageTag]) -> Capabilities {
         use CoalesceBoundary as Boundary;
-        let (rate, boundaries) = match self {
-            Profile::ScreenReader => (Some(5), vec![Boundary::Sentence, Boundary::Completion]),
-            Profile::Braille => {
-                (Some(2), vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion])
+        let boundaries = match self {
+            Profile::ScreenReader | Profile::Debug => {
+                vec![Boundary::Sentence, Boundary::Completion]
             }
-            Profile::Captions => (Some(10), vec![Boundary::Word, Boundary::Sentence]),
-            Profile::LowCognitiveLoad | Profile::Quiet => (Some(1), vec![Boundary::Completion]),
-            Profile::Debug => (None, vec![Boundary::Sentence, Boundary::Completion]),
+            Profile::Braille => {
+                vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]
+            }
+            Profile::Captions => vec![Boundary::Word, Boundary::Sentence],
+            Profile::LowCognitiveLoad | Profile::Quiet => vec![Boundary::Completion],
         };
+        // What is said, and at which pace, is decided here and not by the producer, which would hold back an end behind
+        // what nobody hears. The rate only keeps a flood from the line.
+        let rate = (self != Profile::Debug).then_some(EVENTS_PER_SECOND);
         let preferences = self.preferences();
         let mut asked = Capabilities::new();
         asked.max_events_per_second = rate;
@@ -237,9 +270,6 @@ impl Profile {
         asked.supported_conformance_levels = Some(vec![1, 2, 3]);
         asked.supported_extensions = Uri::parse(CONTEXT).ok().map(|it| vec![it]);
         asked.cognitive_load = Some(self.load());
-        // Captions are not spoken, and whoever looks for errors wants everything at once.
-        let is_paced = !matches!(self, Profile::Captions | Profile::Debug);
-        asked.pace_wpm = is_paced.then_some(preferences.pace());
         asked.event_filters = self.filters();
         let mut asking = AskCapabilities::new();
         (asking.ask_clock, asking.extend) = (Some(AskClock::Presented), Some(true));
@@ -288,6 +318,15 @@ mod tests {
             assert!(request["capabilities"]["languages"][0] == "yo-NG");
         }
         assert_eq!(Profile::named("loud"), None);
+    }
+
+    #[test]
+    fn no_profile_lets_a_producer_hold_back_what_happens() {
+        for profile in Profile::ALL {
+            let asked = profile.capabilities(&[]);
+            assert_eq!(asked.pace_wpm, None, "{}", profile.name());
+            assert!(asked.max_events_per_second.is_none_or(|it| it >= 10), "{}", profile.name());
+        }
     }
 
     #[test]

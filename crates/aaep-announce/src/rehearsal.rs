@@ -39,6 +39,8 @@ pub struct Said {
     pub ended: Duration,
     /// Whether it was said whole.
     pub is_whole: bool,
+    /// Whether it was skipped, and could still be heard on request.
+    pub is_offered: bool,
     /// The same for an utterance that was cut off and for the one that said it again.
     pub(crate) serial: u64,
 }
@@ -71,8 +73,10 @@ pub fn rehearse(
     preferences: &Preferences,
     words_per_minute: u64,
 ) -> Rehearsal {
+    let announcer = Announcer::new(preferences.clone());
+    let announcer = if words_per_minute == 0 { announcer.without_pace() } else { announcer };
     let mut stage = Stage {
-        announcer: Announcer::new(preferences.clone()),
+        announcer,
         words_per_minute,
         now: Duration::ZERO,
         speaking: None,
@@ -84,7 +88,10 @@ pub fn rehearse(
     let mut events = events.iter().peekable();
     loop {
         let event = events.peek().map(|(at, _)| *at);
-        let Some(next) = stage.next(event) else { return stage.rehearsal };
+        if event.is_none() {
+            stage.end_of_recording();
+        }
+        let Some(next) = stage.next(event) else { return stage.end_of_rehearsal() };
         stage.now = stage.now.max(next);
         if event.is_some_and(|at| at <= stage.now) {
             if let Some((_, event)) = events.next() {
@@ -121,6 +128,23 @@ impl Stage {
         let end = self.speaking.map(|(_, end)| end);
         let timeout = self.open().filter_map(|(_, it)| it.ends_at).min();
         [event, end, timeout, self.announcer.deadline()].into_iter().flatten().min()
+    }
+
+    /// What was said, with what can still be heard on request.
+    fn end_of_rehearsal(mut self) -> Rehearsal {
+        for said in &mut self.rehearsal.said {
+            said.is_offered = self.announcer.offers(said.serial);
+        }
+        self.rehearsal
+    }
+
+    /// Nobody knows what became of tools that run when the recording ends.
+    fn end_of_recording(&mut self) {
+        let preferences = self.announcer.preferences();
+        if preferences.long_tool_seconds > 0 {
+            let preferences = Preferences { long_tool_seconds: 0, ..preferences.clone() };
+            self.announcer.prefer(preferences);
+        }
     }
 
     /// The questions that are not over, with their places.
@@ -206,7 +230,7 @@ impl Stage {
         ask.ends_at = ask.ends_at.map(|_| now.saturating_add(remaining));
         let number = ask.number;
         let is_paused = deadline.paused;
-        self.handle(Input::TimeChanged { number, remaining, is_paused });
+        self.handle(Input::TimeChanged { number, remaining, is_paused, wanted: None });
     }
 
     /// Ends the questions of which an event tells that they are over.
@@ -301,6 +325,7 @@ impl Stage {
             began: self.now,
             ended: self.now,
             is_whole: false,
+            is_offered: false,
             serial,
         });
         self.reports.push_back(Report::Began(utterance.id));

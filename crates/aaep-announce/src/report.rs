@@ -212,7 +212,12 @@ fn behind_ms(said: &Said) -> u64 {
 
 /// Whether something that was cut off need not be said again.
 fn is_outdated(said: &Said) -> bool {
-    matches!(said.utterance.kind, Kind::Progress | Kind::Question)
+    // What an agent said before it asks is over with its question.
+    let is_context =
+        said.utterance.kind == Kind::Reply && said.utterance.weight == Weight::Critical;
+    is_context
+        || said.is_offered
+        || matches!(said.utterance.kind, Kind::Progress | Kind::Question)
         || said.utterance.kind == Kind::Doing && said.utterance.weight == Weight::Background
 }
 

@@ -28,7 +28,9 @@ use aaep::LanguageTag;
 
 pub use exact::exact;
 pub(crate) use inline::cut;
-pub(crate) use own::{last_said, own, own_language, split_marked, without_own_marks};
+pub(crate) use own::{
+    is_own_mark, keep_own_marks, last_said, own, own_language, without_own_marks,
+};
 pub use part::WordsPart;
 pub(crate) use part::parts;
 pub(crate) use plain::one_line;

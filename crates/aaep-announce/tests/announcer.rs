@@ -81,7 +81,35 @@ fn two_sessions_of_one_agent_and_two_agents_of_one_name_are_told_apart() {
     // The number of a session that has ended is free again.
     room.hear(&event_of("x", "b", "session.completed", &json!({ "summary_normal": "Bye.", "producer": { "agent_id": "one", "agent_name": "Weaver" } })));
     room.hear(&event_of("x", "d", "session.started", &named("one")));
-    assert_eq!(room.listen(), ["Weaver 2: Finished. Bye.", "Started. Hi."]);
+    assert_eq!(room.listen(), ["Weaver 2: Finished. Bye.", "Weaver 2: Started. Hi."]);
+    // The first one has a number too, now that there are others.
+    let say = json!({ "chunk": "I go on.", "position": 0, "complete": true });
+    room.hear(&event_of("x", "a", "output.streaming", &say));
+    assert_eq!(room.listen(), ["Weaver 1: I go on."]);
+}
+
+#[test]
+fn the_project_is_told_with_the_name_that_has_it() {
+    let mut room = Room::quiet();
+    for (session, project) in [("a", "work/shop"), ("b", "work/site")] {
+        let name = format!("Claude Code in {project}");
+        let fields = json!({ "summary_normal": "Hi.", "producer": { "agent_id": "claude-code", "agent_name": name } });
+        room.hear(&event_of("x", session, "session.started", &fields));
+    }
+    assert_eq!(
+        room.listen(),
+        ["Claude Code in work/shop: Started. Hi.", "Claude Code in work/site: Started. Hi."]
+    );
+    let mut asked = confirmation("rpl_1");
+    asked.envelope.producer.agent_name = Some("Claude Code in work/shop".to_owned());
+    room.ask(1, &asked);
+    let heard = room.listen();
+    assert!(
+        heard[0].starts_with("Claude Code in work/shop asks, question 1: Delete 17"),
+        "{heard:?}"
+    );
+    let label = room.announcer.agent_label(0, &asked.envelope.session_id);
+    assert_eq!(label, Some(aaep_announce::agent_name(&asked.envelope)));
 }
 
 #[test]
@@ -107,7 +135,8 @@ fn nobody_can_speak_in_the_name_of_another() {
 #[test]
 fn what_ended_before_it_could_be_stopped_is_not_said_again() {
     let mut room = Room::quiet();
-    room.hear(&text("Short."));
+    let short = json!({ "chunk": "Short.", "position": 0, "complete": true });
+    room.hear(&event_of("Loom", "b", "output.streaming", &short));
     let short = room.id();
     room.ask(1, &confirmation("rpl_1"));
     room.report(Report::Ended(short));
@@ -134,12 +163,18 @@ fn what_really_happened_follows_a_claim_against_it() {
     room.hear(&text("Done! All 17 pictures are gone."));
     assert_eq!(
         room.listen(),
-        ["Done! All 17 pictures are gone.", "In fact delete_files was not allowed."]
+        [
+            "Done! All 17 pictures are gone.",
+            "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed."
+        ]
     );
     room.hear(&completed("Deleted 17 pictures."));
     assert_eq!(
         room.listen(),
-        ["Finished. Deleted 17 pictures.", "In fact delete_files was not allowed."]
+        [
+            "Finished. Deleted 17 pictures.",
+            "In fact “Delete 17 pictures from /home/ada/work/july” was not allowed."
+        ]
     );
     // The next session starts without a grudge.
     room.hear(&completed("All good."));
@@ -290,7 +325,11 @@ fn a_flood_stays_bounded_and_what_is_left_out_is_summed_up() {
     }
     room.ask(1, &confirmation("rpl_1"));
     let heard = room.listen();
-    assert!(heard.iter().take(MAX_CRITICAL + 2).any(|it| it.contains("Delete 17 pictures")));
+    let asked = heard.iter().position(|it| it.contains("Delete 17 pictures"));
+    assert!(
+        asked.is_some_and(|at| at <= 2),
+        "behind what is being said, and with its context: {asked:?}"
+    );
     let summary =
         heard.iter().find(|it| it.contains("Too much at once. Left out: ")).expect("a summary");
     for what in ["errors", "parts of replies", "steps"] {
@@ -397,7 +436,7 @@ fn each_profile_tells_what_it_promises() {
         "{quiet}"
     );
     let low = play(Profile::LowCognitiveLoad);
-    assert!(low.contains(&"First part. Last part.".to_owned()), "{low:?}");
+    assert!(low.contains(&"Weaver: First part. Last part.".to_owned()), "{low:?}");
     let reader = play(Profile::ScreenReader);
     assert!(
         reader.contains(&"First part.".to_owned()) && reader.contains(&"50 percent.".to_owned()),

@@ -17,7 +17,7 @@ use aaep_announce::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{Room, confirmation, event, resolution, seconds, text};
+use support::{Room, confirmation, event, event_of, resolution, seconds};
 use undo::{heard, holds, shown};
 
 /// A confirmation with this action, consequence, tool and argument.
@@ -301,7 +301,8 @@ fn a_reminder_is_not_the_question() {
 #[test]
 fn feedback_is_told_at_once_and_what_it_interrupts_is_told_again_whole() {
     let mut room = Room::quiet();
-    room.hear(&text("A long story."));
+    let story = json!({ "chunk": "A long story.", "position": 0, "complete": true });
+    room.hear(&event_of("Loom", "b", "output.streaming", &story));
     let story = room.id();
     room.ask(1, &confirmation("rpl_1"));
     room.report(Report::Cut(story));
@@ -313,7 +314,7 @@ fn feedback_is_told_at_once_and_what_it_interrupts_is_told_again_whole() {
     let heard = room.listen();
     assert_eq!(heard.len(), 3);
     assert!(heard[1].contains("Delete 17 pictures"), "{heard:?}");
-    assert_eq!(heard[2], "A long story.");
+    assert_eq!(heard[2], "Loom: A long story.");
     room.handle(Input::Wish(Wish::Repeat));
     assert_eq!(room.listen(), ["A long story."], "it is never repeated");
 }

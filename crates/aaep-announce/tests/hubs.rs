@@ -52,7 +52,7 @@ fn a_question_says_at_which_hub_it_is_asked() {
     hear(&mut room, 0, &text("One."));
     ask(&mut room, 1, 1, &confirmation("rpl_1"));
     let asked = room.listen();
-    assert!(asked[0].starts_with("At work, Weaver 2 asks: Delete 17"), "{asked:?}");
+    assert!(asked[0].starts_with("At work, Weaver 2 asks, question 1: Delete 17"), "{asked:?}");
 }
 
 #[test]
@@ -130,7 +130,10 @@ fn a_hub_that_floods_leaves_room_for_the_others() {
     }
     ask(&mut room, 0, number + 1, &confirmation("rpl_home"));
     let asked = room.listen();
-    assert!(asked.iter().any(|it| it.starts_with("At home, Weaver asks: ")), "{asked:?}");
+    assert!(
+        asked.iter().any(|it| it.starts_with("At home, Weaver 1 asks, question 513: ")),
+        "{asked:?}"
+    );
 }
 
 /// Words of an agent that are complete.

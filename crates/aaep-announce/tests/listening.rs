@@ -8,7 +8,7 @@ use std::time::Duration;
 use aaep::{Event, Message, Mode, read};
 use aaep_announce::{By, Ending, ListeningReport, Order, Preferences, Profile, rehearse};
 use serde_json::{Value, json};
-use support::{completed, confirmation, event, resolution, seconds, text, tool};
+use support::{completed, confirmation, event, event_of, resolution, seconds, text, tool};
 
 /// The events of the sample session, each at its moment.
 fn sample() -> Vec<(Duration, Event)> {
@@ -54,11 +54,11 @@ fn the_sample_session_is_heard_as_a_person_would_hear_it() {
             (question, false),
             ("Accepted.", true),
             ("Found 17 blurred pictures among 412.", true),
+            // The end does not wait.
+            ("Done: 17 blurred pictures deleted. What came before that follows.", true),
             ("Deleting 17 pictures. High risk. It cannot be undone.", true),
-            ("17 pictures deleted.", true),
             ("I removed 17 blurred pictures from July.", true),
             ("395 are left, and all of them are sharp.", true),
-            ("Done: 17 blurred pictures deleted.", true),
         ]
     );
 }
@@ -79,8 +79,9 @@ fn the_report_of_the_sample_session_has_nothing_missed_repeated_or_cut() {
 
 #[test]
 fn the_report_counts_what_it_says_it_counts() {
+    let words = json!({ "chunk": "One two three four five six.", "position": 0, "complete": true });
     let events = [
-        (seconds(0), text("One two three four five six.")),
+        (seconds(0), event_of("Loom", "b", "output.streaming", &words)),
         (seconds(1), confirmation("rpl_1")),
         (seconds(40), resolution("rpl_1", "accept", "reply")),
         (seconds(100), completed("Over now.")),
@@ -105,7 +106,7 @@ fn the_report_counts_what_it_says_it_counts() {
 fn a_question_that_nobody_could_hear_in_time_is_missed() {
     let failed = event(
         "session.errored",
-        &json!({ "error_category": "unknown", "summary_normal": "word ".repeat(100) }),
+        &json!({ "error_category": "unknown", "summary_normal": format!("Failed {}", "word ".repeat(100)) }),
     );
     let mut ask = confirmation("rpl_1");
     if let aaep::Payload::AwaitingConfirmation(it) = &mut ask.payload {

@@ -23,7 +23,7 @@ fn risky(token: &str, risk: Option<&str>, is_final: bool) -> Event {
 /// What is asked, in the order in which it was told.
 fn order(heard: &[String]) -> Vec<String> {
     let action = |it: &String| it.split("Do ").nth(1)?.split('.').next().map(str::to_owned);
-    heard.iter().filter_map(action).collect()
+    heard.iter().filter(|it| !it.contains(" questions wait.")).filter_map(action).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn questions_that_wait_are_told_by_risk_and_then_by_age() {
     let mut room = Room::quiet();
     room.ask(1, &risky("rpl_first", Some("low"), false));
     let id = room.id();
-    // Once it has begun to be told, it is told to its end.
+    // It makes way once, so that the person hears of the others, and then it waits like them.
     room.report(Report::Began(id));
     for (number, event) in (2..).zip([
         risky("rpl_small", Some("low"), false),
@@ -52,7 +52,7 @@ fn questions_that_wait_are_told_by_risk_and_then_by_age() {
     ]) {
         room.ask(number, &event);
     }
-    let expected = ["first", "greater", "greatest", "great", "unsaid", "small"];
+    let expected = ["greater", "greatest", "great", "unsaid", "first", "small"];
     assert_eq!(order(&room.listen()), expected);
 }
 

@@ -215,7 +215,12 @@ impl World {
             }
             Step::Time(at, left, is_paused) => {
                 let (number, remaining) = (u32::from(*at) % 4, Duration::from_secs(*left));
-                self.handle(Input::TimeChanged { number, remaining, is_paused: *is_paused });
+                self.handle(Input::TimeChanged {
+                    number,
+                    remaining,
+                    is_paused: *is_paused,
+                    wanted: None,
+                });
             }
             Step::Device(what) => self.device(*what),
             Step::Wish(wish) => self.handle(Input::Wish(*wish)),

@@ -10,7 +10,13 @@ use aaep_announce::{
     Report, Weight, Wish,
 };
 use serde_json::json;
-use support::{Room, confirmation, event, resolution, seconds, text};
+use support::{Room, confirmation, event, event_of, resolution, seconds};
+
+/// Another agent says this.
+fn loom_says(words: &str) -> aaep::Event {
+    let fields = json!({ "chunk": words, "position": 0, "complete": true });
+    event_of("Loom", "b", "output.streaming", &fields)
+}
 
 #[test]
 fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
@@ -73,9 +79,46 @@ fn however_long_an_action_is_it_is_told_whole_and_so_is_the_risk() {
         "default_decision": "reject", "risk_level": "high", "irreversible": true,
     });
     room.ask(1, &event("awaiting.confirmation", &asked));
-    let words = room.words();
-    assert!(words.contains(action.trim()) && words.contains(consequence.trim()));
-    assert!(words.contains("High risk. It cannot be undone."), "{words}");
+    let words = room.words().to_owned();
+    assert!(words.contains(action.trim()) && !words.contains(consequence.trim()));
+    assert!(words.starts_with("Weaver asks: High risk. It cannot be undone. Delete everything."));
+    assert!(words.contains("There is more about it. To hear that: more. You have"), "{words}");
+    room.listen();
+    room.handle(Input::Wish(Wish::More));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].contains(consequence.trim()), "the rest on request");
+    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.listen();
+    room.handle(Input::Wish(Wish::More));
+    assert_eq!(room.listen(), ["Nothing was skipped."]);
+}
+
+#[test]
+fn in_a_long_question_the_risk_comes_before_what_is_long() {
+    let consequence = "Everything that was in it is gone. ".repeat(10);
+    let asked = json!({
+        "action": "Empty the folder.", "consequence": consequence, "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject", "risk_level": "high", "irreversible": true,
+    });
+    let mut room = Room::quiet();
+    room.ask(1, &event("awaiting.confirmation", &asked));
+    let begin =
+        "Weaver asks: Empty the folder. High risk. It cannot be undone. Everything that was";
+    assert!(room.words().starts_with(begin), "{}", room.words());
+    assert!(room.words().contains(consequence.trim()), "{}", room.words());
+}
+
+#[test]
+fn lines_have_a_long_question_whole() {
+    let consequence = "All is gone. ".repeat(1000);
+    let asked = json!({
+        "action": "Delete everything.", "consequence": consequence, "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject", "risk_level": "high",
+    });
+    let mut room = Room::quiet();
+    room.announcer = aaep_announce::Announcer::new(Preferences::default()).without_pace();
+    room.ask(1, &event("awaiting.confirmation", &asked));
+    assert!(room.words().contains(consequence.trim()));
 }
 
 #[test]
@@ -138,7 +181,7 @@ fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
 #[test]
 fn a_question_cuts_off_what_is_being_said_and_that_is_said_again_whole() {
     let mut room = Room::new(Preferences::default());
-    room.hear(&text("A long story about nothing. It goes on."));
+    room.hear(&loom_says("A long story about nothing. It goes on."));
     let story = room.id();
     room.report(Report::Began(story));
     let decided = room.ask(1, &confirmation("rpl_1"));
@@ -149,19 +192,21 @@ fn a_question_cuts_off_what_is_being_said_and_that_is_said_again_whole() {
     room.report(Report::Cut(story));
     room.report(Report::Began(question));
     room.report(Report::Ended(question));
-    assert_eq!(room.words(), "A long story about nothing. It goes on.");
+    assert_eq!(room.words(), "Loom: A long story about nothing. It goes on.");
     assert_ne!(room.id(), story, "an id is never used twice");
 }
 
 #[test]
-fn a_question_does_not_cut_off_another_one() {
+fn a_question_that_made_way_for_another_one_is_told_whole() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
-    let decided = room.ask(2, &confirmation("rpl_2"));
-    assert_eq!(decided.orders, []);
+    room.ask(2, &confirmation("rpl_2"));
     let heard = room.listen();
-    assert_eq!(heard.len(), 2);
-    assert!(heard[1].starts_with("Weaver asks: Question 2. Delete"), "{}", heard[1]);
+    assert_eq!(heard.len(), 3, "{heard:?}");
+    for (at, number) in [(1, 1), (2, 2)] {
+        let asked = format!("Weaver asks, question {number}: Delete");
+        assert!(heard[at].starts_with(&asked), "{}", heard[at]);
+    }
 }
 
 #[test]
@@ -179,7 +224,7 @@ fn two_answers_in_a_row_are_both_told() {
 fn asks_come_before_everything_else_that_waits() {
     let mut room = Room::quiet();
     for at in 0..100 {
-        room.hear(&text(&format!("Sentence {at}.")));
+        room.hear(&loom_says(&format!("Sentence {at}.")));
     }
     room.ask(1, &confirmation("rpl_1"));
     assert!(room.words().contains("Delete 17 pictures"));
@@ -193,7 +238,7 @@ fn too_many_questions_are_refused_and_the_person_is_told() {
         room.ask(number, &confirmation(&format!("rpl_{number}")));
     }
     let heard = room.listen();
-    assert_eq!(heard.iter().filter(|it| it.contains(" asks: ")).count(), MAX_QUESTIONS);
+    assert_eq!(heard.iter().filter(|it| it.contains(" asks, question ")).count(), MAX_QUESTIONS);
     assert!(heard.iter().any(|it| it.starts_with("Too many questions are open")));
 }
 
@@ -340,9 +385,19 @@ fn the_person_is_warned_before_time_is_over() {
           answer it is refused. Yes or no?"
         ]
     );
-    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false });
+    room.handle(Input::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: false,
+        wanted: None,
+    });
     assert_eq!(room.listen(), ["You have 10 minutes to answer."]);
-    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: true });
+    room.handle(Input::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: true,
+        wanted: None,
+    });
     assert_eq!(room.listen(), ["The time to answer stands still."]);
     assert_eq!(room.announcer.deadline(), None);
 }
@@ -395,7 +450,8 @@ fn heard_after_the_next_question(first: &str, came: &Input<'_>) -> Vec<String> {
 #[test]
 fn what_came_of_a_question_is_never_taken_for_the_next_one() {
     let accepted = Input::Over { number: 1, ending: Ending::Accepted(By::You) };
-    let later = Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false };
+    let later =
+        Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false, wanted: None };
     let failed = Input::AnswerFailed { number: 1, why: "The line broke." };
     for (came, told) in [
         (accepted.clone(), "Delete A: Accepted."),
@@ -430,6 +486,11 @@ fn whose_time_changed_is_told_where_several_questions_wait() {
     room.ask(1, &asks_to("Delete A.", "rpl_1"));
     room.ask(2, &asks_to("Delete B.", "rpl_2"));
     room.listen();
-    room.handle(Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false });
+    room.handle(Input::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: false,
+        wanted: None,
+    });
     assert_eq!(room.listen(), ["Question 1: You have 10 minutes to answer."]);
 }

@@ -96,7 +96,10 @@ fn a_claim_against_a_refusal_is_followed_by_the_fact_here_too() {
     take(&mut transcript, &confirmation("rpl_1"));
     take(&mut transcript, &resolution("rpl_1", "reject", "reply"));
     let said = take(&mut transcript, &text("Done! All 17 pictures are gone."));
-    assert_eq!(words(&said).last(), Some(&"In fact delete_files was not allowed."));
+    assert_eq!(
+        words(&said).last(),
+        Some(&"In fact “Delete 17 pictures from /home/ada/work/july” was not allowed.")
+    );
 }
 
 #[test]

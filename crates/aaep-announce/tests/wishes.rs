@@ -59,12 +59,12 @@ fn hush_is_quiet_at_once_and_keeps_no_question_from_the_person() {
     room.ask(1, &confirmation("rpl_1"));
     let first = room.id();
     room.report(Report::Began(first));
-    room.ask(2, &confirmation("rpl_2"));
     room.report(Report::Hush);
+    room.ask(2, &confirmation("rpl_2"));
     room.report(Report::Cut(first));
     let heard = room.listen();
     assert_eq!(heard.len(), 1, "{heard:?}");
-    assert!(heard[0].contains("Question 2."));
+    assert!(heard[0].contains("asks, question 2: "), "{heard:?}");
     assert!(room.outcomes.contains(&Outcome::Presented(1)), "who hushes a question has noticed it");
 }
 
@@ -236,8 +236,9 @@ fn a_device_in_trouble_gets_nothing_and_loses_nothing() {
     assert_eq!(room.outcomes.len(), 1, "told once");
     assert_eq!(room.report(Report::Works).outcomes, [Outcome::Works]);
     let heard = room.listen();
-    assert!(heard[0].contains("Delete 17"), "{heard:?}");
-    assert_eq!(heard[1..], ["One.", "Two."]);
+    assert_eq!(heard[0], "Weaver says before it asks: One.");
+    assert!(heard[1].contains("Delete 17"), "{heard:?}");
+    assert_eq!(heard[2..], ["Two."]);
 }
 
 #[test]

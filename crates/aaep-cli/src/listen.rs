@@ -42,7 +42,8 @@ const TYPED: &[(&str, &str)] = &[
     ),
     ("yes, no", "the same without a number, when only one question waits and you have heard it"),
     ("1, 2", "a choice by its number, where choices are listed; a digit alone never consents"),
-    ("repeat", "hear the last thing again"),
+    ("repeat, back", "hear the last thing again, or what came before it"),
+    ("more, status", "hear what was skipped, or what every agent is doing"),
     ("left, away", "hear what happened since you left; say that you go away for a while"),
     ("reply, exact", "hear what the agent said last, or hear it exactly, code and all"),
     (
@@ -165,11 +166,7 @@ fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
 pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
     let languages = settings.listen.language_tags().unwrap_or_default();
     let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
-    let mut capabilities = settings.listen.profile.capabilities(&languages);
-    if let (Some(_), Some(pace)) = (capabilities.pace_wpm, settings.listen.words_per_minute) {
-        capabilities.pace_wpm = Some(pace);
-    }
-    wishes.capabilities = capabilities;
+    wishes.capabilities = settings.listen.profile.capabilities(&languages);
     wishes.bearer = token.map(str::to_owned);
     wishes
 }

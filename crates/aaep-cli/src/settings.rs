@@ -49,6 +49,7 @@ pub(crate) struct Listen {
     pub(crate) profile: Profile,
     pub(crate) languages: Option<Vec<String>>,
     pub(crate) words_per_minute: Option<u64>,
+    pub(crate) long_tool_seconds: Option<u64>,
 }
 
 /// Plain lines in the terminal.

@@ -277,7 +277,7 @@ fn time_that_goes_back_stands_still_and_is_told() {
 
 #[test]
 fn a_question_that_nobody_could_hear_in_time_is_exit_code_1() {
-    let long = json!({ "error_category": "unknown", "summary_normal": "word ".repeat(100), "urgency": "critical" });
+    let long = json!({ "error_category": "unknown", "summary_normal": format!("Failed {}", "word ".repeat(100)), "urgency": "critical" });
     let text = line(0, "session.errored", &long) + &asks(1);
     let output = report_of(&text, &["--words-per-minute", "60"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -4,40 +4,52 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep::event::reasoning::state;
 use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{Event, Payload, SessionId};
 
 use super::io::{AskNumber, Asked, By, Ending, HubNumber};
-use super::phrase::{Phrase, Tongue, duration, phrase, sentences};
+use super::parts::sentence_parts;
+use super::phrase::{Phrase, Tongue, phrase, sentences};
 use super::question::{Question, Telling};
 use super::queue::{About, AskName, Item, MAX_QUESTIONS};
 use super::sessions::SessionKey;
 use super::tools::Tools;
-use super::truth::claims_success;
-use super::{Announcer, Outcome};
+use super::truth::Contradiction;
+use super::{Announcer, MAX_UTTERANCE, Outcome};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
 use crate::words::{exact, grouped, guarded, own};
+
+/// What is said with an end when something of the agent waits that came before it.
+const MORE_FOLLOWS: &str = "What came before that follows.";
 
 impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
         let session = self.sessions.enter(self.now, session_id, &event.envelope);
-        if matches!(event.payload, Payload::StateChanged(_)) {
+        if !matches!(event.payload, Payload::OutputStreaming(_) | Payload::ProgressUpdated(_)) {
+            // What an agent says after it did something else is another matter.
+            session.unhush();
+        }
+        if let Payload::StateChanged(it) = &event.payload {
             session.state_since = self.now;
+            let words = phrase(event, &self.preferences).map(|it| it.words).unwrap_or_default();
+            session.activity.state(self.now, words, it.to_state == state::CALLING_TOOL);
             self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
         }
         match &event.payload {
             Payload::OutputStreaming(piece) => self.text(event, piece),
             Payload::StateChanged(_) if self.is_told_otherwise(event) => {}
             Payload::StateChanged(_) => self.plain(event, About::State),
+            Payload::ProgressUpdated(it) if self.is_clock(event, it) => {}
             Payload::ToolInvoked(tool) => self.tool_invoked(event, tool),
             Payload::ToolCompleted(tool) => self.tool_completed(event, tool),
             Payload::SessionCompleted(_) => self.completed(event),
             Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
                 self.last_words_of(session_id);
-                self.plain(event, About::Nothing);
+                self.plain(event, About::End);
                 self.end(session_id);
             }
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
@@ -52,11 +64,28 @@ impl Announcer {
         let Some(phrase) = phrase(event, &self.preferences) else { return };
         let is_state =
             matches!(event.payload, Payload::StateChanged(_) | Payload::SessionStarted(_));
-        if is_state && !self.preferences.states && phrase.weight < Weight::Normal {
+        let is_unwanted = match event.payload {
+            _ if phrase.weight == Weight::Critical => false,
+            // What other kinds of events say is neither a need nor an end.
+            Payload::Extension(_) => self.preferences.essentials,
+            _ => is_state && !self.preferences.states,
+        };
+        if is_unwanted {
             return;
         }
         let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
-        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &about);
+        let session_id = self.key(&event.envelope.session_id);
+        let mut phrase = phrase;
+        // An end does not wait for what came before it, so that it has to be said that there is more.
+        let is_before = |it: &Item| it.is_of(&session_id) && it.about == About::Nothing;
+        if about == About::End
+            && !self.queue.takes_no_time
+            && self.queue.waiting().any(is_before)
+            && self.is_wanted(phrase.kind, phrase.weight)
+        {
+            phrase.words = sentences(&[&phrase.words, MORE_FOLLOWS]);
+        }
+        self.say(Some(&session_id), &phrase, &about);
     }
 
     /// Whether a change of state only says what is told in another way: how a question was settled, or until
@@ -96,35 +125,49 @@ impl Announcer {
         let tongue = Tongue::of(event, &piece.chunk);
         self.sessions.spoke(session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
+        session.activity.forget_unnamed();
+        let is_hushed = session.is_hushed(piece);
         let words = session.hear(piece, &tongue, &self.preferences);
-        let is_claim = piece.complete
-            && session.last_text().is_some_and(|it| claims_success(&it.exact, tongue.is_english()));
-        let fact = if is_claim { session.truth.against() } else { None };
-        if self.preferences.replies != Replies::Never {
-            let weight = Weight::Normal;
-            self.say(
-                Some(session_id),
-                &Phrase { kind: Kind::Reply, weight, words, tongue },
-                &About::Nothing,
-            );
+        let text = session.last_text().filter(|_| piece.complete);
+        let fact = text.and_then(|it| session.truth.against(&it.exact, tongue.is_english()));
+        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words, tongue };
+        if is_hushed {
+            self.skip(session_id, &phrase);
+        } else if self.preferences.replies != Replies::Never {
+            self.say(Some(session_id), &phrase, &About::Nothing);
         }
-        self.tell_fact(session_id, fact);
+        self.tell_fact(session_id, fact, &About::Fact);
+    }
+
+    /// Keeps what the person does not want to hear now.
+    fn skip(&mut self, session_id: &SessionKey, phrase: &Phrase) {
+        for words in sentence_parts(&phrase.words, MAX_UTTERANCE) {
+            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            item.session_id = Some(session_id.clone());
+            item.tongue = phrase.tongue.clone();
+            self.queue.skip(item);
+        }
     }
 
     /// Says what speaks against what was claimed.
-    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<String>) {
+    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<Contradiction>, about: &About) {
         let Some(fact) = fact else { return };
-        let (kind, weight, tongue) = (Kind::Error, Weight::Normal, Tongue::default());
-        let words = own(&guarded(&fact));
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Fact);
+        // What was refused went as the person wanted.
+        let kind = if fact.is_refusal { Kind::Notice } else { Kind::Error };
+        let (weight, tongue) = (Weight::Normal, Tongue::default());
+        let words = own(&guarded(&fact.words));
+        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, about);
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
         let session_id = &self.key(&event.envelope.session_id);
+        let phrase = phrase(event, &self.preferences);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.invoked(tool);
+            session.activity.tool_began(self.now, tool, phrase.as_ref());
+            session.begin_turn();
         }
-        let Some(phrase) = phrase(event, &self.preferences) else { return };
+        let Some(phrase) = phrase else { return };
         if !self.preferences.tools && phrase.weight < Weight::Normal {
             return;
         }
@@ -141,8 +184,12 @@ impl Announcer {
         let session_id = &self.key(&event.envelope.session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.completed(tool);
+            session.activity.tool_ended(tool);
         }
-        self.queue.remove(|it| it.kind == Kind::Progress && it.is_of(session_id));
+        self.queue.remove(|it| {
+            let is_over = it.kind == Kind::Progress || it.about == About::StillRunning;
+            is_over && it.is_of(session_id)
+        });
         if tool.status != ToolStatus::Success {
             return self.plain(event, About::Nothing);
         }
@@ -155,17 +202,25 @@ impl Announcer {
     fn completed(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
         self.last_words_of(session_id);
-        let fact = self.sessions.get(session_id).and_then(|it| it.truth.against());
+        let is_english = Tongue::of(event, event.summary()).is_english();
+        let session = self.sessions.get(session_id);
+        let fact = session.and_then(|it| it.truth.against(event.summary(), is_english));
         // The claim and the fact belong together, whatever the person wants to hear of ends.
-        self.plain(event, About::Nothing);
-        self.tell_fact(session_id, fact);
+        self.plain(event, About::End);
+        self.tell_fact(session_id, fact, &About::End);
         self.end(session_id);
     }
 
     /// Tells the text that still waited for the end of its sentence.
     fn last_words_of(&mut self, session_id: &SessionKey) {
+        // Small steps are not told after what came of them.
+        let is_in_order = self.queue.takes_no_time;
         self.queue.remove(|it| {
-            (it.kind == Kind::Progress || it.about == About::State) && it.is_of(session_id)
+            let is_step = matches!(it.about, About::Tools(_)) && !is_in_order;
+            let is_over = it.kind == Kind::Progress
+                || matches!(it.about, About::State | About::StillRunning)
+                || is_step;
+            is_over && it.is_of(session_id)
         });
         let Some(session) = self.sessions.get_mut(session_id) else { return };
         let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
@@ -174,6 +229,8 @@ impl Announcer {
             let (kind, weight) = (Kind::Reply, Weight::Normal);
             self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
         }
+        // If nothing is being said, the end waits for the last words, and they do not follow it.
+        self.go_on();
     }
 
     fn end(&mut self, session_id: &SessionKey) {
@@ -216,6 +273,7 @@ impl Announcer {
         }
         let session_id = question.session_id.clone();
         self.queue.remove(|it| it.about == About::State && it.is_of(&session_id));
+        self.tell_context(&question);
         self.ask(&question, About::Question(asked.number));
         self.questions.insert(asked.number, question);
         self.asked += 1;
@@ -257,9 +315,14 @@ impl Announcer {
         question.is_doubtful = ending == Ending::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
-        let is_it = |item: &Item| {
-            item.about == About::Question(number) || item.about == About::Warning(number)
-        };
+        let is_it = |item: &Item| item.about.question() == Some(number);
+        let current = self.current.as_ref().map(|it| &it.item);
+        let context = current.filter(|it| matches!(it.about, About::Context { .. }) && is_it(it));
+        if let Some(mut context) = context.cloned() {
+            (context.weight, context.about) = (Weight::Normal, About::Nothing);
+            self.queue.skip(context);
+        }
+        self.queue.skip_context(number);
         self.queue.remove(is_it);
         if self.current.as_ref().is_some_and(|it| is_it(&it.item)) {
             self.stop(true);
@@ -320,28 +383,6 @@ impl Announcer {
         self.ask(&question, About::Question(number));
     }
 
-    pub(super) fn time_changed(&mut self, number: AskNumber, remaining: Duration, is_paused: bool) {
-        let now = self.now;
-        let Some(question) = self.questions.get_mut(&number) else { return };
-        question.ends_at = if is_paused { None } else { now.checked_add(remaining) };
-        question.is_warned = false;
-        if !question.has_begun() {
-            return;
-        }
-        let words = if is_paused {
-            "The time to answer stands still.".to_owned()
-        } else {
-            format!("You have {} to answer.", duration(remaining))
-        };
-        let question = question.clone();
-        let is_one_of_many = self.questions.len() > 1;
-        let words = if is_one_of_many { format!("Question {number}: {words}") } else { words };
-        let about = if is_one_of_many { About::Nothing } else { self.of_ask(&question) };
-        let (kind, weight, tongue) = (Kind::Settled, Weight::Normal, Tongue::default());
-        let phrase = Phrase { kind, weight, words, tongue };
-        self.say(Some(&question.session_id), &phrase, &about);
-    }
-
     pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {
         let session_id = &self.key(session_id);
         if let Some(session) = self.sessions.get_mut(session_id) {
@@ -369,6 +410,11 @@ impl Announcer {
     /// Something about listening. It is told exactly: it may name a command, a file, or what is asked.
     pub(super) fn notice(&mut self, text: &str) {
         self.say_ourselves(Kind::Notice, exact(text), &About::Nothing);
+    }
+
+    /// What the person asked for.
+    pub(super) fn requested(&mut self, text: &str) {
+        self.say_ourselves(Kind::Notice, exact(text), &About::Requested);
     }
 
     /// A question was told this far.

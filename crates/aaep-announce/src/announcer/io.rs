@@ -43,6 +43,8 @@ pub enum Input<'a> {
         remaining: Duration,
         /// Whether the time stands still.
         is_paused: bool,
+        /// How much more time the person asked for here, if that is why.
+        wanted: Option<Duration>,
     },
     /// Something of a session was not heard.
     Gap {
@@ -59,6 +61,8 @@ pub enum Input<'a> {
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
+    /// What the person asked for just now, such as the list of questions: told before what agents have to say.
+    Requested(&'a str),
     /// What came of something that the person typed just now: told at once, or not at all if the device does not work.
     /// What it interrupts is told again whole.
     Feedback(&'a str),
@@ -87,7 +91,10 @@ pub struct Asked<'a> {
     pub number: AskNumber,
     /// The event with the question.
     pub event: &'a Event,
-    /// How much time is left to answer.
+    /// How much time is left to answer. Where the producer counts from presentation, see [`time_after_presentation`],
+    /// it is the most that it could become until the producer says when it ends.
+    ///
+    /// [`time_after_presentation`]: crate::time_after_presentation
     pub remaining: Duration,
     /// Whether it can be answered from here.
     pub can_answer: bool,
@@ -130,10 +137,17 @@ pub enum By {
 /// What a person can wish for while listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
-    /// Be quiet now. What waits is dropped, but not what is critical or tells how a question was settled.
+    /// Be quiet now. What waits is skipped, and so is the rest of what an agent is saying. What is critical, how a
+    /// question was settled, and that an agent has finished are told all the same.
     Hush,
     /// Say the last thing again.
     Repeat,
+    /// Say what was said before the last thing; each time one further back.
+    Back,
+    /// Say what was skipped.
+    More,
+    /// Say what every agent is doing.
+    Status,
     /// Say what the agent said last, from its beginning.
     LastReply,
     /// Say what the agent said last exactly: code read out, nothing shortened.

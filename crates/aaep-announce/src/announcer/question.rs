@@ -12,6 +12,7 @@ use aaep::extension::Delivery;
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
 
+use super::clock::QuestionClock;
 use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
 use super::phrase::{Tongue, duration, sentences};
@@ -21,11 +22,18 @@ use crate::words::{exact, own};
 
 /// The longest action that is told again in a warning, in bytes. Of a longer one the number is told, and no part.
 const MAX_REMINDER: usize = 160;
+/// In a question longer than this, in bytes, the risk comes before what is long.
+const LONG_QUESTION: usize = 300;
+/// What is neither action nor risk is told on request if it is longer than this, in bytes.
+const LONG_REST: usize = 600;
+/// What is said when a part of a question is told on request.
+const MORE: &str = "There is more about it. To hear that: more.";
 /// Where an agent puts the arguments of its tool.
 const ARGUMENTS: &str = "arguments";
 
 /// A question that waits for the person.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each changes for itself")]
 pub(super) struct Question {
     pub(super) number: AskNumber,
     pub(super) session_id: SessionKey,
@@ -42,10 +50,14 @@ pub(super) struct Question {
     /// Whether nobody knows what became of it.
     pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
-    /// Until when it can be answered; nothing while the time stands still.
-    pub(super) ends_at: Option<Duration>,
+    /// Whether it was named together with others.
+    pub(super) is_named: bool,
+    pub(super) clock: QuestionClock,
     /// What is asked, and what follows from it.
     asked: String,
+    /// Of a long question: what has to be told of it, and the rest for whoever wants to hear it.
+    brief: Option<(String, String)>,
+    pub(super) is_rest_told: bool,
     /// The action or the question alone.
     pub(super) name: String,
     /// The tool and the action, of a confirmation.
@@ -99,9 +111,12 @@ impl Question {
             is_answered: false,
             is_doubtful: false,
             is_warned: false,
-            ends_at: now.checked_add(asked.remaining),
+            is_named: false,
+            clock: QuestionClock::of(event, now, asked.remaining),
             name: parts.name,
             asked: parts.asked,
+            brief: parts.brief,
+            is_rest_told: false,
             action: parts.action,
             silence: parts.silence,
             how,
@@ -111,10 +126,18 @@ impl Question {
 
     /// The question as it is told now: what is asked first, then what it means, then the time, then how to
     /// answer.
-    pub(super) fn words(&self, now: Duration, is_one_of_many: bool) -> String {
-        let number =
-            if is_one_of_many { own(&format!("Question {}.", self.number)) } else { String::new() };
-        sentences(&[&number, &self.asked, &self.time(now), &self.how])
+    ///
+    /// Of a long question the action and the risk are told, and that there is more, unless that takes no time.
+    pub(super) fn words(&self, now: Duration, takes_no_time: bool) -> String {
+        let brief = self.brief.as_ref().filter(|_| !takes_no_time);
+        let more = if brief.is_some() { own(MORE) } else { String::new() };
+        let asked = brief.map_or(&self.asked, |(brief, _)| brief);
+        sentences(&[asked, &more, &self.time(now), &self.how])
+    }
+
+    /// What is told of a long question on request.
+    pub(super) fn rest(&self) -> Option<&str> {
+        self.brief.as_ref().map(|(_, rest)| rest.as_str())
     }
 
     /// The question for someone who cannot answer it and does not know until when it is asked.
@@ -128,13 +151,10 @@ impl Question {
     }
 
     /// The question once more, before its time is over.
-    pub(super) fn warning(&self, now: Duration, is_one_of_many: bool) -> String {
+    pub(super) fn warning(&self, now: Duration) -> String {
         let is_long = self.name.len() > MAX_REMINDER;
-        let number = if is_one_of_many || is_long {
-            own(&format!("Question {}.", self.number))
-        } else {
-            String::new()
-        };
+        let number =
+            if is_long { own(&format!("Question {}.", self.number)) } else { String::new() };
         let name = if is_long { "" } else { self.name.as_str() };
         let left = match self.remaining(now) {
             Some(left) => own(&format!("Only {} left to answer.", duration(left))),
@@ -144,7 +164,7 @@ impl Question {
     }
 
     pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {
-        self.ends_at.map(|end| end.saturating_sub(now))
+        self.clock.remaining(now)
     }
 
     fn time(&self, now: Duration) -> String {
@@ -188,6 +208,7 @@ impl Question {
 struct Parts {
     token: ReplyToken,
     asked: String,
+    brief: Option<(String, String)>,
     name: String,
     action: Option<(Option<String>, String)>,
     silence: String,
@@ -233,9 +254,23 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         [(choice, _)] => format!("The only answer is {}.", choice.words.to_lowercase()),
         _ => "Yes or no?".to_owned(),
     };
+    let rest = sentences(&[&consequence, &arguments]);
+    // The risk comes before what is long, and so does that it cannot be undone, whatever the agent says later.
+    let undo_first = own(if is_final { "It cannot be undone." } else { undo });
+    let (risk, undo) = (own(risk), own(undo));
+    let is_long_action = action.len() > MAX_REMINDER;
+    let [first, second, third]: [&str; 3] =
+        if is_long_action { [&risk, &undo_first, &action] } else { [&action, &risk, &undo_first] };
+    let asked = if action.len() + rest.len() > LONG_QUESTION {
+        sentences(&[first, second, third, &consequence, &with, &arguments])
+    } else {
+        sentences(&[&action, &consequence, &risk, &undo, &with, &arguments])
+    };
+    let brief = sentences(&[first, second, third, &with]);
     Parts {
         token: it.reply_token.clone(),
-        asked: sentences(&[&action, &consequence, &own(risk), &own(undo), &with, &arguments]),
+        asked,
+        brief: (rest.len() > LONG_REST).then_some((brief, rest)),
         name: action,
         action: Some((tool, it.action.clone())),
         silence: own(silence),
@@ -299,6 +334,8 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     Parts {
         token: it.reply_token.clone(),
         asked: sentences(&[&question, &context, &options]),
+        brief: (context.len() > LONG_REST)
+            .then(|| (sentences(&[&question, &options]), sentences(&[&context]))),
         name: question,
         action: None,
         silence,

@@ -16,8 +16,10 @@ pub const MAX_CRITICAL: usize = 64;
 /// How many questions are open at most; the same as a listener holds.
 pub const MAX_QUESTIONS: usize = 256;
 
-/// What an agent says may wait so many times longer than what it does.
-const REPLY_PATIENCE: u64 = 10;
+/// One text of an agent may take this many times longer than everything else that waits, as long as no other text waits.
+const TEXT_PATIENCE: u64 = 6;
+/// How many skipped utterances are kept for someone who wants to hear them.
+const MAX_SKIPPED: usize = 256;
 /// What was left out is told at most once in this time, as long as there is something else to tell.
 const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
@@ -42,6 +44,10 @@ pub(super) struct Item {
     pub(super) is_first: bool,
     /// Of a question: the larger, the sooner it is told.
     pub(super) rank: (u8, u8),
+    /// Which text of its session it is a part of.
+    pub(super) text: u64,
+    /// Whether it is said again because the person wanted that.
+    pub(super) is_again: bool,
 }
 
 /// What an utterance is about, beyond its kind.
@@ -51,14 +57,28 @@ pub(super) enum About {
     Nothing,
     /// A question.
     Question(AskNumber),
+    /// What an agent said directly before it asks, and whether it said more that was not heard.
+    Context { number: AskNumber, has_more: bool },
+    /// Several questions that wait: who asks what.
+    Overview(Vec<AskNumber>),
+    /// What was not told of a long question.
+    Rest(AskNumber),
     /// A question whose time is nearly over.
     Warning(AskNumber),
+    /// How much time there is for a question, after that has changed.
+    Time(AskNumber),
     /// The state of an agent: only the newest counts.
     State,
     /// Tools of no great consequence, which are counted when there are many.
     Tools(Tools),
+    /// That a tool still runs: only the newest counts.
+    StillRunning,
     /// What really happened, against what was claimed.
     Fact,
+    /// That an agent has finished, and what speaks against what it claims then.
+    End,
+    /// What the person asked for just now.
+    Requested,
     /// The line to a hub.
     Line(HubNumber),
     /// How much was left out.
@@ -78,6 +98,20 @@ pub(super) struct AskName {
     pub(super) asked: u64,
 }
 
+impl About {
+    /// The question that it is about.
+    pub(super) fn question(&self) -> Option<AskNumber> {
+        match self {
+            About::Question(number)
+            | About::Context { number, .. }
+            | About::Rest(number)
+            | About::Warning(number)
+            | About::Time(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
 impl Item {
     /// One about nothing but itself.
     pub(super) fn new(kind: Kind, weight: Weight, words: String, arrived: Duration) -> Self {
@@ -95,6 +129,8 @@ impl Item {
             was_cut: false,
             is_first: true,
             rank: (0, 0),
+            text: 0,
+            is_again: false,
         }
     }
 
@@ -103,7 +139,17 @@ impl Item {
     }
 
     fn is_question(&self) -> bool {
-        matches!(self.about, About::Question(_) | About::Warning(_))
+        matches!(self.about, About::Question(_) | About::Context { .. } | About::Warning(_))
+    }
+
+    /// Whether nothing but the sentence that is being said, and what is critical, comes before it.
+    fn is_news(&self) -> bool {
+        self.kind == Kind::Settled || matches!(self.about, About::End | About::Fact)
+    }
+
+    /// Whether the person asked for it, or for what it tells.
+    fn is_requested(&self) -> bool {
+        matches!(self.about, About::Requested | About::Time(_))
     }
 
     /// How long it takes to say at so many words per minute.
@@ -129,9 +175,13 @@ pub(super) struct Queue {
     rest: VecDeque<Item>,
     left_out: LeftOut,
     left_out_told: Option<Duration>,
+    /// What was skipped, for someone who wants to hear it.
+    skipped: VecDeque<Item>,
     /// The session whose words were told last.
     reading: Option<SessionKey>,
     last_serial: u64,
+    /// Whether the device takes no time, so that everything is told in the order in which it came.
+    pub(super) takes_no_time: bool,
 }
 
 impl Queue {
@@ -146,10 +196,13 @@ impl Queue {
         }
         self.make_room_for(&item, behind_seconds);
         let at = match item.kind {
-            // How a question was settled comes before what was waiting.
+            _ if self.takes_no_time => self.rest.len(),
+            // How a question was settled, and that an agent has finished, comes before what was waiting.
             Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
-            Kind::Error if item.about == About::Fact => self.after_claim(item.session_id.as_ref()),
-            Kind::Error | Kind::Done => self.make_way_for_news(item.session_id.as_ref()),
+            _ if item.about == About::Fact => self.after_claim(item.session_id.as_ref()),
+            _ if item.is_news() => self.after_news(),
+            _ if item.is_requested() => self.after_requested(),
+            Kind::Error => self.make_way_for_news(item.session_id.as_ref()),
             _ => self.rest.len(),
         };
         self.rest.insert(at, item);
@@ -162,20 +215,31 @@ impl Queue {
         if item.session_id.is_none() || item.weight < Weight::Normal {
             return;
         }
-        let patience = Duration::from_secs(behind_seconds.saturating_mul(REPLY_PATIENCE));
+        let patience = Duration::from_secs(behind_seconds.saturating_mul(TEXT_PATIENCE));
         let is_stale = |it: &Item| {
             item.arrived.saturating_sub(it.arrived) > patience
                 && it.session_id != item.session_id
                 && it.session_id != self.reading
                 // A claim must not be told without the fact against it.
-                && !(it.was_cut || it.kind == Kind::Settled || it.about == About::Fact)
+                && !(it.was_cut || it.is_news())
         };
         let waiting = std::mem::take(&mut self.rest);
         let (stale, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_stale);
         self.rest = rest;
-        for it in &stale {
+        for it in stale {
             self.leave_out(it);
         }
+    }
+
+    /// Behind the news that wait.
+    fn after_news(&self) -> usize {
+        self.rest.iter().take_while(|it| it.is_news()).count()
+    }
+
+    /// Behind what the person asked for before.
+    fn after_requested(&self) -> usize {
+        let is_before = |it: &&Item| it.is_news() || it.is_requested();
+        self.rest.iter().take_while(is_before).count()
     }
 
     /// Where a fact waits: nothing comes between it and the claim that it speaks against.
@@ -184,17 +248,23 @@ impl Queue {
         claim.map_or(0, |at| at + 1)
     }
 
-    /// Where an error or the end of a session waits: behind what waits of it, but before what others have to say at
-    /// length. One sentence of theirs goes first, so that a tool that fails again and again silences nobody. Small
+    /// Where the failure of a tool waits: behind what its agent did before, but before what anyone has to say at
+    /// length. One sentence of that goes first, so that a tool that fails again and again silences nobody. Small
     /// steps of the session that would be told later than what came of them are passed over.
     fn make_way_for_news(&mut self, session_id: Option<&SessionKey>) -> usize {
         let is_own = |it: &Item| it.session_id.as_ref() == session_id;
         let is_step = |it: &Item| it.weight < Weight::Normal && !it.was_cut;
-        let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it));
-        let after_own = own.map_or(0, |at| at + 1);
-        let reply = self.rest.iter().skip(after_own).position(|it| it.kind == Kind::Reply);
-        let Some(at) = reply.map(|at| after_own + at + 1) else { return self.rest.len() };
-        let at = at + self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+        let is_text = |it: &Item| it.kind == Kind::Reply || it.about == About::Fact;
+        let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it) && !is_text(it));
+        let mut at = own.map_or(0, |at| at + 1).max(self.after_requested());
+        let errors =
+            |at: usize| self.rest.iter().skip(at).take_while(|it| it.kind == Kind::Error).count();
+        at += errors(at);
+        if self.rest.get(at).is_some_and(|it| it.kind == Kind::Reply) {
+            at += 1;
+            at += self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+            at += errors(at);
+        }
         let later = self.rest.split_off(at);
         self.rest.extend(later.into_iter().filter(|it| !(is_own(it) && is_step(it))));
         at
@@ -209,9 +279,10 @@ impl Queue {
             let before = self.critical.iter().take_while(is_before).count();
             self.critical.insert(if item.is_question() { before } else { 0 }, item);
         } else if self.rest.len() < MAX_WAITING {
-            self.rest.push_front(item);
+            let at = if item.is_news() { 0 } else { self.after_news() };
+            self.rest.insert(at, item);
         } else {
-            self.leave_out(&item);
+            self.leave_out(item);
         }
     }
 
@@ -224,12 +295,20 @@ impl Queue {
 
     fn push_critical(&mut self, item: Item) {
         let others = self.critical.iter().filter(|it| !it.is_question()).count();
+        if self.takes_no_time && others + self.rest.len() < MAX_CRITICAL {
+            // What came before it is told before it.
+            self.critical.extend(self.rest.drain(..));
+            return self.critical.push_back(item);
+        }
         if !item.is_question() && others >= MAX_CRITICAL {
             self.left_out.errors += 1;
             return;
         }
-        // Of questions that wait, the riskiest is told first, and of those as risky the oldest.
-        let is_less = |it: &Item| it.is_question() && it.rank < item.rank;
+        // Questions come before errors. Of those that wait, the riskiest is told first, and of those as risky the oldest.
+        let is_less = |it: &Item| match it.about {
+            About::Feedback | About::Overview(_) => false,
+            _ => !it.is_question() || it.rank < item.rank,
+        };
         let at = self.critical.iter().position(is_less).filter(|_| item.is_question());
         self.critical.insert(at.unwrap_or(self.critical.len()), item);
     }
@@ -265,10 +344,11 @@ impl Queue {
             let Some((at, importance)) = least.map(|(at, item)| (at, importance(item))) else {
                 return;
             };
-            // What an agent says is wanted for longer, and ends and errors are kept as long as there is room.
+            // One text alone is wanted for longer, and ends and errors are kept as long as there is room.
             let is_kept = match importance {
-                0..3 => false,
-                3 => seconds <= behind_seconds.saturating_mul(REPLY_PATIENCE),
+                _ if self.takes_no_time => true,
+                3 if self.is_one_text() => seconds <= behind_seconds.saturating_mul(TEXT_PATIENCE),
+                0..=3 => false,
                 _ => true,
             };
             if is_kept && self.rest.len() <= MAX_WAITING {
@@ -276,21 +356,75 @@ impl Queue {
             }
             let Some(item) = self.rest.remove(at) else { return };
             seconds = seconds.saturating_sub(item.seconds(pace));
-            self.leave_out(&item);
+            self.leave_out(item);
         }
     }
 
-    fn leave_out(&mut self, item: &Item) {
+    /// Whether nothing but one text of one agent waits of what agents say.
+    fn is_one_text(&self) -> bool {
+        let mut replies = self.rest.iter().filter(|it| it.kind == Kind::Reply);
+        let Some(first) = replies.next() else { return true };
+        replies.all(|it| it.session_id == first.session_id && it.text == first.text)
+    }
+
+    /// Keeps what was skipped, the newest of it.
+    pub(super) fn skip(&mut self, item: Item) {
+        self.skipped.push_back(item);
+        if self.skipped.len() > MAX_SKIPPED {
+            self.skipped.pop_front();
+        }
+    }
+
+    pub(super) fn offers(&self, serial: u64) -> bool {
+        self.skipped.iter().any(|it| it.serial == serial)
+    }
+
+    /// What an agent said before a question that is over is kept for whoever wants to hear it.
+    pub(super) fn skip_context(&mut self, asked: AskNumber) {
+        let is_it =
+            |it: &Item| matches!(it.about, About::Context { number, .. } if number == asked);
+        let waiting = std::mem::take(&mut self.critical);
+        let (context, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_it);
+        self.critical = rest;
+        for mut item in context {
+            (item.weight, item.about) = (Weight::Normal, About::Nothing);
+            self.skip(item);
+        }
+    }
+
+    /// What was skipped waits again, before what agents have to say since. Says whether there was anything.
+    pub(super) fn tell_skipped(&mut self) -> bool {
+        if self.skipped.is_empty() {
+            return false;
+        }
+        self.left_out = LeftOut::default();
+        let skipped = std::mem::take(&mut self.skipped);
+        for item in skipped.into_iter().rev() {
+            self.put_back(item);
+        }
+        true
+    }
+
+    fn leave_out(&mut self, item: Item) {
         match (&item.about, item.kind) {
             // Only the newest counts anyway.
-            (About::LeftOut | About::State | About::Line(_) | About::Feedback, _)
-            | (_, Kind::Progress) => {}
+            (
+                About::LeftOut
+                | About::State
+                | About::StillRunning
+                | About::Line(_)
+                | About::Feedback
+                | About::Time(_),
+                _,
+            )
+            | (_, Kind::Progress) => return,
             (About::Tools(tools), _) => self.left_out.steps += tools.count(),
             (_, Kind::Doing) => self.left_out.steps += 1,
             (_, Kind::Reply) => self.left_out.replies += 1,
             (_, Kind::Error) => self.left_out.errors += 1,
             _ => self.left_out.others += 1,
         }
+        self.skip(item);
     }
 
     /// What is to be said next, if it may be said now.
@@ -298,9 +432,9 @@ impl Queue {
         if let Some(item) = self.critical.pop_front() {
             return Some(item);
         }
-        let is_settled = self.rest.front().is_some_and(|it| it.kind == Kind::Settled);
+        let is_news = self.rest.front().is_some_and(Item::is_news);
         let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
-        if !is_settled && !self.left_out_told.is_some_and(is_told) {
+        if !is_news && !self.left_out_told.is_some_and(is_told) {
             let notice = self.tell_left_out(now);
             if notice.is_some() {
                 return notice;
@@ -326,11 +460,22 @@ impl Queue {
     /// Whether something waits for which this is cut off: what is critical comes before what is not, and of questions
     /// the riskier one before one that has not begun to be told.
     pub(super) fn overtakes(&self, item: &Item, has_begun: bool) -> bool {
+        if self.takes_no_time {
+            return false;
+        }
         if item.weight < Weight::Critical {
             return !self.critical.is_empty();
         }
         let is_riskier = |it: &Item| it.is_question() && it.rank > item.rank;
         item.is_question() && !has_begun && self.critical.front().is_some_and(is_riskier)
+    }
+
+    /// Takes what is not critical out of what waits.
+    pub(super) fn take(&mut self, is_wanted: impl Fn(&Item) -> bool) -> VecDeque<Item> {
+        let waiting = std::mem::take(&mut self.rest);
+        let (taken, rest) = waiting.into_iter().partition(is_wanted);
+        self.rest = rest;
+        taken
     }
 
     /// Takes away what no longer needs to be said; how much that was.
@@ -341,9 +486,15 @@ impl Queue {
         before - self.critical.len() - self.rest.len()
     }
 
-    /// Takes everything away but critical things, and how questions were settled.
+    /// Skips everything but critical things, how questions were settled, and ends.
     pub(super) fn hush(&mut self) {
-        self.rest.retain(|it| it.kind == Kind::Settled);
+        let waiting = std::mem::take(&mut self.rest);
+        let is_kept = |it: &Item| it.is_news() && it.about != About::Fact;
+        let (news, others) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_kept);
+        self.rest = news;
+        for item in others {
+            self.leave_out(item);
+        }
         self.left_out = LeftOut::default();
     }
 
@@ -378,6 +529,6 @@ impl LeftOut {
         } else {
             format!("{} and {last}", before.join(", "))
         };
-        Some(format!("Too much at once. Left out: {listed}."))
+        Some(format!("Too much at once. Left out: {listed}. To hear what was left out: more."))
     }
 }

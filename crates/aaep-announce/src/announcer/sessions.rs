@@ -6,6 +6,7 @@ use std::time::Duration;
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::{Envelope, OutputId, SessionId};
 
+use super::activity::Activity;
 use super::io::HubNumber;
 use super::phrase::{Tongue, Wording};
 use super::truth::Truth;
@@ -21,7 +22,7 @@ pub const MAX_TEXTS: usize = 4;
 /// How much of each text is remembered, in bytes.
 pub const MAX_TEXT: usize = 32 * 1024;
 /// The longest name of an agent that is told, in bytes.
-const MAX_NAME: usize = 40;
+const MAX_NAME: usize = 60;
 /// A session of which nothing was heard for so long does not share its name with new ones.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
 
@@ -38,11 +39,16 @@ pub(super) struct Session {
     name: String,
     /// Which one of those with this name it is.
     ordinal: u32,
+    /// Whether there was another one of this name at the same time.
+    has_namesake: bool,
     is_live: bool,
     last_heard: Duration,
     outputs: VecDeque<Output>,
     texts: VecDeque<Text>,
+    /// How many turns it has begun: what it says between one thing that it does and the next is one text.
+    turn: u64,
     pub(super) truth: Truth,
+    pub(super) activity: Activity,
     /// The last words that were to be said of it, and when.
     pub(super) last_words: Option<(String, Duration)>,
     /// When its state changed last.
@@ -59,6 +65,8 @@ struct Output {
     /// Words that are told when it is complete, and whether there were too many.
     held: String,
     is_cut: bool,
+    /// Whether the person wants to hear no more of it now.
+    is_hushed: bool,
 }
 
 /// What an agent said, exactly.
@@ -90,10 +98,13 @@ impl Sessions {
     ) -> &mut Session {
         if !self.known.contains_key(id) {
             self.make_room();
-            let producer = &envelope.producer;
-            let name = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
-            let name = told_name(name);
+            let name = agent_name(envelope);
             let ordinal = self.free_ordinal(now, &name);
+            let namesakes =
+                self.known.values_mut().filter(|it| it.name.eq_ignore_ascii_case(&name));
+            if ordinal > 1 {
+                namesakes.for_each(|it| it.has_namesake = true);
+            }
             self.known.insert(id.clone(), Session::new(name, ordinal));
         }
         let session =
@@ -137,6 +148,21 @@ impl Sessions {
         self.known.len()
     }
 
+    /// Those that have not ended.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&SessionKey, &Session)> {
+        self.known.iter().filter(|(_, it)| it.is_live)
+    }
+
+    pub(super) fn live_mut(&mut self) -> impl Iterator<Item = (&SessionKey, &mut Session)> {
+        self.known.iter_mut().filter(|(_, it)| it.is_live)
+    }
+
+    /// The person wants to hear no more of what agents are saying now.
+    pub(super) fn hush(&mut self) {
+        let outputs = self.known.values_mut().flat_map(|it| &mut it.outputs);
+        outputs.for_each(|it| it.is_hushed = true);
+    }
+
     /// Forgets the session that was quiet for longest, an ended one first, of the hub that has the most: none
     /// makes the sessions of another be forgotten.
     fn make_room(&mut self) {
@@ -168,11 +194,14 @@ impl Session {
         Session {
             name,
             ordinal,
+            has_namesake: false,
             is_live: true,
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
             texts: VecDeque::new(),
+            turn: 0,
             truth: Truth::default(),
+            activity: Activity::default(),
             last_words: None,
             state_since: Duration::ZERO,
             progress_told: None,
@@ -183,13 +212,18 @@ impl Session {
     pub(super) fn label(&self) -> String {
         match self.ordinal {
             _ if self.name.is_empty() => String::new(),
-            1 => self.name.clone(),
+            1 if !self.has_namesake => self.name.clone(),
             ordinal => format!("{} {ordinal}", self.name),
         }
     }
 
     pub(super) fn is_live(&self) -> bool {
         self.is_live
+    }
+
+    /// When something was heard of it last.
+    pub(super) fn last_heard(&self) -> Duration {
+        self.last_heard
     }
 
     /// Takes a piece of text; the words that can be told now.
@@ -211,7 +245,8 @@ impl Session {
         let open = at.and_then(|at| self.outputs.remove(at));
         let mut output = open.unwrap_or_else(|| {
             let stream = Stream::new(Wording::of(preferences, tongue).style);
-            Output { id: piece.output_id.clone(), stream, held: String::new(), is_cut: false }
+            let (id, held) = (piece.output_id.clone(), String::new());
+            Output { id, stream, held, is_cut: false, is_hushed: false }
         });
         let mut words = output.stream.push_marked(&piece.chunk, end);
         if preferences.replies == Replies::Whole {
@@ -231,16 +266,14 @@ impl Session {
 
     fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
-        let text = match at.and_then(|at| self.texts.remove(at)) {
-            Some(text) => text,
-            None => Text {
-                id: piece.output_id.clone(),
-                is_complete: false,
-                exact: String::new(),
-                is_cut: false,
-                tongue: tongue.clone(),
-            },
-        };
+        let known = at.and_then(|at| self.texts.remove(at));
+        let text = known.unwrap_or_else(|| Text {
+            id: piece.output_id.clone(),
+            is_complete: false,
+            exact: String::new(),
+            is_cut: false,
+            tongue: tongue.clone(),
+        });
         self.texts.push_back(text);
         if self.texts.len() > MAX_TEXTS {
             self.texts.pop_front();
@@ -253,9 +286,36 @@ impl Session {
         text.is_complete = piece.complete;
     }
 
+    /// Which of its turns is the newest.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// The agent does something, and what it says after that is another text.
+    pub(super) fn begin_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// Whether the person wants to hear no more of the output that a piece belongs to.
+    pub(super) fn is_hushed(&self, piece: &OutputStreaming) -> bool {
+        self.outputs.iter().any(|it| it.is_hushed && it.id == piece.output_id)
+    }
+
+    /// What the agent says from now on is told again.
+    pub(super) fn unhush(&mut self) {
+        self.outputs.iter_mut().for_each(|it| it.is_hushed = false);
+    }
+
     /// The text that was remembered last.
     pub(super) fn last_text(&self) -> Option<&Text> {
         self.texts.back()
+    }
+
+    /// The words of open outputs that were not told, up to where they are.
+    pub(super) fn take_unfinished(&mut self) -> String {
+        let open = self.outputs.iter_mut().filter(|it| !it.is_hushed);
+        let words: Vec<String> = open.map(Output::so_far).filter(|it| !it.is_empty()).collect();
+        words.join(" ")
     }
 
     /// No more text comes of what is open; the words of it that were not told.
@@ -270,6 +330,7 @@ impl Session {
     pub(super) fn end(&mut self) {
         self.is_live = false;
         self.truth = Truth::default();
+        self.activity = Activity::default();
     }
 }
 
@@ -295,10 +356,25 @@ impl Output {
 
     /// What was not told of it.
     fn rest(&mut self) -> String {
-        let last = self.stream.push_marked("", End::Completion);
+        self.flush(End::Completion)
+    }
+
+    /// The same while it goes on.
+    fn so_far(&mut self) -> String {
+        self.flush(End::Sentence)
+    }
+
+    fn flush(&mut self, end: End) -> String {
+        let last = self.stream.push_marked("", end);
         let held = self.take_held();
         format!("{held} {last}").trim().to_owned()
     }
+}
+
+/// The name of an agent as it is told, everywhere the same.
+pub fn agent_name(envelope: &Envelope) -> String {
+    let producer = &envelope.producer;
+    told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id))
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.

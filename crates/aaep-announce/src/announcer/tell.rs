@@ -30,12 +30,19 @@ impl Announcer {
         }
         match &self.current {
             None => {}
-            Some(current) if self.queue.overtakes(&current.item, current.has_begun) => {
+            Some(current)
+                if self.queue.overtakes(&current.item, current.has_begun)
+                    || self.makes_way_for_overview(current) =>
+            {
                 self.stop(false);
             }
             Some(_) => return,
         }
         while self.current.is_none() {
+            if let Some(overview) = self.overview() {
+                self.give(overview);
+                continue;
+            }
             let mut queue = std::mem::take(&mut self.queue);
             let next = queue.pop(self.now, |it| self.due_at(it) <= self.now);
             self.queue = queue;
@@ -66,6 +73,7 @@ impl Announcer {
         let language = item.tongue.language.clone().or_else(|| own_language().filter(|_| is_ours));
         let (parts, words) = (parts(&words, language.as_ref()), without_own_marks(&words));
         let id = self.new_id();
+        self.said.begin(&item);
         let number = match item.about {
             About::Question(number) | About::Warning(number) => Some(number),
             _ => None,
@@ -82,6 +90,7 @@ impl Announcer {
             session.progress_told = Some(self.now);
         }
         let sound = match item.kind {
+            _ if matches!(item.about, About::Context { .. }) => Some(Earcon::NeedsYou),
             Kind::Question => Some(Earcon::NeedsYou),
             Kind::Error => Some(Earcon::Error),
             Kind::Done => Some(Earcon::Done),
@@ -106,8 +115,8 @@ impl Announcer {
             number,
         }));
         let since = self.now;
-        self.current =
-            Some(Current { id, item, since, has_begun: false, patience, is_unwanted: false });
+        let (has_begun, takes, is_unwanted) = (false, seconds, false);
+        self.current = Some(Current { id, item, since, has_begun, takes, patience, is_unwanted });
     }
 
     /// Names the question of which something is told, if another one was asked since that became known.
@@ -137,7 +146,7 @@ impl Announcer {
 
     /// The words and the choices of something as they are now; nothing if it is outdated.
     fn words_of(&self, item: &Item) -> Option<(String, Vec<crate::Choice>)> {
-        let is_many = self.questions.len() > 1;
+        let is_many = self.may_be_several();
         let question = |number: &AskNumber| self.questions.get(number).filter(|it| !it.is_answered);
         match &item.about {
             About::Question(number) => {
@@ -145,11 +154,21 @@ impl Announcer {
                 if self.is_past {
                     return Some((question.past(), Vec::new()));
                 }
-                Some((question.words(self.now, is_many), question.choices()))
+                Some((question.words(self.now, self.queue.takes_no_time), question.choices()))
             }
             About::Warning(number) => {
                 let question = question(number)?;
-                Some((question.warning(self.now, is_many), question.choices()))
+                Some((question.warning(self.now), question.choices()))
+            }
+            About::Context { number, .. } => {
+                question(number)?;
+                Some((item.words.clone(), Vec::new()))
+            }
+            About::Time(number) => {
+                let number_of =
+                    if is_many { format!("Question {number}: ") } else { String::new() };
+                let said = question(number)?.time_now(self.now, &item.words);
+                Some((format!("{number_of}{said}"), Vec::new()))
             }
             _ => Some((item.words.clone(), Vec::new())),
         }
@@ -161,26 +180,48 @@ impl Announcer {
         let label = self.label(Some(session_id));
         let plain = without_own_marks(&words);
         let hub = self.hub_to_name(session_id.hub, &label, &plain).map(str::to_owned);
+        let number = match item.about {
+            About::Question(number) | About::Rest(number) | About::Warning(number) => Some(number),
+            _ => None,
+        };
+        let number = number.filter(|_| !self.is_past && self.may_be_several());
         let who = match (hub, label.as_str()) {
-            (None, "") => return words,
+            (None, "") => {
+                let number = number.map(|it| own(&format!("Question {it}:")));
+                return number.map_or(words.clone(), |it| format!("{it} {words}"));
+            }
             (None, label) => label.to_owned(),
             (Some(hub), "") => format!("At {hub}"),
             (Some(hub), label) => format!("At {hub}, {label}"),
         };
-        let is_other = who != label || self.speaker.as_ref() != Some(&label);
+        let speaker = (session_id.clone(), label.clone());
+        let is_other = who != label || self.speaker.as_ref() != Some(&speaker);
         let is_question = item.kind == Kind::Question;
-        let must = is_question || self.sessions.begin_like_a_name(&plain);
+        let is_context = matches!(item.about, About::Context { .. });
+        let must = is_question || is_context || self.sessions.begin_like_a_name(&plain);
         if !(must || self.preferences.names && is_other) {
             return words;
         }
         self.named_hub = Some(session_id.hub);
-        self.speaker = Some(label.clone());
-        let who = match (is_question && !label.is_empty(), self.is_past) {
-            (true, true) => format!("{who} asked:"),
-            (true, false) => format!("{who} asks:"),
-            (false, _) => format!("{who}:"),
+        self.speaker = Some(speaker);
+        let who = match (&item.about, is_question && !label.is_empty(), self.is_past) {
+            (About::Context { has_more: true, .. }, ..) => {
+                format!("{who} says before it asks, for the rest: more:")
+            }
+            (About::Context { .. }, ..) => format!("{who} says before it asks:"),
+            (_, true, true) => format!("{who} asked:"),
+            (_, true, false) => match number {
+                Some(number) => format!("{who} asks, question {number}:"),
+                None => format!("{who} asks:"),
+            },
+            (_, false, _) => format!("{who}:"),
         };
         format!("{} {words}", own(&who))
+    }
+
+    /// Whether more than one question is open, or may be at any time because several agents are at work.
+    fn may_be_several(&self) -> bool {
+        self.questions.len() > 1 || self.sessions.live().nth(1).is_some()
     }
 
     /// Stops what is being said: to be said again later, or because nobody wants it.
@@ -219,7 +260,12 @@ impl Announcer {
         let at_device = self.current.iter_mut().chain(&mut self.stopping);
         let Some(current) = at_device.into_iter().find(|it| it.id == id) else { return };
         current.has_begun = true;
-        if let About::Question(number) | About::Warning(number) = current.item.about
+        if let About::Overview(numbers) = &current.item.about {
+            let numbers = numbers.clone();
+            return self.overview_began(&numbers);
+        }
+        if let About::Question(number) | About::Context { number, .. } | About::Warning(number) =
+            current.item.about
             && let Some(question) = self.questions.get_mut(&number)
             && !question.has_begun()
         {
@@ -246,7 +292,7 @@ impl Announcer {
             self.presented(number, Telling::Left);
         }
         if said.item.about != About::Feedback {
-            self.last_said = Some(said.item);
+            self.said.add(said.item);
         }
     }
 
@@ -259,7 +305,7 @@ impl Announcer {
             {
                 self.presented(number, Telling::Left);
             }
-            self.last_said = Some(cut.item);
+            self.said.add(cut.item);
             return;
         }
         // What questions interrupted, however often, is no fault of the device.
@@ -274,14 +320,17 @@ impl Announcer {
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let has_ended = session.is_some_and(|it| !it.is_live());
         match (&item.about, item.kind) {
-            (About::Question(number) | About::Warning(number), _) => {
-                !self.questions.contains_key(number)
+            (about, _) if about.question().is_some() => {
+                about.question().is_none_or(|number| !self.questions.contains_key(&number))
+            }
+            (About::Overview(numbers), _) => {
+                !numbers.iter().all(|it| self.questions.contains_key(it))
             }
             (_, Kind::Progress) | (About::Feedback, _) => true,
             (About::State, _) => {
                 has_ended || session.is_some_and(|it| it.state_since > item.arrived)
             }
-            (About::Tools(_), _) => has_ended,
+            (About::Tools(_) | About::StillRunning, _) => has_ended,
             _ => false,
         }
     }
@@ -380,7 +429,7 @@ impl Announcer {
         let is_wanted = !before.is_zero()
             && question.has_begun()
             && !(question.is_warned || question.is_answered);
-        question.ends_at.filter(|_| is_wanted).map(|end| end.saturating_sub(before))
+        question.clock.ends_at().filter(|_| is_wanted).map(|end| end.saturating_sub(before))
     }
 
     /// Tells questions again whose time is nearly over.

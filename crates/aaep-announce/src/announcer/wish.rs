@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 use super::Announcer;
 use super::io::{Outcome, Wish};
 use super::phrase::{Phrase, Wording};
+use super::question::Question;
 use super::queue::{About, Item};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
-use crate::words::{exact, own, split_marked, words_marked};
+use crate::words::{exact, keep_own_marks, own, split, words_marked};
 
 impl Announcer {
     pub(super) fn wish(&mut self, wish: Wish) {
@@ -16,9 +17,13 @@ impl Announcer {
             Wish::Hush => {
                 self.stop(true);
                 self.queue.hush();
+                self.sessions.hush();
             }
             Wish::Skip => self.stop(true),
             Wish::Repeat => self.repeat(),
+            Wish::Back => self.back(),
+            Wish::Status => self.status(),
+            Wish::More => self.more(),
             Wish::LastReply => self.last_reply(false),
             Wish::ExactText => self.last_reply(true),
             // Only the device knows how fast it is.
@@ -42,7 +47,9 @@ impl Announcer {
 
     /// Says something about listening before everything else that waits.
     fn answer(&mut self, words: String) {
-        let item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        let mut item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
+        // Nobody wants to hear such an answer again.
+        item.is_again = true;
         self.queue.put_back(item);
     }
 
@@ -65,15 +72,43 @@ impl Announcer {
             self.stop(true);
             return self.again(item);
         }
-        match self.last_said.clone() {
+        match self.said.last().cloned() {
             Some(item) => self.again(item),
             None => self.answer("Nothing was said yet.".to_owned()),
         }
     }
 
+    /// Says what was not told: of a question that waits first, and then of what was skipped.
+    fn more(&mut self) {
+        let is_untold = |it: &&mut Question| {
+            it.has_begun() && !(it.is_answered || it.is_rest_told) && it.rest().is_some()
+        };
+        if let Some(question) = self.questions.values_mut().find(is_untold) {
+            question.is_rest_told = true;
+            let rest = question.rest().unwrap_or_default().to_owned();
+            let mut item = Item::new(Kind::Question, Weight::Normal, rest, self.now);
+            item.session_id = Some(question.session_id.clone());
+            item.tongue = question.tongue.clone();
+            item.about = About::Rest(question.number);
+            self.queue.put_back(item);
+        } else if !self.queue.tell_skipped() {
+            self.answer("Nothing was skipped.".to_owned());
+        }
+    }
+
+    /// Says what was said before the last thing. What is being said now is said again whole after it.
+    fn back(&mut self) {
+        let is_again = self.current.as_ref().map(|it| it.item.is_again);
+        let Some(item) = self.said.step_back(is_again == Some(false)).cloned() else {
+            return self.answer("Nothing was said before that.".to_owned());
+        };
+        self.stop(is_again == Some(true));
+        self.again(item);
+    }
+
     fn again(&mut self, mut item: Item) {
         let is_open = match item.about {
-            About::Question(number) | About::Warning(number) => {
+            About::Question(number) | About::Warning(number) | About::Time(number) => {
                 // The whole question, not only that its time is nearly over.
                 item.about = About::Question(number);
                 self.questions.contains_key(&number)
@@ -82,6 +117,7 @@ impl Announcer {
         };
         if is_open {
             (item.serial, item.tries, item.arrived) = (0, 0, self.now);
+            item.is_again = true;
             self.queue.put_back(item);
         } else {
             self.answer("The question is over.".to_owned());
@@ -102,7 +138,7 @@ impl Announcer {
         self.stop(true);
         self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
         let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words: said, tongue };
-        for part in split_marked(&phrase.words, super::MAX_UTTERANCE).into_iter().rev() {
+        for part in keep_own_marks(split(&phrase.words, super::MAX_UTTERANCE)).into_iter().rev() {
             let mut item = Item::new(phrase.kind, phrase.weight, part, self.now);
             item.session_id = Some(session_id.clone());
             item.tongue = phrase.tongue.clone();

@@ -6,8 +6,6 @@
 
 use aaep::LanguageTag;
 
-use super::sentence::split;
-
 /// Where our own words begin and end.
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
@@ -24,7 +22,7 @@ pub(crate) fn own_language() -> Option<LanguageTag> {
     LanguageTag::parse(LANGUAGE).ok()
 }
 
-pub(super) fn is_own_mark(c: char) -> bool {
+pub(crate) fn is_own_mark(c: char) -> bool {
     matches!(c, BEGIN | END)
 }
 
@@ -61,10 +59,10 @@ pub(super) fn pieces(marked: &str) -> Vec<(bool, &str)> {
     pieces
 }
 
-/// The same as [`split`]; what is ours stays ours where it is cut in two.
-pub(crate) fn split_marked(marked: &str, most: usize) -> Vec<String> {
+/// The parts of a marked text; what is ours stays ours where it was cut in two.
+pub(crate) fn keep_own_marks(parts: Vec<&str>) -> Vec<String> {
     let mut is_own = false;
-    let parts = split(marked, most).into_iter().map(|part| {
+    let parts = parts.into_iter().map(|part| {
         let begin = if is_own { String::from(BEGIN) } else { String::new() };
         let last = part.rfind([BEGIN, END]).and_then(|at| part.get(at..));
         is_own = last.map_or(is_own, |it| it.starts_with(BEGIN));
@@ -76,6 +74,7 @@ pub(crate) fn split_marked(marked: &str, most: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sentence::split;
     use super::*;
 
     #[test]
@@ -91,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_ours_stays_ours_where_it_is_cut() {
         let marked = format!("{} Ende.", own("One sentence. Another sentence."));
-        let parts = split_marked(&marked, 24);
+        let parts = keep_own_marks(split(&marked, 24));
         assert_eq!(
             parts.iter().map(|it| without_own_marks(it)).collect::<Vec<_>>(),
             ["One sentence.", "Another sentence.", "Ende."]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::{Payload, printable};
+use aaep_announce::agent_name;
 use aaep_announce::words::exact;
 
 use super::danger::Danger;
@@ -13,7 +14,8 @@ use crate::console::count;
 
 /// The lines for a question. Without a number it cannot be answered by one.
 pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
-    let agent = printable(&waiting.event.envelope.producer.agent_id);
+    let agent = agent_name(&waiting.event.envelope);
+    let agent = printable(&agent);
     let name = match number {
         Some(number) => format!("Question {number}, from {agent}"),
         None if waiting.asked.is_some() => {

@@ -62,7 +62,13 @@ pub(crate) fn start(
         let mut preferences = preferences(settings);
         // One of them calls for sounds, so that nothing sounds twice.
         preferences.sounds = at == 0 && sounds.is_some();
-        Channel { device, announcer: Announcer::new(preferences), is_stuck: false }
+        let mut announcer = Announcer::new(preferences);
+        if device.name() == lines::NAME {
+            announcer = announcer.without_pace();
+        } else if device.name() == braille::NAME {
+            announcer = announcer.with_context_on_request();
+        }
+        Channel { device, announcer, is_stuck: false }
     };
     let channels = devices.into_iter().enumerate().map(channel).collect();
     Ok(Devices { channels, sounds })
@@ -77,6 +83,9 @@ pub(crate) fn preferences(settings: &Settings) -> Preferences {
     let mut preferences = settings.listen.profile.preferences();
     if let Some(pace) = settings.listen.words_per_minute {
         preferences.words_per_minute = pace;
+    }
+    if let Some(seconds) = settings.listen.long_tool_seconds {
+        preferences.long_tool_seconds = seconds;
     }
     preferences
 }

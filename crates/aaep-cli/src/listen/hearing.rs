@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use aaep::{Capabilities, Event, printable};
+use aaep::{Event, printable};
 use aaep_announce::{HubNumber, Input};
 use aaep_subscriber::{Ended, News, Voice};
 use tokio::time::timeout;
@@ -50,7 +50,7 @@ impl Hubs {
     }
 
     /// A sentence that says which hub it is about, where there are several.
-    fn about(&self, hub: HubNumber, sentence: &str) -> String {
+    pub(super) fn about(&self, hub: HubNumber, sentence: &str) -> String {
         let line = self.lines.get(hub).filter(|_| self.are_several());
         line.map_or_else(|| sentence.to_owned(), |it| format!("{}: {sentence}", it.hub.name))
     }
@@ -70,15 +70,6 @@ impl Hubs {
         };
         // A goodbye that cannot be said in time is one without a word.
         let _ = timeout(GOODBYE, all).await;
-    }
-
-    /// Asks all that go at the person's pace for another one. One that does not go along goes on as it did.
-    pub(super) fn pace(&self, words_per_minute: u64) {
-        for voice in self.lines.iter().filter_map(|it| it.voice.clone()) {
-            let mut capabilities = Capabilities::new();
-            capabilities.pace_wpm = Some(words_per_minute);
-            tokio::spawn(async move { voice.renegotiate(capabilities).await });
-        }
     }
 }
 
@@ -156,9 +147,13 @@ impl Room {
             News::AskEnded(ask) => self.over(hub, &ask),
             News::AskTimeChanged(ask) => {
                 if let Some(number) = self.open.number_of(hub, &ask) {
-                    self.timed = self.timed.filter(|timed| *timed != number);
+                    let wanted = self.timed.take_if(|(timed, _)| *timed == number);
+                    let wanted = wanted.and_then(|(_, wanted)| wanted);
+                    if let Some(waiting) = self.open.get_mut(number) {
+                        waiting.is_time_known = true;
+                    }
                     let (remaining, is_paused) = (ask.remaining(), ask.is_paused());
-                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused });
+                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused, wanted });
                 }
             }
             News::Gap { session_id, missed, .. } => {
@@ -191,7 +186,8 @@ impl Room {
 
     /// The hub did not take something. What becomes of answers is told by their questions.
     fn refused(&mut self, hub: HubNumber, error: &str, message: &str) {
-        let timed = self.timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
+        let timed = self.timed.map(|(number, _)| number);
+        let timed = timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
         if error != "invalid_token" {
             self.tell_from(hub, &Input::HubNotice(&printable(message)));
         } else if let Some(number) = timed {

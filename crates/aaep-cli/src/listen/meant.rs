@@ -30,6 +30,8 @@ pub(super) struct Told {
     whole: Vec<(&'static str, Duration)>,
     /// How long it takes at least to read it in lines.
     reading: Duration,
+    /// Which devices are done with telling it.
+    presented: Vec<&'static str>,
 }
 
 impl Told {
@@ -48,6 +50,16 @@ impl Told {
     pub(super) fn end(&mut self, device: &'static str, at: Duration) {
         self.begin(at);
         self.whole.push((device, at));
+    }
+
+    /// A device is done with telling it.
+    pub(super) fn present(&mut self, device: &'static str) {
+        self.presented.push(device);
+    }
+
+    /// Whether all of these devices are done with telling it, and at least one is.
+    pub(super) fn is_presented_by(&self, devices: &[&str]) -> bool {
+        !self.presented.is_empty() && devices.iter().all(|it| self.presented.contains(it))
     }
 
     /// Whether they had begun to be told at this moment.
@@ -213,6 +225,20 @@ mod tests {
         told.end("speech", at(30));
         assert!(!told.is_whole_at(at(29), true), "begun in the midst of it");
         assert!(told.is_whole_at(at(30), true));
+    }
+
+    #[test]
+    fn the_time_counts_from_when_the_slowest_device_has_told_the_question() {
+        let mut told = Told::default();
+        assert!(!told.is_presented_by(&[]), "nobody has told it");
+        told.present(lines::NAME);
+        assert!(
+            !told.is_presented_by(&[lines::NAME, "speech"]),
+            "the voice has not come to its end"
+        );
+        assert!(told.is_presented_by(&[lines::NAME]), "the voice does not work");
+        told.present("speech");
+        assert!(told.is_presented_by(&[lines::NAME, "speech"]));
     }
 
     #[test]

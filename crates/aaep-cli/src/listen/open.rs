@@ -6,7 +6,7 @@ use std::time::Duration;
 use aaep::event::human::Decision;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::{Event, Payload};
-use aaep_announce::{AskNumber, By, Ending, HubNumber};
+use aaep_announce::{AskNumber, By, Ending, HubNumber, time_after_presentation};
 use aaep_subscriber::{Ask, AskState};
 
 use super::meant::{NotBare, Over, Told, bare};
@@ -22,8 +22,19 @@ pub(super) struct Waiting {
     pub(super) told: Told,
     /// Whether the hub was told that it was presented.
     pub(super) is_presented: bool,
+    /// Whether the hub has said until when it can be answered.
+    pub(super) is_time_known: bool,
     /// Whether the person answered here.
     pub(super) is_answered: bool,
+}
+
+impl Waiting {
+    /// How much time the person has, counted from when it was presented where the hub counts so.
+    pub(super) fn remaining(&self) -> Duration {
+        let left = self.ask.remaining();
+        let own = time_after_presentation(self.ask.event()).filter(|_| !self.is_time_known);
+        own.map_or(left, |own| own.min(left))
+    }
 }
 
 /// All of them.
@@ -57,8 +68,14 @@ impl Open {
             // Beyond those that the person shares between programs.
             AskNumber::from(HIGHEST) + self.own_numbers
         });
-        let told = Told::new(word_count(ask.event()));
-        let waiting = Waiting { hub, ask, told, is_presented: false, is_answered: false };
+        let waiting = Waiting {
+            hub,
+            told: Told::new(word_count(ask.event())),
+            ask,
+            is_presented: false,
+            is_time_known: false,
+            is_answered: false,
+        };
         self.waiting.insert(number, waiting);
         Some(number)
     }

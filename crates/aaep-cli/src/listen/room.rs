@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
-use aaep::printable;
+use aaep::{Event, printable};
 use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
+    agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::mpsc;
@@ -65,10 +66,8 @@ pub(super) struct Room {
     pub(super) gathered: Vec<(HubNumber, Ask)>,
     began: Instant,
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
-    /// Whether hubs go at the person's pace.
-    is_paced: bool,
-    /// The question whose time the person wants to be changed, until that is answered.
-    pub(super) timed: Option<AskNumber>,
+    /// The question whose time the person wants to be changed, and by how much, until that is answered.
+    pub(super) timed: Option<(AskNumber, Option<Duration>)>,
     /// How far the person was told by each hub, for when they come back.
     pub(super) leaving: Vec<Leaving>,
 }
@@ -93,7 +92,6 @@ impl Room {
             gathered: Vec::new(),
             began: Instant::now(),
             came: mpsc::channel(MAX_ON_THEIR_WAY),
-            is_paced: settings.listen.profile.capabilities(&[]).pace_wpm.is_some(),
             timed: None,
             leaving,
         }
@@ -282,18 +280,29 @@ impl Room {
                     waiting.told.begin(moment);
                 }
             }
-            Wanted::Presented(number) => self.presented(number),
+            Wanted::Presented(number) => self.presented(at, number),
             Wanted::PresentedWhole(number) => self.presented_whole(at, moment, number),
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
-            Wanted::Trouble(why) => self.tell_others(at, &why),
-            Wanted::Works => self.tell_others(at, "It works again."),
-            Wanted::Pace(pace) => {
-                if self.is_paced {
-                    self.hubs.pace(pace);
+            Wanted::Trouble(why) => {
+                self.tell_others(at, &why);
+                // Nobody waits for a device that does not work.
+                let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
+                for number in numbers {
+                    self.start_clock(number);
                 }
             }
+            Wanted::Works => self.tell_others(at, "It works again."),
+            // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
+            Wanted::Pace(_) => {}
         }
+    }
+
+    /// The name under which the person hears of the agent of an event.
+    pub(super) fn agent_label(&self, hub: HubNumber, event: &Event) -> String {
+        let announcer = self.devices.channels.first().map(|it| &it.announcer);
+        let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
+        label.unwrap_or_else(|| agent_name(&event.envelope))
     }
 
     /// Whether any device goes at a pace of its own.
@@ -314,12 +323,24 @@ impl Room {
         }
     }
 
-    /// The question was told whole: its time counts from now, if the hub counts it so.
-    fn presented(&mut self, number: AskNumber) {
+    /// A device told the question whole.
+    fn presented(&mut self, at: usize, number: AskNumber) {
+        let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
+        if let Some(waiting) = self.open.get_mut(number) {
+            waiting.told.present(device);
+        }
+        self.start_clock(number);
+    }
+
+    /// The time of a question counts from when the slowest device has told it, if the hub counts it so.
+    fn start_clock(&mut self, number: AskNumber) {
+        let channels = self.devices.channels.iter().filter(|it| it.announcer.is_working());
+        let working: Vec<&str> = channels.map(|it| it.device.name()).collect();
         let Some(waiting) = self.open.get_mut(number) else { return };
-        if std::mem::replace(&mut waiting.is_presented, true) {
+        if waiting.is_presented || !waiting.told.is_presented_by(&working) {
             return;
         }
+        waiting.is_presented = true;
         let ask = waiting.ask.clone();
         tokio::spawn(async move {
             // A hub that does not hear it counts from when it asked; there is nothing else to do.
@@ -374,7 +395,11 @@ impl Room {
         let is_time = matches!(meaning, Meaning::Extend(_) | Meaning::Pause | Meaning::Resume);
         waiting.is_answered |= !is_time;
         if is_time {
-            self.timed = Some(number);
+            let wanted = match meaning {
+                Meaning::Extend(seconds) => Some(Duration::from_secs(seconds)),
+                _ => None,
+            };
+            self.timed = Some((number, wanted));
         }
         let (ask, came) = (waiting.ask.clone(), self.came.0.clone());
         tokio::spawn(async move {

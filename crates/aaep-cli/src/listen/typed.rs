@@ -39,6 +39,9 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     match line_in_small.as_str() {
         "" => Typed::Nothing,
         "repeat" | "again" => Typed::Wish(Wish::Repeat),
+        "back" | "previous" => Typed::Wish(Wish::Back),
+        "more" => Typed::Wish(Wish::More),
+        "status" => Typed::Wish(Wish::Status),
         "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
         "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
@@ -79,6 +82,11 @@ mod tests {
     #[test]
     fn wishes_are_single_words_and_everything_else_is_words() {
         assert_eq!(read("Repeat"), Typed::Wish(Wish::Repeat));
+        assert_eq!(
+            (read("back"), read("More")),
+            (Typed::Wish(Wish::Back), Typed::Wish(Wish::More))
+        );
+        assert_eq!(read("2 more"), Typed::To(2, "more"));
         assert_eq!(read("Faster "), Typed::Wish(Wish::Pace(Pace::Faster)));
         assert_eq!(read("decisions"), Typed::Wish(Wish::OnlyDecisions(true)));
         assert_eq!(read("last reply"), Typed::Wish(Wish::LastReply));

@@ -79,7 +79,7 @@ impl Room {
     /// Says something to the person that they asked for just now.
     pub(super) fn reply(&mut self, text: &str) {
         for line in text.lines() {
-            self.tell_all(&Input::Notice(line));
+            self.tell_all(&Input::Requested(line));
         }
     }
 
@@ -92,9 +92,9 @@ impl Room {
                 let event = it.ask.event();
                 let line = format!(
                     "Question {number}, from {}: {} Time left: {}.",
-                    printable(&event.envelope.producer.agent_id),
+                    printable(&self.agent_label(it.hub, event)),
                     exact(asked::what(event)),
-                    duration(it.ask.remaining())
+                    duration(it.remaining())
                 );
                 (it.hub, line)
             })
@@ -103,7 +103,8 @@ impl Room {
             self.reply("Nothing waits for you.");
         }
         for (hub, line) in lines {
-            self.tell_from(hub, &Input::HubNotice(&line));
+            let line = self.hubs.about(hub, &line);
+            self.reply(&line);
         }
     }
 

@@ -70,6 +70,12 @@ pub(crate) const KEYS: &[Key] = &[
         ),
         "AAEP_WORDS_PER_MINUTE",
     ),
+    key(
+        "listen",
+        "long_tool_seconds",
+        "After how many seconds a tool that still runs is mentioned first; 0 for never.",
+        Example("30", "as the profile has it"),
+    ),
     key("lines", "on", "Plain lines in the terminal.", Default("true")),
     key(
         "lines",

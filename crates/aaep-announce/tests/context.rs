@@ -1,0 +1,114 @@
+//! Context before consent: what an agent said before it asks comes before its question, and never after the answer.
+
+#[path = "common/support.rs"]
+mod support;
+
+use aaep_announce::{Announcer, By, Ending, Input, Outcome, Preferences, Profile, Report, Wish};
+use serde_json::json;
+use support::{Room, confirmation, event, event_of, text};
+
+const REASON: &str =
+    "I would keep the subfolder photos, because the pictures in it are not blurred.";
+
+#[test]
+fn the_last_sentence_of_the_asking_agent_comes_before_its_question_and_the_rest_on_request() {
+    let mut room = Room::quiet();
+    room.hear(&text("I looked at all of the pictures that you have in the folder for July. Most are blurred, as you said, and I sorted them into two lists."));
+    room.hear(&text(REASON));
+    room.report(Report::Began(room.id()));
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    let begun = "I looked at all of the pictures that you have in the folder for July.";
+    assert_eq!(
+        heard[0],
+        format!("Weaver says before it asks, for the rest: more: {begun} {REASON}")
+    );
+    assert!(heard[1].contains("Delete 17 pictures"), "{heard:?}");
+    assert_eq!(heard.len(), 2);
+    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    assert_eq!(room.listen(), ["Accepted."], "nothing of it after the answer");
+    room.handle(Input::Wish(Wish::More));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].starts_with("Most are blurred"), "{heard:?}");
+}
+
+#[test]
+fn a_sentence_that_has_not_ended_comes_before_the_question_too() {
+    for is_instant in [false, true] {
+        let mut room = Room::quiet();
+        if is_instant {
+            room.announcer = Announcer::new(Preferences::default()).without_pace();
+        }
+        let piece =
+            json!({ "chunk": "I would keep the subfolder", "position": 0, "complete": false });
+        room.hear(&event("output.streaming", &piece));
+        room.ask(1, &confirmation("rpl_1"));
+        let heard = room.listen();
+        assert!(heard[0].ends_with("I would keep the subfolder"), "{heard:?}");
+        assert!(heard[1].contains("Delete 17 pictures"), "{heard:?}");
+        let piece = json!({ "chunk": " photos.", "position": 26, "complete": true });
+        room.hear(&event("output.streaming", &piece));
+        assert_eq!(room.listen(), ["photos."]);
+    }
+}
+
+#[test]
+fn on_lines_all_of_it_comes_first() {
+    let mut room = Room::quiet();
+    room.announcer = Announcer::new(Preferences::default()).without_pace();
+    for words in ["One.", "Two.", "Three."] {
+        room.hear(&text(words));
+    }
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    assert_eq!(heard[..3], ["Weaver: One.", "Two.", "Three."]);
+    assert!(heard[3].contains("Delete 17 pictures"), "{heard:?}");
+}
+
+#[test]
+fn in_braille_nothing_stands_before_a_question_and_nothing_of_it_follows_the_answer() {
+    let mut room = Room::quiet();
+    room.announcer = Announcer::new(Preferences::default()).with_context_on_request();
+    room.hear(&text(REASON));
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].contains("Delete 17 pictures"), "{heard:?}");
+    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    assert_eq!(room.listen(), ["Accepted."]);
+    room.handle(Input::Wish(Wish::More));
+    assert_eq!(room.listen(), [REASON]);
+}
+
+#[test]
+fn what_others_said_is_not_told_before_a_question() {
+    let mut room = Room::quiet();
+    let other = json!({ "chunk": "A story of another agent.", "position": 0, "complete": true });
+    room.hear(&event_of("Loom", "b", "output.streaming", &other));
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    assert!(heard[0].contains("Delete 17 pictures"), "{heard:?}");
+    assert_eq!(heard[1], "Loom: A story of another agent.");
+}
+
+#[test]
+fn a_question_is_being_told_from_its_context_on_and_settled_with_it() {
+    let mut room = Room::quiet();
+    room.hear(&text(REASON));
+    room.ask(1, &confirmation("rpl_1"));
+    let context = room.id();
+    room.report(Report::Began(context));
+    assert_eq!(room.outcomes, [Outcome::Presenting(1)]);
+    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::Elsewhere) });
+    room.report(Report::Cut(context));
+    assert_eq!(room.listen(), ["Refused elsewhere."]);
+    assert!(!room.outcomes.contains(&Outcome::PresentedWhole(1)));
+}
+
+#[test]
+fn who_hears_no_texts_hears_the_question_alone() {
+    let mut room = Room::new(Preferences { sounds: false, ..Profile::Quiet.preferences() });
+    room.hear(&text(REASON));
+    room.ask(1, &confirmation("rpl_1"));
+    let heard = room.listen();
+    assert!(heard.len() == 1 && heard[0].contains("Delete 17 pictures"), "{heard:?}");
+}

@@ -1,0 +1,353 @@
+//! The listener stays near the present: an end waits for one sentence at most, whatever else there is to tell, and what is
+//! skipped is said to be skipped and can be heard.
+
+#[path = "common/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use aaep::Event;
+use aaep_announce::{
+    Announcer, Input, Kind, MAX_UTTERANCE, Order, Pace, Preferences, Profile, Report, UtteranceId,
+    Wish, rehearse,
+};
+use proptest::prelude::*;
+use serde_json::json;
+use support::{Room, completed, confirmation, event, event_of, seconds, text};
+
+/// A text of this many sentences, each of ten words.
+fn speech_of(sentences: usize) -> String {
+    let sentence = |at| format!("Sentence {at} goes on about something that is not urgent. ");
+    (0..sentences).map(sentence).collect()
+}
+
+fn loom_says(chunk: &str, complete: bool) -> Event {
+    let fields = json!({ "chunk": chunk, "position": 0, "complete": complete });
+    event_of("Loom", "b", "output.streaming", &fields)
+}
+
+/// How long the longest utterance takes at this pace.
+fn one_sentence(words_per_minute: u64) -> Duration {
+    Duration::from_secs(MAX_UTTERANCE as u64 * 60 / 5 / words_per_minute)
+}
+
+#[test]
+fn an_end_one_second_after_the_long_text_of_another_agent_comes_within_a_sentence() {
+    let failed = json!({ "error_category": "unknown", "summary_normal": "No room left." });
+    let cancelled = json!({ "cancelled_by": "user", "summary_normal": "Not needed any more." });
+    for profile in Profile::ALL {
+        for end in [
+            completed("All 41 tests pass."),
+            event("session.errored", &failed),
+            event("session.cancelled", &cancelled),
+        ] {
+            for pace in [profile.preferences().pace(), 400] {
+                let events =
+                    [(seconds(0), loom_says(&speech_of(50), true)), (seconds(1), end.clone())];
+                let heard = rehearse(&events, &profile.preferences(), pace).said;
+                let told = heard.iter().find(|it| {
+                    let words = &it.utterance.words;
+                    ["All 41", "No room", "Not needed"].iter().any(|it| words.contains(it))
+                });
+                let late = told.expect("the end").began.saturating_sub(seconds(1));
+                assert!(late <= one_sentence(pace), "{}: {late:?} at {pace}", profile.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_tell_everything_in_the_order_in_which_it_came() {
+    let mut room = Room::quiet();
+    room.announcer = Announcer::new(Preferences::default()).without_pace();
+    // The device has not reported on the first of it when the rest comes.
+    for at in 0..5 {
+        room.hear(&loom_says(&format!("Sentence {at}."), true));
+    }
+    room.ask(1, &confirmation("rpl_1"));
+    room.hear(&completed("All sorted."));
+    let heard = room.listen();
+    assert_eq!(heard.len(), 7, "{heard:?}");
+    assert!(heard[4].ends_with("Sentence 4."), "{heard:?}");
+    assert!(heard[5].contains("Delete 17 pictures"), "{heard:?}");
+    assert!(heard[6].ends_with("Finished. All sorted."), "{heard:?}");
+}
+
+#[test]
+fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
+    let mut room = Room::quiet();
+    room.hear(&loom_says(&speech_of(10), false));
+    room.report(Report::Began(room.id()));
+    room.handle(Input::Wish(Wish::Hush));
+    assert_eq!(room.listen(), [""; 0]);
+    room.hear(&loom_says("This is the rest of it, which nobody wants to hear. ", false));
+    assert_eq!(room.listen(), [""; 0], "the rest of what was stopped");
+    room.hear(&completed("All 41 tests pass."));
+    assert_eq!(room.listen(), ["Weaver: Finished. All 41 tests pass."]);
+    room.handle(Input::Wish(Wish::More));
+    let heard = room.listen();
+    assert!(heard[0].starts_with("Loom: Sentence 2 goes on"), "{heard:?}");
+    assert!(heard.last().expect("words").starts_with("This is the rest of it"), "{heard:?}");
+    room.handle(Input::Wish(Wish::More));
+    assert_eq!(room.listen(), ["Nothing was skipped."]);
+    // What the agent says after it did something else is told again.
+    room.hear(&event_of(
+        "Loom",
+        "b",
+        "tool.invoked",
+        &json!({ "tool": "grep", "summary_normal": "Searching." }),
+    ));
+    room.hear(&loom_says("I found it.", true));
+    assert_eq!(room.listen(), ["Searching.", "I found it."]);
+}
+
+#[test]
+fn an_end_that_waits_is_told_to_who_stops_what_is_being_said() {
+    let mut room = Room::quiet();
+    room.hear(&loom_says(&speech_of(10), true));
+    room.hear(&completed("All 41 tests pass."));
+    room.handle(Input::Wish(Wish::Hush));
+    assert_eq!(room.listen(), ["Weaver: Finished. All 41 tests pass."]);
+}
+
+#[test]
+fn in_a_flood_of_several_agents_the_listener_stays_near_the_present_and_offers_what_it_skips() {
+    let events: Vec<(Duration, Event)> = (0..120)
+        .flat_map(|at| {
+            let chunk = format!("Note {at} of what is going on here, told at some length.");
+            let loom = event_of(
+                "Loom",
+                "b",
+                "output.streaming",
+                &json!({ "chunk": chunk, "position": 0, "complete": true }),
+            );
+            [(seconds(at), loom), (seconds(at), text(&format!("{chunk} It is by another.")))]
+        })
+        .collect();
+    let preferences = Preferences { sounds: false, ..Preferences::default() };
+    let rehearsal = rehearse(&events, &preferences, 180);
+    let furthest = rehearsal.said.iter().map(|it| it.began.saturating_sub(it.arrived)).max();
+    assert!(furthest.expect("words") <= seconds(60), "{furthest:?}");
+    let skipped = rehearsal.said.iter().find(|it| it.utterance.words.contains("Left out: "));
+    let skipped = &skipped.expect("it is told").utterance.words;
+    assert!(skipped.ends_with("To hear what was left out: more."), "{skipped}");
+}
+
+#[test]
+fn one_goes_back_one_thing_at_a_time() {
+    let mut room = Room::quiet();
+    for words in ["One.", "Two.", "Three."] {
+        room.hear(&text(words));
+        room.listen();
+    }
+    let mut back = || {
+        room.handle(Input::Wish(Wish::Back));
+        room.listen().concat()
+    };
+    assert_eq!([back(), back(), back()], ["Two.", "One.", "Nothing was said before that."]);
+    // What is being said is said again after what came before it.
+    room.hear(&text("Four."));
+    let four = room.id();
+    room.handle(Input::Wish(Wish::Back));
+    room.report(Report::Cut(four));
+    assert_eq!(room.listen(), ["Three.", "Four."]);
+}
+
+#[test]
+fn what_the_person_asked_for_does_not_wait_for_long_texts() {
+    let mut room = Room::quiet();
+    room.hear(&loom_says(&speech_of(10), true));
+    room.handle(Input::Requested("Nothing waits for you."));
+    room.handle(Input::Requested("That is all."));
+    let heard = room.listen();
+    assert_eq!(heard[1..3], ["Nothing waits for you.", "That is all."]);
+}
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+enum Step {
+    Text(u8, usize, bool),
+    Tool(u8),
+    ToolFailed(u8),
+    State(u8),
+    End(u8),
+    Ask,
+    Device(u8),
+    Wish(Wish),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let wishes = vec![
+        Wish::Hush,
+        Wish::Skip,
+        Wish::Repeat,
+        Wish::Back,
+        Wish::More,
+        Wish::LastReply,
+        Wish::Pace(Pace::Faster),
+    ];
+    prop_oneof![
+        6 => (0..3_u8, 1..20_usize, any::<bool>()).prop_map(|(who, long, whole)| Step::Text(who, long, whole)),
+        2 => (0..3_u8).prop_map(Step::Tool),
+        2 => (0..3_u8).prop_map(Step::ToolFailed),
+        1 => (0..3_u8).prop_map(Step::State),
+        2 => (0..3_u8).prop_map(Step::End),
+        1 => Just(Step::Ask),
+        8 => (0..8_u8).prop_map(Step::Device),
+        2 => prop::sample::select(wishes).prop_map(Step::Wish),
+        1 => (0..100_u64).prop_map(Step::Wait),
+    ]
+}
+
+/// A device, the ends that it has not told, and what was said since each became known.
+struct World {
+    announcer: Announcer,
+    now: Duration,
+    speaking: Option<UtteranceId>,
+    stopped: Vec<UtteranceId>,
+    untold: Vec<(String, Vec<String>)>,
+    count: usize,
+}
+
+impl World {
+    fn handle(&mut self, input: Input<'_>) {
+        let decided = self.announcer.handle(self.now, input);
+        for order in decided.orders {
+            match order {
+                Order::Say(utterance) => {
+                    self.speaking = Some(utterance.id);
+                    self.untold.retain(|(end, _)| !utterance.words.contains(end));
+                    // Questions come first, and so do other ends and how questions were settled.
+                    let is_news =
+                        matches!(utterance.kind, Kind::Question | Kind::Settled | Kind::Done)
+                            || utterance.words.contains("In fact ");
+                    if !is_news {
+                        let since = self.untold.iter_mut().map(|(_, since)| since);
+                        since.for_each(|it| it.push(utterance.words.clone()));
+                    }
+                }
+                Order::Stop => self.stopped.extend(self.speaking.take()),
+                _ => {}
+            }
+        }
+        for (end, since) in &self.untold {
+            assert!(since.is_empty(), "{end:?} waits behind {since:?}");
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.count += 1;
+        let (now, at) = (self.count, |who: u8| format!("s{who}"));
+        let agent = |who: u8| ["Weaver", "Loom", "Spool"][usize::from(who)];
+        let tool = format!("tool{now}");
+        match step {
+            Step::Text(who, long, complete) => {
+                let fields =
+                    json!({ "chunk": speech_of(*long), "position": 0, "complete": complete });
+                let event = event_of(agent(*who), &at(*who), "output.streaming", &fields);
+                self.handle(Input::Event(&event));
+            }
+            Step::Tool(who) => {
+                let fields = json!({ "tool": tool, "summary_normal": format!("Step {now}."), "risk_level": "high" });
+                let event = event_of(agent(*who), &at(*who), "tool.invoked", &fields);
+                self.handle(Input::Event(&event));
+            }
+            Step::ToolFailed(who) => {
+                let fields = json!({ "tool": tool, "status": "error", "error_message": "No." });
+                let event = event_of(agent(*who), &at(*who), "tool.completed", &fields);
+                self.handle(Input::Event(&event));
+            }
+            Step::State(who) => {
+                let fields = json!({ "from_state": "idle", "to_state": "thinking", "summary_normal": format!("Thought {now}.") });
+                let event = event_of(agent(*who), &at(*who), "state.changed", &fields);
+                self.handle(Input::Event(&event));
+            }
+            Step::End(who) => {
+                let end = format!("Ended as number {now}.");
+                let fields = json!({ "summary_normal": end });
+                let event = event_of(agent(*who), &at(*who), "session.completed", &fields);
+                // The last words of its own agent may come first, if nothing else is being said.
+                let is_idle = self.speaking.is_none();
+                if is_idle {
+                    let decided = self.announcer.handle(self.now, Input::Event(&event));
+                    for order in decided.orders {
+                        if let Order::Say(utterance) = order {
+                            self.speaking = Some(utterance.id);
+                            if !utterance.words.contains(&end) {
+                                self.untold.push((end.clone(), Vec::new()));
+                            }
+                        }
+                    }
+                } else {
+                    self.untold.push((end, Vec::new()));
+                    self.handle(Input::Event(&event));
+                }
+            }
+            Step::Ask => {
+                let asked = confirmation(&format!("rpl_{now}"));
+                let (number, remaining) = (u32::try_from(now).expect("few"), seconds(300));
+                self.handle(Input::Asked(aaep_announce::Asked {
+                    number,
+                    event: &asked,
+                    remaining,
+                    can_answer: true,
+                }));
+            }
+            Step::Device(what) => self.device(*what),
+            Step::Wish(wish) => {
+                // Who skips what is being said may skip an end.
+                self.handle(Input::Wish(*wish));
+            }
+            Step::Wait(count) => {
+                self.now += seconds(*count);
+                self.handle(Input::Tick);
+            }
+        }
+    }
+
+    fn device(&mut self, what: u8) {
+        let report = match (what, self.speaking) {
+            (0..2, Some(id)) => Report::Began(id),
+            (2..6, Some(id)) => {
+                self.speaking = None;
+                Report::Ended(id)
+            }
+            _ => match self.stopped.pop() {
+                Some(id) => Report::Cut(id),
+                None => return,
+            },
+        };
+        self.handle(Input::Device(report));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn an_end_waits_behind_the_sentence_being_said_and_questions_alone(
+        steps in prop::collection::vec(step(), 0..150),
+        profile in prop::sample::select(Profile::ALL.to_vec()),
+    ) {
+        let mut world = World {
+            announcer: Announcer::new(Preferences { sounds: false, ..profile.preferences() }),
+            now: Duration::ZERO,
+            speaking: None,
+            stopped: Vec::new(),
+            untold: Vec::new(),
+            count: 0,
+        };
+        for step in &steps {
+            world.step(step);
+        }
+        // The device says everything; every end is told in the end.
+        for _ in 0..10_000 {
+            world.device(if world.speaking.is_some() { 2 } else { 7 });
+            if world.speaking.is_none() && world.stopped.is_empty() {
+                break;
+            }
+        }
+        prop_assert!(world.untold.is_empty(), "{:?}", world.untold);
+    }
+}

@@ -1,0 +1,87 @@
+//! Profiles do what they say.
+
+#[path = "common/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use aaep::Event;
+use aaep_announce::{Input, Kind, Preferences, Profile, Wish, rehearse};
+use serde_json::json;
+use support::{Room, completed, confirmation, event, resolution, seconds, state, text, tool};
+
+/// A session with some of everything.
+fn session() -> Vec<(Duration, Event)> {
+    let long = "I looked at all of the pictures in the folder, one after the other, and compared each of them \
+        with the ones before it, which took a while. Most of them are sharp. Some are not. I made a list of those. \
+        You can look at the list before anything is deleted, and take out of it what you want to keep. ";
+    let risky =
+        json!({ "tool": "sync", "summary_normal": "Sending the list.", "risk_level": "medium" });
+    let failed = json!({ "error_category": "unknown", "summary_normal": "The disk is full." });
+    let events = [
+        event("session.started", &json!({ "summary_normal": "Looking through your pictures." })),
+        state("thinking", "Planning the search."),
+        tool("scan", "Looking for blurred pictures."),
+        event("progress.updated", &json!({ "progress": { "percent": 50 } })),
+        event(
+            "tool.completed",
+            &json!({ "tool": "scan", "status": "success", "summary_normal": "Found 17." }),
+        ),
+        text(&long.repeat(2)),
+        event("tool.invoked", &risky),
+        event("lumen:lamp.lit", &json!({ "summary_normal": "The lamp is lit." })),
+        confirmation("rpl_1"),
+        resolution("rpl_1", "accept", "reply"),
+        completed("All searched."),
+        support::event_of("Loom", "b", "session.errored", &failed),
+    ];
+    (0..).map(|at| seconds(at * 60)).zip(events).collect()
+}
+
+fn said(profile: Profile) -> Vec<(Kind, String)> {
+    let preferences = Preferences { sounds: false, ..profile.preferences() };
+    let heard = rehearse(&session(), &preferences, preferences.pace()).said;
+    heard.into_iter().map(|it| (it.utterance.kind, it.utterance.words)).collect()
+}
+
+#[test]
+fn quiet_tells_what_needs_the_person_what_failed_and_what_has_finished_and_nothing_else() {
+    let heard = said(Profile::Quiet);
+    let is_essential =
+        |kind: Kind| matches!(kind, Kind::Question | Kind::Settled | Kind::Error | Kind::Done);
+    assert!(heard.iter().all(|(kind, _)| is_essential(*kind)), "{heard:?}");
+    for words in ["Delete 17 pictures", "Finished. All searched.", "Failed. The disk is full."] {
+        assert!(heard.iter().any(|(_, it)| it.contains(words)), "{words} {heard:?}");
+    }
+}
+
+#[test]
+fn low_cognitive_load_says_less_than_the_default_and_in_shorter_sentences() {
+    let words = |heard: &[(Kind, String)]| -> usize {
+        heard.iter().map(|(_, it)| it.split_whitespace().count()).sum()
+    };
+    let (usual, low) = (said(Profile::ScreenReader), said(Profile::LowCognitiveLoad));
+    assert!(words(&low) * 2 < words(&usual), "{} and {}: {low:?}", words(&low), words(&usual));
+    let longest = |heard: &[(Kind, String)]| {
+        let others = heard.iter().filter(|(kind, _)| *kind != Kind::Question);
+        others.map(|(_, it)| it.split_whitespace().count()).max()
+    };
+    assert!(longest(&low) < longest(&usual), "{low:?}");
+    assert!(longest(&low) <= Some(30), "{low:?}");
+    for words in ["Delete 17 pictures", "Finished. All searched.", "Failed. The disk is full."] {
+        assert!(low.iter().any(|(_, it)| it.contains(words)), "{words} {low:?}");
+    }
+}
+
+#[test]
+fn what_low_cognitive_load_leaves_out_of_a_reply_can_be_heard() {
+    let mut room =
+        Room::new(Preferences { sounds: false, ..Profile::LowCognitiveLoad.preferences() });
+    let sentence = |at: u32| format!("This is number {at} of the sentences that I have to say.");
+    room.hear(&text(&(1..=5).map(sentence).collect::<Vec<_>>().join(" ")));
+    let heard = room.listen();
+    assert_eq!(heard.len(), 3, "{heard:?}");
+    assert_eq!(heard[2], format!("{} For the rest: more.", sentence(3)));
+    room.handle(Input::Wish(Wish::More));
+    assert_eq!(room.listen(), [sentence(4), sentence(5)]);
+}

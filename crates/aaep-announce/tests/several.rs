@@ -1,0 +1,116 @@
+//! Several questions at once: the person hears of all of them within seconds, and then each whole.
+
+#[path = "common/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use aaep::Event;
+use aaep_announce::{Outcome, Preferences, Report, rehearse};
+use serde_json::json;
+use support::{Room, event_of, seconds};
+
+/// A question of this agent.
+fn ask(agent: &str, action: &str, risk: &str) -> Event {
+    event_of(
+        agent,
+        agent,
+        "awaiting.confirmation",
+        &json!({
+            "action": action, "consequence": "What is there now is replaced by what the agent has prepared, and                 everyone who works with it sees the change at once.",
+            "reply_token": format!("rpl_{agent}"), "timeout_seconds": 300, "default_decision": "reject",
+            "risk_level": risk, "reversibility": "reversible",
+        }),
+    )
+}
+
+fn photos() -> Event {
+    ask("Weaver", "Sort the photos by date.", "low")
+}
+
+fn push() -> Event {
+    ask("Loom", "Push to the main branch.", "high")
+}
+
+/// When these words are said, counted from the question that is told last, at 180 words per minute.
+fn said_at(heard: &[aaep_announce::Said], words: &str) -> Duration {
+    let found = heard.iter().find(|it| it.utterance.words.contains(words)).expect(words);
+    let before = found.utterance.words.split(words).next().expect("the beginning");
+    let count = u32::try_from(before.split_whitespace().count()).expect("few words");
+    found.began + Duration::from_millis(60_000 / 180) * count
+}
+
+#[test]
+fn who_asks_and_what_is_told_of_both_within_five_seconds() {
+    for later in [Duration::ZERO, Duration::from_millis(900)] {
+        let events = [(seconds(0), photos()), (later, push())];
+        let heard = rehearse(&events, &Preferences::default(), 180).said;
+        for words in ["Weaver", "Sort the photos by date.", "Loom", "Push to the main branch."] {
+            let late = said_at(&heard, words).saturating_sub(later);
+            assert!(late <= seconds(5), "{words}: {late:?}");
+        }
+    }
+}
+
+#[test]
+fn the_riskiest_comes_first_and_then_each_is_told_whole() {
+    let mut room = Room::quiet();
+    room.ask(1, &photos());
+    room.report(Report::Began(room.id()));
+    room.ask(2, &push());
+    let heard = room.listen();
+    assert_eq!(
+        heard[0],
+        "Two questions wait. Question 2, Loom: Push to the main branch. Question 1, Weaver: Sort the photos by date."
+    );
+    assert!(heard[1].contains("Push to the main branch. What is there now"), "{heard:?}");
+    assert!(heard[2].contains("Sort the photos by date. What is there now"), "{heard:?}");
+    assert_eq!(heard.len(), 3);
+    for number in [1, 2] {
+        assert!(room.outcomes.contains(&Outcome::Presenting(number)));
+        assert!(room.outcomes.contains(&Outcome::PresentedWhole(number)));
+    }
+}
+
+#[test]
+fn to_be_named_is_not_to_be_told_to_the_end() {
+    let mut room = Room::quiet();
+    room.ask(1, &photos());
+    room.ask(2, &push());
+    let overview = room.id();
+    room.report(Report::Began(overview));
+    room.report(Report::Ended(overview));
+    assert!(room.outcomes.contains(&Outcome::Presenting(1)));
+    assert!(!room.outcomes.contains(&Outcome::PresentedWhole(1)));
+    assert!(!room.outcomes.contains(&Outcome::Presented(1)));
+}
+
+#[test]
+fn a_question_makes_way_once_and_not_again_and_again() {
+    let mut room = Room::quiet();
+    room.ask(1, &photos());
+    for number in 2..10 {
+        room.report(Report::Began(room.id()));
+        room.ask(number, &ask(&format!("Agent{number}"), "Do something.", "low"));
+        for id in std::mem::take(&mut room.stopped) {
+            room.report(Report::Cut(id));
+        }
+        let id = room.id();
+        room.report(Report::Ended(id));
+    }
+    let heard = room.listen();
+    let told = room.outcomes.iter().filter(|it| matches!(it, Outcome::PresentedWhole(_))).count();
+    assert_eq!(told, 9, "{heard:?}");
+    assert!(room.orders.len() < 60, "{:?}", room.orders.len());
+}
+
+#[test]
+fn a_question_that_is_nearly_told_is_told_to_its_end() {
+    let mut room = Room::quiet();
+    room.ask(1, &photos());
+    let id = room.id();
+    room.report(Report::Began(id));
+    room.now += seconds(60);
+    room.ask(2, &push());
+    assert_eq!(room.id(), id);
+}
