@@ -455,7 +455,7 @@ fn what_came_of_a_question_is_never_taken_for_the_next_one() {
     let failed = Input::AnswerFailed { number: 1, why: "The line broke." };
     for (came, told) in [
         (accepted.clone(), "Delete A: Accepted."),
-        (later, "Delete A: You have 10 minutes to answer."),
+        (later, "Question 1: You have 10 minutes to answer."),
         (failed, "Delete A: Your answer did not arrive. The line broke."),
     ] {
         let heard = heard_after_the_next_question("Delete A.", &came);

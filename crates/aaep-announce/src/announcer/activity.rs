@@ -11,6 +11,7 @@ use super::phrase::{Phrase, Tongue, duration, sentences};
 use super::queue::About;
 use super::sessions::SessionKey;
 use crate::utterance::{Kind, Weight};
+use crate::words::{own, without_own_marks};
 
 /// How many running tools of a session are remembered.
 const MAX_RUNNING_TOOLS: usize = 16;
@@ -126,7 +127,7 @@ impl Announcer {
                 }
                 if is_due {
                     let since = duration(now.saturating_sub(tool.since));
-                    let still = format!("Still at it after {since}.");
+                    let still = own(&format!("Still at it after {since}."));
                     let words = sentences(&[&tool.words, &still]);
                     let (kind, weight) = (Kind::Doing, Weight::Background);
                     let tongue = tool.tongue.clone();
@@ -157,7 +158,7 @@ impl Announcer {
                     _ if !asked.is_empty() => asked.join(" "),
                     Some((words, since)) => {
                         let since = duration(now.saturating_sub(since));
-                        sentences(&[words, &format!("For {since}.")])
+                        sentences(&[&without_own_marks(words), &format!("For {since}.")])
                     }
                     None => format!("Nothing was heard for {quiet}."),
                 };
