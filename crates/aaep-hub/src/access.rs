@@ -10,6 +10,7 @@ mod authority;
 mod bind;
 mod certificate;
 mod config;
+mod connections;
 mod credential;
 mod error;
 mod guard;
@@ -37,12 +38,12 @@ pub use certificate::{
     CertificateError, CertificateName, CertificateRule, ClientCertificate, MAX_CERTIFICATE_NAMES,
 };
 pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
+pub use connections::{
+    Claim, ConnectionPermit, RESERVED_CONNECTIONS, Reserve, UNCLAIMED_CONNECTIONS,
+};
 pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;
-pub use guard::{
-    Claim, ConnectionPermit, Guard, MAX_PRINCIPALS, RESERVED_CONNECTIONS, RequestPermit,
-    SubscriptionPermit,
-};
+pub use guard::{Guard, MAX_PRINCIPALS, RequestPermit, SubscriptionPermit};
 pub use jwks::{
     FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
 };

@@ -302,6 +302,8 @@ async fn accept(
                 let (app, stop) = (Arc::clone(&app), stop.clone());
                 let certificates = certificates.clone();
                 tokio::spawn(connection::serve(app, stream, address, certificates, permit, stop));
+                // Those that gave way get a chance to end before the next one comes.
+                tokio::task::yield_now().await;
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");

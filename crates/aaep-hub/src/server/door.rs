@@ -20,7 +20,7 @@ use super::route::{NoRoute, Route};
 use super::stop::Stop;
 use crate::access::{
     Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
-    Principal, RequestError, TooManyFailures, cors_headers, is_cross_site, preflight,
+    Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
@@ -44,6 +44,20 @@ impl Drop for Working {
     fn drop(&mut self) {
         if let Some(permit) = self.0.permit().as_mut() {
             permit.rest();
+        }
+    }
+}
+
+/// A call is carried by a connection until this is dropped.
+#[cfg(feature = "grpc")]
+#[derive(Debug)]
+pub(crate) struct CarriedCall(Arc<Connection>);
+
+#[cfg(feature = "grpc")]
+impl Drop for CarriedCall {
+    fn drop(&mut self) {
+        if let Some(permit) = self.0.permit().as_mut() {
+            permit.put_down();
         }
     }
 }
@@ -73,12 +87,13 @@ impl Connection {
         Working(Arc::clone(self))
     }
 
-    /// It never gives way to others.
+    /// It carries a call of somebody who was let in, and gives way to nobody until that ends.
     #[cfg(feature = "grpc")]
-    pub(crate) fn stays(&self) {
+    pub(crate) fn carrying(self: &Arc<Self>) -> CarriedCall {
         if let Some(permit) = self.permit().as_mut() {
-            permit.work();
+            permit.carry();
         }
+        CarriedCall(Arc::clone(self))
     }
 
     /// Waits until it must end to make room for another.
@@ -88,9 +103,19 @@ impl Connection {
 
     /// Counts the connection as that of this principal.
     fn belongs_to(&self, principal: &Principal, route: &Route, now: Now) -> Result<(), LimitError> {
-        // The person's own programs always get in, and whoever answers.
-        let is_reserved = principal.is_person() || route.is_for_answering();
-        let claim = Claim { principal: &principal.id, program: self.program, is_reserved };
+        let reserve = match principal.is_person() {
+            true => Reserve::Person,
+            false if route.is_for_answering() => Reserve::Answers,
+            false => Reserve::None,
+        };
+        let claim = Claim { principal: &principal.id, program: self.program, reserve };
+        self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
+    }
+
+    /// Counts the connection as one that was refused and is still told so. There are only a few of those.
+    pub(crate) fn belongs_to_nobody(&self, now: Now) -> Result<(), LimitError> {
+        let nobody = Principal::nobody();
+        let claim = Claim::of(&nobody.id);
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
