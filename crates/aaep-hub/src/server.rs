@@ -10,6 +10,7 @@ mod certificates;
 mod config;
 mod connection;
 mod daemon;
+mod descriptors;
 mod door;
 mod everyone;
 #[cfg(feature = "grpc")]
@@ -63,6 +64,9 @@ const TURNED_AWAY_AT_ONCE: usize = 64;
 
 /// How long to wait before connections are accepted again after the system could give none.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long to wait for a connection to end that made way.
+const MADE_WAY_PAUSE: Duration = Duration::from_millis(5);
 
 /// How often it is looked whether everyone who is connected may still be.
 const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
@@ -268,6 +272,12 @@ impl App {
         body::read(request, limits.body_bytes, Duration::from_millis(limits.idle_ms)).await
     }
 
+    /// Waits after a connection could not be accepted. If the system has no descriptors left, another makes way.
+    async fn accept_again(&self, error: &std::io::Error) {
+        let makes_way = descriptors::are_used_up(error) && self.guard.make_way();
+        tokio::time::sleep(if makes_way { MADE_WAY_PAUSE } else { ACCEPT_PAUSE }).await;
+    }
+
     /// Waits until the hub stops: long waits end then.
     async fn stopping(&self) {
         self.stop.clone().finishing().await;
@@ -293,7 +303,7 @@ async fn accept(
                 if app.doors.may_log() {
                     tracing::warn!(%error, "A connection could not be accepted.");
                 }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                app.accept_again(&error).await;
                 continue;
             }
         };

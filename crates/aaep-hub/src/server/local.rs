@@ -13,12 +13,12 @@ use aaep_transport::local::{Accepted, LocalDoor};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Uri};
 
+use super::App;
 #[cfg(unix)]
 use super::connection::requests;
 #[cfg(unix)]
 use super::door::Connection;
 use super::stop::Stop;
-use super::{ACCEPT_PAUSE, App};
 use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Reserve, Scope};
 use crate::hub::{HubError, NewConnection};
 
@@ -35,7 +35,7 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
                 if app.doors.may_log() {
                     tracing::warn!(%error, "A local connection could not be accepted.");
                 }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                app.accept_again(&error).await;
                 continue;
             }
         };
