@@ -50,7 +50,7 @@ pub use jwks::{
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
-pub(crate) use penalty::{Penalties, TooManyFailures};
+pub(crate) use penalty::{CredentialHash, Penalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
@@ -191,6 +191,18 @@ impl Access {
             }
             PeerAddress::Ip(_) => Err(AccessError::CredentialsRequired),
         }
+    }
+
+    /// The credential of a request that somebody could have guessed. None if it has none, if what it has cannot be a
+    /// credential, and if it is the person's key, which no number of guesses finds.
+    pub(crate) fn guessable(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Option<CredentialHash> {
+        let credential = credential::bearer(headers, uri, self.token_in_query).ok()??;
+        (!self.is_person(peer, credential)).then(|| CredentialHash::of(credential))
     }
 
     /// Whether somebody who was let in may stay: their proof has not ended, and nobody revoked it.

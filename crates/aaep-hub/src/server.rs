@@ -110,7 +110,7 @@ impl Server {
         let (calls_stopper, calls) = stop::stop();
         let (stopper, stop) = stop::stop();
         let app = Arc::new(App {
-            doors: Doors::new(access, stop.not_waited_for()),
+            doors: Doors::new(access),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,

@@ -2,8 +2,8 @@
 //! sent it, may they. Only then does anyone look at what it says.
 //!
 //! What is refused here is logged with its reason, a few lines a minute at most, and the rest is counted; the
-//! sender hears no more than [`AccessError::public_message`]. The answer to a wrong credential is held back where
-//! many of them come from; a right one never is.
+//! sender hears no more than [`AccessError::public_message`]. Where many wrong credentials come from, they are checked
+//! ever more rarely; one that was good lately always is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -17,7 +17,6 @@ use tokio::sync::Notify;
 
 use super::answer::{self, Answer};
 use super::route::{NoRoute, Route};
-use super::stop::Stop;
 use crate::access::{
     Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
     Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, preflight,
@@ -142,13 +141,11 @@ pub(crate) struct Doors {
     access: Arc<Access>,
     penalties: Penalties,
     lines: LineLimit,
-    /// A hub that stops holds nobody back any more.
-    stop: Stop,
 }
 
 impl Doors {
-    pub(crate) fn new(access: Arc<Access>, stop: Stop) -> Self {
-        Doors { access, penalties: Penalties::default(), lines: LineLimit::new(), stop }
+    pub(crate) fn new(access: Arc<Access>) -> Self {
+        Doors { access, penalties: Penalties::default(), lines: LineLimit::new() }
     }
 
     /// Who decides who comes in.
@@ -220,7 +217,7 @@ impl Doors {
         }
     }
 
-    /// Finds out who sent a request. A wrong credential is answered later and later.
+    /// Finds out who sent a request. Where many wrong credentials come from, most are not even checked.
     pub(super) async fn authenticate(
         &self,
         peer: &Peer,
@@ -228,24 +225,19 @@ impl Doors {
         uri: &Uri,
         now: Now,
     ) -> Result<Principal, AccessError> {
+        let now_us = now.monotonic_us;
+        let Some(credential) = self.access.guessable(peer, headers, uri) else {
+            return self.check_credential(peer, headers, uri, now).await;
+        };
+        let check = self.penalties.begin_check(&peer.address, credential, now_us);
+        let check = check.map_err(|TooManyFailures { retry_after }| {
+            AccessError::TooManyFailures { retry_after_seconds: retry_after.as_secs().max(1) }
+        })?;
         let known = self.check_credential(peer, headers, uri, now).await;
-        let Err(error) = &known else { return known };
-        if !error.is_wrong_credential() {
-            return known;
-        }
-        match self.penalties.failed(&peer.address, now.monotonic_us) {
-            Ok(None) => {}
-            Ok(Some(held)) => {
-                let mut stop = self.stop.clone();
-                tokio::select! {
-                    () = tokio::time::sleep(held.delay) => {}
-                    () = stop.finishing() => {}
-                }
-            }
-            Err(TooManyFailures { retry_after }) => {
-                let retry_after_seconds = retry_after.as_secs().max(1);
-                return Err(AccessError::TooManyFailures { retry_after_seconds });
-            }
+        match &known {
+            Ok(_) => check.succeed(now_us),
+            Err(error) if error.is_wrong_credential() => check.fail(now_us),
+            Err(_) => {}
         }
         known
     }
