@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_transport::local::LocalDoor;
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
@@ -52,7 +52,7 @@ pub use opened::Given;
 use crate::access::{Access, AccessError, Guard, Principal};
 use crate::hub::Hub;
 use crate::metrics::Metrics;
-use answer::Answer;
+use answer::{Answer, SendingBody};
 use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
 use issuer::Issuer;
@@ -162,9 +162,13 @@ impl Server {
 
 impl App {
     /// Answers a request.
-    async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
+    async fn answer(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> Response<SendingBody> {
         let now = self.hub.clock().now();
-        let _working = connection.working();
+        let working = connection.working();
         let (page, passed) = self.doors.pass(&connection, &request, now).await;
         let route = match &passed {
             Ok(Passed::Open(route) | Passed::By(route, _) | Passed::Refused(route, _)) => {
@@ -192,7 +196,7 @@ impl App {
         let status = answer.status().as_u16();
         self.metrics.answered(status);
         tracing::debug!(route, status, "A request was answered.");
-        for_page(answer, &page)
+        for_page(answer, &page).map(|content| SendingBody::new(content, working))
     }
 
     /// What everyone may see.

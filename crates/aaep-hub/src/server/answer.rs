@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::door::Working;
 use crate::access::{AccessError, LimitError};
 use crate::hub::violations_to_json;
 
@@ -80,6 +81,39 @@ impl Body for Content {
             Content::Stream(_) => SizeHint::default(),
             Content::Pieces { left, .. } => SizeHint::with_exact(*left),
         }
+    }
+}
+
+/// The body of an answer on its way: until all of it was taken, something happens on its connection.
+#[derive(Debug)]
+pub(crate) struct SendingBody {
+    content: Content,
+    _working: Working,
+}
+
+impl SendingBody {
+    pub(crate) fn new(content: Content, working: Working) -> Self {
+        SendingBody { content, _working: working }
+    }
+}
+
+impl Body for SendingBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.content).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
     }
 }
 

@@ -304,3 +304,25 @@ fn foreign(error: &RequestError) -> Box<Answer> {
         &error.to_string(),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Guard, Limits};
+    use crate::server::answer::{Content, SendingBody};
+
+    #[test]
+    fn a_connection_whose_answer_still_goes_out_gives_way_to_nobody() {
+        let guard = Guard::new(Limits::default());
+        let permit = guard.connection().expect("room");
+        let connection = Arc::new(Connection::new(Peer::same_user(), permit));
+        let working = connection.working();
+        let (route, now) = (Route::Backup, Now { monotonic_us: 0, unix_us: 0 });
+        connection.belongs_to(&Principal::person(), &route, now).expect("room");
+        let (sender, pieces) = tokio::sync::mpsc::channel(1);
+        let body = SendingBody::new(Content::Pieces { pieces, left: 1 }, working);
+        assert!(!guard.make_way(), "a backup is not cut");
+        drop((body, sender));
+        assert!(guard.make_way());
+    }
+}
