@@ -192,12 +192,13 @@ impl Doors {
                 NoRoute::Method(methods) => answer::not_allowed(methods),
             })
         })?;
-        // A link of another site may show something, but nobody starts to listen by following one.
-        if route.is_long_lived() && !headers.contains_key(ORIGIN) && is_cross_site(headers) {
+        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
+        // A link of another site may show what everyone may see. It must do nothing in the name of the person who
+        // follows it, and even reading does: reading an inbox drops what was read before.
+        if !headers.contains_key(ORIGIN) && is_cross_site(headers) {
             self.log(connection, &RequestError::CrossSite.to_string());
             return Err(foreign(&RequestError::CrossSite));
         }
-        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
         let known = self.authenticate(&connection.peer, headers, uri, now).await;
         // Counts have no words in them, and whatever collects them on this machine may have them.
         let is_for_local = matches!(route, Route::Metrics);

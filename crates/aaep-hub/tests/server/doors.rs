@@ -70,6 +70,39 @@ fn what_another_site_makes_a_browser_send_without_an_origin_is_refused() {
 }
 
 #[test]
+fn a_link_of_another_site_does_nothing_in_the_name_of_the_person_who_follows_it() {
+    let hub = TestHub::new();
+    hub.begin("sess_1");
+    let id = hub.subscribe("");
+    let accepts = serde_json::json!({ "accepts": ["prompt"] }).to_string();
+    assert_eq!(hub.as_someone("", "PUT", "/aaep/v1/agents/builder", &accepts).status, 204);
+    let prompt = serde_json::json!({
+        "type": "agentvoice:agent.prompt", "subscription_id": id, "text": "Go on.",
+    });
+    let told = hub.post("/aaep/v1/replies", &prompt);
+    assert!(told.status < 300, "{}", told.body);
+    let inbox = "/aaep/v1/agents/builder/inbox?wait_seconds=0";
+    let waiting = hub.get(inbox).json();
+    assert_eq!(waiting["instructions"].as_array().map(Vec::len), Some(1));
+    let link = "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n\
+                sec-fetch-dest: document\r\n";
+    for path in [
+        "/aaep/v1/agents/builder/inbox?after=1000000",
+        "/aaep/v1/agents",
+        "/aaep/v1/asks",
+        "/aaep/v1/asks/rpl_0123456789abcdef",
+        "/aaep/v1/sessions",
+        "/aaep/v1/sessions/sess_1/events",
+        "/aaep/v1/audit",
+        "/aaep/v1/backup",
+        "/metrics",
+    ] {
+        hub.as_someone(link, "GET", path, "").refuses(403, "not_for_this_hub");
+    }
+    assert_eq!(hub.get(inbox).json(), waiting, "and the instruction is still there");
+}
+
+#[test]
 fn a_configured_page_may_ask_and_read_the_answer() {
     let hub = TestHub::with(|options| {
         options.config.access.allowed_origins = vec!["https://reader.example".to_owned()];
