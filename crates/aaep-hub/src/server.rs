@@ -25,6 +25,7 @@ mod listeners;
 mod local;
 mod manifest;
 mod opened;
+mod programs;
 mod query;
 mod route;
 mod sessions;
@@ -171,20 +172,26 @@ impl App {
         let working = connection.working();
         let (page, passed) = self.doors.pass(&connection, &request, now).await;
         let route = match &passed {
-            Ok(Passed::Open(route) | Passed::By(route, _) | Passed::Refused(route, _)) => {
-                route.name()
-            }
+            Ok(
+                Passed::Open(route)
+                | Passed::By(route, _)
+                | Passed::Full(route, ..)
+                | Passed::Refused(route, _),
+            ) => route.name(),
             Err(_) => "none",
         };
         let answered = match passed {
             Ok(Passed::Open(route)) => Ok(self.open(&route, &connection, &request)),
-            Ok(Passed::By(route, principal)) => {
-                match self.guard.request(&principal.id, now.monotonic_us) {
-                    Ok(_request) => {
-                        self.handle(route, Arc::new(*principal), &connection, request).await
+            Ok(Passed::Full(route, principal, limit)) => {
+                match self.allowed_program(&route, &principal, request.uri()).await {
+                    Some(program) if connection.belongs_to_program(&program, now).is_ok() => {
+                        self.handle_one(route, *principal, &connection, request).await
                     }
-                    Err(limit) => Err(Box::new(answer::limited(limit))),
+                    _ => Err(Box::new(answer::limited(limit))),
                 }
+            }
+            Ok(Passed::By(route, principal)) => {
+                self.handle_one(route, *principal, &connection, request).await
             }
             Ok(Passed::Refused(route, error)) => {
                 self.metrics.refused(answer::access_code(&error));
@@ -208,6 +215,20 @@ impl App {
             Route::KeySet => self.key_set(),
             _ => answer::not_found(),
         }
+    }
+
+    /// What takes a scope, which this principal has, if not too many of its requests are under way.
+    async fn handle_one(
+        &self,
+        route: Route,
+        principal: Principal,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let now_us = self.hub.clock().now().monotonic_us;
+        let counted = self.guard.request(&principal.id, now_us);
+        let _counted = counted.map_err(|limit| Box::new(answer::limited(limit)))?;
+        self.handle(route, Arc::new(principal), connection, request).await
     }
 
     /// What takes a scope, which this principal has.
@@ -262,6 +283,22 @@ impl App {
             }
             _ => answer::no_access(error),
         }
+    }
+
+    /// The local program that was allowed to answer and wants to hear its subscription, if it is one. What other local
+    /// programs hold does not keep it out.
+    async fn allowed_program(
+        &self,
+        route: &Route,
+        principal: &Principal,
+        uri: &http::Uri,
+    ) -> Option<Principal> {
+        if !principal.is_local_program() || *route != Route::Events {
+            return None;
+        }
+        let id = query::parameter(uri, "subscription_id").ok()??;
+        let id = aaep::SubscriptionId::parse(&id).ok()?;
+        self.hub.allowed_program(&id).await.ok()?
     }
 
     /// The whole body of a request, in JSON.

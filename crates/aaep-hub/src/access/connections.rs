@@ -17,9 +17,11 @@ use crate::access::limits::LimitError;
 pub const RESERVED_CONNECTIONS: usize = 8;
 /// How many unclaimed connections there is always room for, whatever the others hold.
 pub const UNCLAIMED_CONNECTIONS: usize = 64;
+/// How many connections a program may have at least, however few its principal may have.
+const MIN_PROGRAM_CONNECTIONS: usize = 4;
 /// How many connections may be about to end at once, before new ones are refused.
 const MAX_LEAVING: usize = 256;
-/// What is added to the id of a principal for connections of programs that the system tells apart.
+/// What is added to the id of a principal for connections on the local socket.
 const LOCAL_POOL: &str = " on the local socket";
 
 /// All connections, by what happens to them when there is no room.
@@ -164,6 +166,8 @@ pub struct Claim<'a> {
     pub principal: &'a str,
     /// The process at the other end, if the system says so.
     pub program: Option<u32>,
+    /// Whether it came by the local socket, whose connections have places of their own.
+    pub is_local_socket: bool,
     /// Which of the places that are kept it may take.
     pub reserve: Reserve,
 }
@@ -192,7 +196,7 @@ impl Reserve {
 impl<'a> Claim<'a> {
     /// A connection of the principal with this id, for anything.
     pub fn of(principal: &'a str) -> Self {
-        Claim { principal, program: None, reserve: Reserve::None }
+        Claim { principal, program: None, is_local_socket: false, reserve: Reserve::None }
     }
 }
 
@@ -200,15 +204,18 @@ impl ConnectionPermit {
     /// Counts the connection as that of a principal, now that it is known. A connection that was another's before
     /// is that no more; if it cannot be had, it stays so.
     pub fn belongs_to(&mut self, claim: Claim<'_>, now_us: u64) -> Result<(), LimitError> {
-        let Claim { principal, program, reserve } = claim;
-        // Programs that the system tells apart do not share places with those that it does not.
-        let pool = if program.is_some() { LOCAL_POOL } else { "" };
+        let Claim { principal, program, is_local_socket, reserve } = claim;
+        let pool = if is_local_socket { LOCAL_POOL } else { "" };
         let holder = Holder { principal: format!("{principal}{pool}"), program };
         if self.holder.as_ref() == Some(&holder) {
             return Ok(());
         }
         self.unlist();
-        let claimed = self.take_place(&holder, reserve, now_us);
+        let most = self.guard.limits().connections_per_principal;
+        // On the local socket every program is known, elsewhere only those that came when places got scarce.
+        let of_program =
+            if is_local_socket { most - most / 4 } else { (most / 4).max(MIN_PROGRAM_CONNECTIONS) };
+        let claimed = self.take_place(&holder, of_program, reserve, now_us);
         if claimed.is_ok() {
             let before = self.holder.replace(holder);
             self.give_back(before);
@@ -217,11 +224,16 @@ impl ConnectionPermit {
         claimed
     }
 
-    fn take_place(&self, holder: &Holder, reserve: Reserve, now_us: u64) -> Result<(), LimitError> {
+    fn take_place(
+        &self,
+        holder: &Holder,
+        of_program: usize,
+        reserve: Reserve,
+        now_us: u64,
+    ) -> Result<(), LimitError> {
         let limits = self.guard.limits();
         let kept = reserve.places();
         let most = limits.connections_per_principal;
-        let of_program = most - most / 4;
         let mut counts = self.guard.counts();
         let taken = self.guard.taken(&mut counts, &holder.principal, now_us)?;
         let (connections, own) = (taken.connections, taken.programs.get(&holder.program).copied());
@@ -251,6 +263,14 @@ impl ConnectionPermit {
             counts.connections.count(true, true);
         }
         Ok(())
+    }
+
+    /// Whether it belongs to nobody yet, and half of the places of this principal are taken.
+    pub fn needs_program(&self, principal: &str, now_us: u64) -> bool {
+        let most = self.guard.limits().connections_per_principal;
+        let mut counts = self.guard.counts();
+        let taken = self.guard.taken(&mut counts, principal, now_us);
+        self.holder.is_none() && taken.is_ok_and(|taken| taken.connections >= most / 2)
     }
 
     /// Something happens on it.
@@ -453,7 +473,8 @@ mod tests {
         let guard = Guard::new(limits);
         let mut busy: Vec<_> = (0..5).map(|_| guard.connection().expect("room")).collect();
         busy.iter_mut().for_each(ConnectionPermit::work);
-        let of = |program| Claim { program: Some(program), ..Claim::of("local") };
+        let of =
+            |program| Claim { program: Some(program), is_local_socket: true, ..Claim::of("local") };
         for permit in &mut busy[..3] {
             permit.belongs_to(of(1), 0).expect("room");
         }

@@ -199,7 +199,9 @@ pub(crate) fn limited(error: LimitError) -> Answer {
         | LimitError::ConnectionsOfPrincipal
         | LimitError::ConnectionsOfProgram => "too_many_connections",
         LimitError::RequestsOfPrincipal => "too_many_requests",
-        LimitError::SubscriptionsOfPrincipal => "too_many_subscriptions",
+        LimitError::Subscriptions | LimitError::SubscriptionsOfPrincipal => {
+            "too_many_subscriptions"
+        }
         LimitError::PublishRate { .. } => "too_fast",
         LimitError::TooManyAtOnce => "too_many_at_once",
         LimitError::Principals => "too_many_principals",

@@ -5,7 +5,8 @@
 //! sender hears no more than [`AccessError::public_message`]. Where many wrong credentials come from, they are checked
 //! ever more rarely; one that was good lately always is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use aaep::printable;
@@ -16,10 +17,12 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::answer::{self, Answer};
+use super::programs::{ConnectionEnds, ProgramFinder};
 use super::route::{NoRoute, Route};
 use crate::access::{
     Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
-    Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, preflight,
+    Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, is_loopback,
+    preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
@@ -28,8 +31,11 @@ use crate::lines::{LIBRARY_LINES, LineLimit};
 pub(crate) struct Connection {
     /// The other end.
     pub(crate) peer: Peer,
-    /// The process at the other end, if the system says so.
-    program: Option<u32>,
+    /// Both ends of it, where programs of one machine are told apart by them.
+    ends: Option<ConnectionEnds>,
+    is_local_socket: bool,
+    /// The process at the other end, if the system said so.
+    program: OnceLock<Option<u32>>,
     /// Says that it must end to make room for another.
     gives_way: Arc<Notify>,
     permit: Mutex<Option<ConnectionPermit>>,
@@ -64,14 +70,59 @@ impl Drop for CarriedCall {
 impl Connection {
     pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
         let gives_way = permit.gives_way();
-        Connection { peer, program: None, gives_way, permit: Mutex::new(Some(permit)) }
+        Connection {
+            peer,
+            ends: None,
+            is_local_socket: false,
+            program: OnceLock::new(),
+            gives_way,
+            permit: Mutex::new(Some(permit)),
+        }
     }
 
-    /// The same, of this process.
+    /// The same, on the local socket, of this process.
     #[cfg(unix)]
     pub(crate) fn of_program(mut self, program: Option<u32>) -> Self {
-        self.program = program;
+        self.is_local_socket = true;
+        self.program = OnceLock::from(program);
         self
+    }
+
+    /// The same, between these ends.
+    pub(crate) fn between(mut self, peer: SocketAddr, hub: Option<SocketAddr>) -> Self {
+        let hub = hub.filter(|_| is_loopback(peer.ip()));
+        self.ends = hub.map(|hub| ConnectionEnds { peer, hub });
+        self
+    }
+
+    /// Finds out which program of this machine is at the other end, once, if places are scarce.
+    pub(crate) async fn find_program(
+        &self,
+        finder: &ProgramFinder,
+        principal: &Principal,
+        now: Now,
+    ) {
+        if !principal.is_local_program() || self.program.get().is_some() {
+            return;
+        }
+        let is_needed = self
+            .permit()
+            .as_ref()
+            .is_some_and(|it| it.needs_program(&principal.id, now.monotonic_us));
+        let program = match self.ends.filter(|_| is_needed) {
+            Some(ends) => finder.find(ends).await,
+            None => None,
+        };
+        // If another request of it was faster, it found the same.
+        let _ = self.program.set(program);
+    }
+
+    /// The claim of a principal on this connection. The program counts only for those who have no credential.
+    pub(crate) fn claim<'a>(&self, principal: &'a Principal, reserve: Reserve) -> Claim<'a> {
+        let program = self.program.get().copied().flatten();
+        let program = program.filter(|_| self.is_local_socket || principal.is_local_program());
+        let is_local_socket = self.is_local_socket && program.is_some();
+        Claim { principal: &principal.id, program, is_local_socket, reserve }
     }
 
     fn permit(&self) -> MutexGuard<'_, Option<ConnectionPermit>> {
@@ -107,7 +158,17 @@ impl Connection {
             false if route.is_for_answering() => Reserve::Answers,
             false => Reserve::None,
         };
-        let claim = Claim { principal: &principal.id, program: self.program, reserve };
+        let claim = self.claim(principal, reserve);
+        self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
+    }
+
+    /// Counts the connection as that of a local program that was allowed to answer, which has places of its own.
+    pub(crate) fn belongs_to_program(
+        &self,
+        program: &Principal,
+        now: Now,
+    ) -> Result<(), LimitError> {
+        let claim = Claim { reserve: Reserve::Answers, ..Claim::of(&program.id) };
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
@@ -131,6 +192,8 @@ pub(crate) enum Passed {
     Open(Route),
     /// This principal may do it.
     By(Route, Box<Principal>),
+    /// This principal may do it, if there is a place for the connection after all.
+    Full(Route, Box<Principal>, LimitError),
     /// They may not; how they hear so depends on what they asked for.
     Refused(Route, AccessError),
 }
@@ -141,11 +204,23 @@ pub(crate) struct Doors {
     access: Arc<Access>,
     penalties: Penalties,
     lines: LineLimit,
+    programs: ProgramFinder,
 }
 
 impl Doors {
     pub(crate) fn new(access: Arc<Access>) -> Self {
-        Doors { access, penalties: Penalties::default(), lines: LineLimit::new() }
+        Doors {
+            access,
+            penalties: Penalties::default(),
+            lines: LineLimit::new(),
+            programs: ProgramFinder::default(),
+        }
+    }
+
+    /// What finds the programs of this machine.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn programs(&self) -> &ProgramFinder {
+        &self.programs
     }
 
     /// Who decides who comes in.
@@ -207,10 +282,13 @@ impl Doors {
             allowed => allowed.map(|()| it),
         });
         match allowed {
-            Ok(principal) => match connection.belongs_to(&principal, &route, now) {
-                Ok(()) => Ok(Passed::By(route, Box::new(principal))),
-                Err(limit) => Err(Box::new(answer::limited(limit))),
-            },
+            Ok(principal) => {
+                connection.find_program(&self.programs, &principal, now).await;
+                match connection.belongs_to(&principal, &route, now) {
+                    Ok(()) => Ok(Passed::By(route, Box::new(principal))),
+                    Err(limit) => Ok(Passed::Full(route, Box::new(principal), limit)),
+                }
+            }
             Err(error) => {
                 self.log(connection, &error.to_string());
                 Ok(Passed::Refused(route, error))

@@ -110,6 +110,8 @@ impl Calls {
                 self.app.metrics.refused(answer::access_code(&error));
                 no_access(&error)
             })?;
+            self.connection.find_program(doors.programs(), &principal, now).await;
+            request.extensions_mut().insert(Arc::clone(&self.connection));
             request.extensions_mut().insert(Arc::new(principal));
         }
         Ok(request)
@@ -167,7 +169,10 @@ impl Producer for HubProducer {
         // The connection counts among all connections; each call counts once more, and as the caller's.
         let now_us = app.hub.clock().now().monotonic_us;
         let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
-        let claim = Claim { reserve, ..Claim::of(&principal.id) };
+        let claim = match caller.get::<Arc<Connection>>() {
+            Some(connection) => connection.claim(&principal, reserve),
+            None => Claim { reserve, ..Claim::of(&principal.id) },
+        };
         let permit = app.guard.claimed_connection(claim, now_us).map_err(limited)?;
         let (socket, end) = pair().map_err(|error| {
             if app.doors.may_log() {

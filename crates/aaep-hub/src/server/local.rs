@@ -168,7 +168,8 @@ async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Opt
 /// A connection of this principal; the person's own programs always get in.
 fn claim(principal: &Principal, program: Option<u32>) -> Claim<'_> {
     let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
-    Claim { principal: &principal.id, program, reserve }
+    let is_local_socket = program.is_some();
+    Claim { principal: &principal.id, program, is_local_socket, reserve }
 }
 
 /// Who a peer is, by its user and by what it showed.
