@@ -96,15 +96,13 @@ fn subscriptions_of_others_leave_room_for_the_person() {
             let answer = hub.as_someone(hog, "POST", "/aaep/v1/subscriptions", &body);
             if answer.status == 201 {
                 let id = answer.json()["subscription_id"].as_str().expect("an id").to_owned();
-                held.push(hub.stream(hog, &id));
+                held.push(hub.listening_stream(hog, &id));
             }
         }
     }
     assert_eq!(held.len(), 6, "two places are kept");
     let key = person(&hub);
-    let mut listening = hub.stream(&key, &hub.subscribe(&key));
-    hub.begin("sess_1");
-    assert_eq!(listening.event()["session_id"], "sess_1");
+    hub.listening_stream(&key, &hub.subscribe(&key));
 }
 
 #[test]

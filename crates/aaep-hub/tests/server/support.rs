@@ -99,6 +99,15 @@ impl TestHub {
         self.open_stream(headers, &path)
     }
 
+    /// The same, and waits until it hears what happens: until then, its subscription counts as away.
+    pub(crate) fn listening_stream(&self, headers: &str, subscription_id: &str) -> Client {
+        let mut stream = self.stream(headers, subscription_id);
+        let session_id = subscription_id.replace("sub_", "sess_");
+        self.begin(&session_id);
+        while stream.event()["session_id"] != session_id.as_str() {}
+        stream
+    }
+
     pub(crate) fn open_stream(&self, headers: &str, path: &str) -> Client {
         let mut client = self.connect();
         client.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n"));
