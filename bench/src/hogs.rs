@@ -1,8 +1,8 @@
 //! `hogs`: how long a person's answer takes on a quiet hub, and beside programs that take all they can.
 //!
 //! An agent asks, a person who has the person's key hears it and answers at once. First alone, then beside
-//! hogs: one token that publishes, asks, subscribes and guesses as fast as it is let, and a local program
-//! that holds connections. The hub has its own limits. Every outcome must be the one that was answered.
+//! hogs: one token that publishes, asks, subscribes and guesses as fast as it is let and holds sockets of agents, and a
+//! local program that holds connections of both kinds of HTTP. The hub has its own limits. Every outcome must be the one that was answered.
 
 mod hog;
 
@@ -53,7 +53,16 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Takes as many open files as the system lets this process have: the hogs hold thousands of connections.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // With fewer, the hogs hold fewer.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 fn compare(options: &Options) -> Result<bool, String> {
+    raise_open_files();
     let folder = TempDir::new_in(&options.folder).map_err(|error| error.to_string())?;
     let agent = token(folder.path(), "agent", &["publish"])?;
     let hog = token(folder.path(), "hog", &["publish", "listen", "reply"])?;

@@ -1,5 +1,6 @@
 //! Programs that take all that they are let have, each in one way. What is refused to them is as wanted.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,10 +30,14 @@ pub(super) enum Hog {
     Guesses,
     /// Opens connections and says nothing.
     Connects,
+    /// Opens connections of HTTP/2 and calls nothing.
+    ConnectsHttp2,
+    /// Opens sockets as an agent and says nothing.
+    OpensSockets,
 }
 
 impl Hog {
-    pub(super) const EVERY: [Hog; 8] = [
+    pub(super) const EVERY: [Hog; 10] = [
         Hog::Publishes,
         Hog::Begins,
         Hog::Asks,
@@ -41,6 +46,8 @@ impl Hog {
         Hog::Forges,
         Hog::Guesses,
         Hog::Connects,
+        Hog::ConnectsHttp2,
+        Hog::OpensSockets,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -53,6 +60,8 @@ impl Hog {
             Hog::Forges => "Answered what nobody asked",
             Hog::Guesses => "Guessed a token",
             Hog::Connects => "Opened a connection",
+            Hog::ConnectsHttp2 => "Opened a connection of HTTP/2",
+            Hog::OpensSockets => "Opened a socket as an agent",
         }
     }
 
@@ -147,17 +156,45 @@ impl Hog {
                     let mut connection = Connection::open(address)?.with_headers(guess);
                     connection.get("/aaep/v1/sessions")?;
                 }
-                Hog::Connects => {
-                    held.push(TcpStream::connect(address).map_err(|error| error.to_string())?);
-                    if held.len() > 2000 {
-                        held.clear();
-                    }
-                    thread::sleep(Duration::from_millis(1));
+                Hog::Connects => hold(held, connect(address, "")?),
+                Hog::ConnectsHttp2 => hold(held, connect(address, HTTP2)?),
+                Hog::OpensSockets => {
+                    let upgrade = format!(
+                        "GET /aaep/v1/agent HTTP/1.1\r\nhost: localhost\r\n{token}\
+                         connection: upgrade\r\nupgrade: websocket\r\n\
+                         sec-websocket-version: 13\r\nsec-websocket-protocol: aaep.agent.v1\r\n\
+                         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+                    );
+                    hold(held, connect(address, &upgrade)?);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// How a connection of HTTP/2 begins: the preface, and settings that are all as usual.
+const HTTP2: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
+
+/// How many connections a hog holds before it lets all of them go and begins again.
+const MAX_HELD: usize = 2000;
+
+/// A connection on which this was said.
+fn connect(address: SocketAddr, said: &str) -> Result<TcpStream, String> {
+    let connected = TcpStream::connect(address).and_then(|mut stream| {
+        stream.write_all(said.as_bytes())?;
+        Ok(stream)
+    });
+    connected.map_err(|error| error.to_string())
+}
+
+/// Holds a connection for as long as it can.
+fn hold(held: &mut Vec<TcpStream>, stream: TcpStream) {
+    held.push(stream);
+    if held.len() > MAX_HELD {
+        held.clear();
+    }
+    thread::sleep(Duration::from_millis(1));
 }
 
 fn started(number: u64, kind: &str) -> Value {

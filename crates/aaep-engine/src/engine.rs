@@ -452,9 +452,15 @@ impl Engine {
         self.subscriptions.len()
     }
 
-    /// Whether there are as many subscriptions as there can be.
-    pub fn has_no_place(&self) -> bool {
-        self.subscriptions.len() >= self.config.offer.max_concurrent_subscriptions
+    /// How many more subscriptions there can be.
+    pub fn free_places(&self) -> usize {
+        let most = self.config.offer.max_concurrent_subscriptions;
+        most.saturating_sub(self.subscriptions.len())
+    }
+
+    /// How many subscriptions there can be.
+    pub fn max_subscriptions(&self) -> usize {
+        self.config.offer.max_concurrent_subscriptions
     }
 
     /// The listener that has been away longest, of this principal or of all.

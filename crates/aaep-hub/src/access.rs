@@ -10,6 +10,7 @@ mod authority;
 mod bind;
 mod certificate;
 mod config;
+mod connections;
 mod credential;
 mod error;
 mod guard;
@@ -37,19 +38,19 @@ pub use certificate::{
     CertificateError, CertificateName, CertificateRule, ClientCertificate, MAX_CERTIFICATE_NAMES,
 };
 pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
+pub use connections::{
+    Claim, ConnectionPermit, RESERVED_CONNECTIONS, Reserve, UNCLAIMED_CONNECTIONS,
+};
 pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;
-pub use guard::{
-    Claim, ConnectionPermit, Guard, MAX_PRINCIPALS, RESERVED_CONNECTIONS, RequestPermit,
-    SubscriptionPermit,
-};
+pub use guard::{Guard, MAX_PRINCIPALS, RequestPermit, SubscriptionPermit};
 pub use jwks::{
     FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
 };
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
-pub(crate) use penalty::{Penalties, TooManyFailures};
+pub(crate) use penalty::{CredentialHash, Penalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
@@ -190,6 +191,18 @@ impl Access {
             }
             PeerAddress::Ip(_) => Err(AccessError::CredentialsRequired),
         }
+    }
+
+    /// The credential of a request that somebody could have guessed. None if it has none, if what it has cannot be a
+    /// credential, and if it is the person's key, which no number of guesses finds.
+    pub(crate) fn guessable(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Option<CredentialHash> {
+        let credential = credential::bearer(headers, uri, self.token_in_query).ok()??;
+        (!self.is_person(peer, credential)).then(|| CredentialHash::of(credential))
     }
 
     /// Whether somebody who was let in may stay: their proof has not ended, and nobody revoked it.

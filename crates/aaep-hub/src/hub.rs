@@ -339,6 +339,19 @@ impl Hub {
         .await
     }
 
+    /// The local program that was allowed to answer and has this subscription, if it is one.
+    pub(crate) async fn allowed_program(
+        &self,
+        subscription_id: &SubscriptionId,
+    ) -> Result<Option<Principal>, HubError> {
+        let id = subscription_id.clone();
+        self.look(move |owner| {
+            let (_, whose) = owner.engine.subscription(&id)?;
+            owner.program(whose).map(Principal::allowed_program)
+        })
+        .await
+    }
+
     /// A listener hears its subscription on this connection, from where it left off.
     pub async fn stream(
         &self,

@@ -10,6 +10,7 @@ mod certificates;
 mod config;
 mod connection;
 mod daemon;
+mod descriptors;
 mod door;
 mod everyone;
 #[cfg(feature = "grpc")]
@@ -24,6 +25,7 @@ mod listeners;
 mod local;
 mod manifest;
 mod opened;
+mod programs;
 mod query;
 mod route;
 mod sessions;
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_transport::local::LocalDoor;
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
@@ -51,7 +53,7 @@ pub use opened::Given;
 use crate::access::{Access, AccessError, Guard, Principal};
 use crate::hub::Hub;
 use crate::metrics::Metrics;
-use answer::Answer;
+use answer::{Answer, SendingBody};
 use certificates::Certificates;
 use door::{Connection, Doors, Passed, for_page};
 use issuer::Issuer;
@@ -63,6 +65,9 @@ const TURNED_AWAY_AT_ONCE: usize = 64;
 
 /// How long to wait before connections are accepted again after the system could give none.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long to wait for a connection to end that made way.
+const MADE_WAY_PAUSE: Duration = Duration::from_millis(5);
 
 /// How often it is looked whether everyone who is connected may still be.
 const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
@@ -106,7 +111,7 @@ impl Server {
         let (calls_stopper, calls) = stop::stop();
         let (stopper, stop) = stop::stop();
         let app = Arc::new(App {
-            doors: Doors::new(access, stop.not_waited_for()),
+            doors: Doors::new(access),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,
@@ -158,25 +163,35 @@ impl Server {
 
 impl App {
     /// Answers a request.
-    async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
+    async fn answer(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> Response<SendingBody> {
         let now = self.hub.clock().now();
-        let _working = connection.working();
+        let working = connection.working();
         let (page, passed) = self.doors.pass(&connection, &request, now).await;
         let route = match &passed {
-            Ok(Passed::Open(route) | Passed::By(route, _) | Passed::Refused(route, _)) => {
-                route.name()
-            }
+            Ok(
+                Passed::Open(route)
+                | Passed::By(route, _)
+                | Passed::Full(route, ..)
+                | Passed::Refused(route, _),
+            ) => route.name(),
             Err(_) => "none",
         };
         let answered = match passed {
             Ok(Passed::Open(route)) => Ok(self.open(&route, &connection, &request)),
-            Ok(Passed::By(route, principal)) => {
-                match self.guard.request(&principal.id, now.monotonic_us) {
-                    Ok(_request) => {
-                        self.handle(route, Arc::new(*principal), &connection, request).await
+            Ok(Passed::Full(route, principal, limit)) => {
+                match self.allowed_program(&route, &principal, request.uri()).await {
+                    Some(program) if connection.belongs_to_program(&program, now).is_ok() => {
+                        self.handle_one(route, *principal, &connection, request).await
                     }
-                    Err(limit) => Err(Box::new(answer::limited(limit))),
+                    _ => Err(Box::new(answer::limited(limit))),
                 }
+            }
+            Ok(Passed::By(route, principal)) => {
+                self.handle_one(route, *principal, &connection, request).await
             }
             Ok(Passed::Refused(route, error)) => {
                 self.metrics.refused(answer::access_code(&error));
@@ -188,7 +203,7 @@ impl App {
         let status = answer.status().as_u16();
         self.metrics.answered(status);
         tracing::debug!(route, status, "A request was answered.");
-        for_page(answer, &page)
+        for_page(answer, &page).map(|content| SendingBody::new(content, working))
     }
 
     /// What everyone may see.
@@ -200,6 +215,20 @@ impl App {
             Route::KeySet => self.key_set(),
             _ => answer::not_found(),
         }
+    }
+
+    /// What takes a scope, which this principal has, if not too many of its requests are under way.
+    async fn handle_one(
+        &self,
+        route: Route,
+        principal: Principal,
+        connection: &Connection,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let now_us = self.hub.clock().now().monotonic_us;
+        let counted = self.guard.request(&principal.id, now_us);
+        let _counted = counted.map_err(|limit| Box::new(answer::limited(limit)))?;
+        self.handle(route, Arc::new(principal), connection, request).await
     }
 
     /// What takes a scope, which this principal has.
@@ -256,6 +285,22 @@ impl App {
         }
     }
 
+    /// The local program that was allowed to answer and wants to hear its subscription, if it is one. What other local
+    /// programs hold does not keep it out.
+    async fn allowed_program(
+        &self,
+        route: &Route,
+        principal: &Principal,
+        uri: &http::Uri,
+    ) -> Option<Principal> {
+        if !principal.is_local_program() || *route != Route::Events {
+            return None;
+        }
+        let id = query::parameter(uri, "subscription_id").ok()??;
+        let id = aaep::SubscriptionId::parse(&id).ok()?;
+        self.hub.allowed_program(&id).await.ok()?
+    }
+
     /// The whole body of a request, in JSON.
     async fn json_body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
         body::kind(request.headers(), false)?;
@@ -266,6 +311,12 @@ impl App {
     async fn body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
         let limits = self.guard.limits();
         body::read(request, limits.body_bytes, Duration::from_millis(limits.idle_ms)).await
+    }
+
+    /// Waits after a connection could not be accepted. If the system has no descriptors left, another makes way.
+    async fn accept_again(&self, error: &std::io::Error) {
+        let makes_way = descriptors::are_used_up(error) && self.guard.make_way();
+        tokio::time::sleep(if makes_way { MADE_WAY_PAUSE } else { ACCEPT_PAUSE }).await;
     }
 
     /// Waits until the hub stops: long waits end then.
@@ -293,7 +344,7 @@ async fn accept(
                 if app.doors.may_log() {
                     tracing::warn!(%error, "A connection could not be accepted.");
                 }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                app.accept_again(&error).await;
                 continue;
             }
         };
@@ -302,6 +353,8 @@ async fn accept(
                 let (app, stop) = (Arc::clone(&app), stop.clone());
                 let certificates = certificates.clone();
                 tokio::spawn(connection::serve(app, stream, address, certificates, permit, stop));
+                // Those that gave way get a chance to end before the next one comes.
+                tokio::task::yield_now().await;
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");

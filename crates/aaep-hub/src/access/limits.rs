@@ -87,6 +87,8 @@ pub enum LimitError {
     ConnectionsOfProgram,
     /// The principal has as many requests under way as it may have.
     RequestsOfPrincipal,
+    /// The hub has as many subscriptions as it takes.
+    Subscriptions,
     /// The principal has as many subscriptions as it may have.
     SubscriptionsOfPrincipal,
     /// The principal publishes too fast; the same is welcome after a while.
@@ -109,7 +111,7 @@ impl LimitError {
     /// The status of the HTTP answer.
     pub fn status(self) -> u16 {
         match self {
-            LimitError::Connections | LimitError::Principals => 503,
+            LimitError::Connections | LimitError::Subscriptions | LimitError::Principals => 503,
             LimitError::TooManyAtOnce => 413,
             _ => 429,
         }
@@ -138,6 +140,9 @@ impl fmt::Display for LimitError {
             }
             LimitError::RequestsOfPrincipal => {
                 f.write_str("You have too many requests under way. Wait for some of them.")
+            }
+            LimitError::Subscriptions => {
+                f.write_str("The hub has too many subscriptions. Close some, or try again later.")
             }
             LimitError::SubscriptionsOfPrincipal => {
                 f.write_str("You have too many subscriptions. Close one that is not used.")

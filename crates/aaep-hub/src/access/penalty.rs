@@ -1,23 +1,31 @@
 //! Penalties for sources that send wrong credentials, as sshd has them.
 //!
-//! The answer to a wrong credential is held back, longer with each one. A right credential is never held
-//! back, whatever other programs do from the same address. Memory is bounded, and so is how many answers are
-//! held back at once. No clock: whoever asks brings the time.
+//! After a few wrong credentials from one source, further ones of it are not checked for a while, which gets longer
+//! with each that is wrong: a guess that is not checked tells nothing. Two kinds are checked all the same: a credential
+//! that was good lately, so that a guesser does not keep out those who are known, and the one that was wrong just now,
+//! because a program that repeats it is not guessing. Other sources notice nothing. Memory is bounded. No clock:
+//! whoever asks brings the time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::access::PeerAddress;
 
 /// How many sources are remembered. The one that has been quiet for longest makes room.
 pub(crate) const MAX_SOURCES: usize = 4096;
 
-/// How many wrong credentials are answered at once, as typing errors and old tokens are.
+/// How many credentials that were good are remembered, and for how long. The oldest makes room.
+const MAX_GOOD: usize = 4096;
+const GOOD_US: u64 = 24 * 3600 * 1_000_000;
+
+/// How many wrong credentials are checked at once, as typing errors and old tokens are.
 const FREE: u32 = 10;
 
-/// How long the first answer after that is held back, and how long any one is at most.
+/// How long nothing is checked after that, and how long at most.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -25,20 +33,27 @@ const LONGEST: Duration = Duration::from_secs(10);
 const FORGIVEN_US: u64 = 10_000_000;
 const MAX_FAILURES: u32 = 64;
 
-/// How many answers to one source are held back at once, and to all. Further ones are refused at once.
-const MAX_HELD: usize = 8;
-const MAX_HELD_IN_ALL: usize = 64;
-
 /// Remembers who failed. Clones remember together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Penalties {
-    shared: Arc<Mutex<Sources>>,
+    shared: Arc<Mutex<PenaltyState>>,
 }
 
 #[derive(Debug, Default)]
-struct Sources {
+struct PenaltyState {
     sources: HashMap<Source, Failures>,
-    held: usize,
+    /// When each was good last.
+    good: HashMap<CredentialHash, u64>,
+}
+
+/// A credential, as far as it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct CredentialHash([u8; 32]);
+
+impl CredentialHash {
+    pub(crate) fn of(credential: &str) -> Self {
+        CredentialHash(Sha256::digest(credential).into())
+    }
 }
 
 /// Where credentials come from. One person has many addresses of IPv6, which differ in their second half.
@@ -56,70 +71,103 @@ struct Failures {
     /// Since when the last of them is being forgiven.
     since_us: u64,
     last_us: u64,
-    held: usize,
+    /// What was wrong last.
+    last_wrong: Option<CredentialHash>,
+    /// Until when nothing is checked.
+    penalty_until_us: u64,
+    /// How many are being checked.
+    checking: u32,
 }
 
-/// An answer that is held back for this long.
+/// One credential may be checked.
 #[derive(Debug)]
-pub(crate) struct HeldAnswer {
-    pub(crate) delay: Duration,
+pub(crate) struct CredentialCheck {
     source: Source,
+    credential: CredentialHash,
     penalties: Penalties,
 }
 
-/// More answers are held back than may be. The time after which it is worth trying again.
+/// Nothing of this source is checked now. The time after which it is worth trying again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyFailures {
     pub(crate) retry_after: Duration,
 }
 
 impl Penalties {
-    /// A wrong credential came. None if it is answered at once.
-    pub(crate) fn failed(
+    /// Whether a credential may be checked now.
+    pub(crate) fn begin_check(
         &self,
         from: &PeerAddress,
+        credential: CredentialHash,
         now_us: u64,
-    ) -> Result<Option<HeldAnswer>, TooManyFailures> {
+    ) -> Result<CredentialCheck, TooManyFailures> {
         let source = Source::of(from);
-        let mut sources = self.sources();
-        sources.make_room(source);
-        let is_full = sources.held >= MAX_HELD_IN_ALL;
-        let failures = sources.sources.entry(source).or_default();
+        let mut state = self.state();
+        let is_known = state.good.get(&credential).is_some_and(|at| now_us <= at + GOOD_US);
+        state.make_room(source);
+        let failures = state.sources.entry(source).or_default();
         failures.forgive(now_us);
-        failures.count = (failures.count + 1).min(MAX_FAILURES);
-        failures.last_us = now_us;
-        let Some(beyond) = failures.count.checked_sub(FREE + 1) else { return Ok(None) };
-        let delay = FIRST.saturating_mul(1 << beyond.min(16)).min(LONGEST);
-        if is_full || failures.held >= MAX_HELD {
-            return Err(TooManyFailures { retry_after: delay });
+        let is_free = failures.count + failures.checking < FREE;
+        let is_over = failures.penalty_until_us <= now_us && failures.checking == 0;
+        if !(is_known || is_free || is_over || failures.last_wrong == Some(credential)) {
+            let left_us = failures.penalty_until_us.saturating_sub(now_us);
+            return Err(TooManyFailures { retry_after: Duration::from_micros(left_us) });
         }
-        failures.held += 1;
-        sources.held += 1;
-        Ok(Some(HeldAnswer { delay, source, penalties: self.clone() }))
+        failures.checking += 1;
+        drop(state);
+        Ok(CredentialCheck { source, credential, penalties: self.clone() })
     }
 
-    fn sources(&self) -> MutexGuard<'_, Sources> {
+    fn state(&self) -> MutexGuard<'_, PenaltyState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for HeldAnswer {
-    fn drop(&mut self) {
-        let mut sources = self.penalties.sources();
-        sources.held = sources.held.saturating_sub(1);
-        if let Some(failures) = sources.sources.get_mut(&self.source) {
-            failures.held = failures.held.saturating_sub(1);
+impl CredentialCheck {
+    /// It is good.
+    pub(crate) fn succeed(self, now_us: u64) {
+        let mut state = self.penalties.state();
+        if state.good.len() >= MAX_GOOD && !state.good.contains_key(&self.credential) {
+            let oldest = state.good.iter().min_by_key(|(_, at)| **at).map(|(hash, _)| *hash);
+            oldest.and_then(|hash| state.good.remove(&hash));
+        }
+        state.good.insert(self.credential, now_us);
+    }
+
+    /// It is wrong.
+    pub(crate) fn fail(self, now_us: u64) {
+        let mut state = self.penalties.state();
+        state.good.remove(&self.credential);
+        let failures = state.sources.entry(self.source).or_default();
+        failures.last_us = now_us;
+        if failures.last_wrong.replace(self.credential) == Some(self.credential) {
+            return;
+        }
+        failures.count = (failures.count + 1).min(MAX_FAILURES);
+        if let Some(beyond) = failures.count.checked_sub(FREE) {
+            let penalty = FIRST.saturating_mul(1 << beyond.min(16)).min(LONGEST);
+            let penalty_us = u64::try_from(penalty.as_micros()).unwrap_or(u64::MAX);
+            failures.penalty_until_us = now_us.saturating_add(penalty_us);
         }
     }
 }
 
-impl Sources {
+impl Drop for CredentialCheck {
+    fn drop(&mut self) {
+        let mut state = self.penalties.state();
+        if let Some(failures) = state.sources.get_mut(&self.source) {
+            failures.checking = failures.checking.saturating_sub(1);
+        }
+    }
+}
+
+impl PenaltyState {
     fn make_room(&mut self, new: Source) {
         if self.sources.len() < MAX_SOURCES || self.sources.contains_key(&new) {
             return;
         }
-        // Those whose answers are held back are few, and stay.
-        let quiet = self.sources.iter().filter(|(_, failures)| failures.held == 0);
+        // Those whose credentials are being checked are few, and stay.
+        let quiet = self.sources.iter().filter(|(_, failures)| failures.checking == 0);
         let longest = quiet.min_by_key(|(_, failures)| failures.last_us).map(|(source, _)| *source);
         if let Some(source) = longest {
             self.sources.remove(&source);
@@ -164,46 +212,61 @@ mod tests {
         PeerAddress::Ip(address.parse().expect("an address"))
     }
 
-    /// How long the next answer is held back, in milliseconds.
-    fn next_ms(penalties: &Penalties, from: &PeerAddress, now_us: u64) -> u128 {
-        let held = penalties.failed(from, now_us).expect("not too many");
-        held.map_or(0, |held| held.delay.as_millis())
+    /// Shows a credential that is wrong. Whether it was checked.
+    fn guess(penalties: &Penalties, from: &PeerAddress, guess: &str, now_us: u64) -> bool {
+        let check = penalties.begin_check(from, CredentialHash::of(guess), now_us);
+        check.map(|check| check.fail(now_us)).is_ok()
     }
 
     #[test]
-    fn answers_to_wrong_credentials_come_later_and_later_up_to_a_limit() {
+    fn hardly_any_guess_of_a_flood_is_checked_and_in_the_end_it_is_forgiven() {
         let penalties = Penalties::default();
         let here = from("127.0.0.1");
-        for _ in 0..FREE {
-            assert_eq!(next_ms(&penalties, &here, 0), 0);
-        }
-        let delays: Vec<_> = (0..10).map(|_| next_ms(&penalties, &here, 0)).collect();
-        assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]);
-        assert_eq!(
-            next_ms(&penalties, &from("127.0.0.2"), 0),
-            0,
-            "another source is not held back"
-        );
-        for _ in 0..1000 {
-            next_ms(&penalties, &here, 0);
-        }
-        let later = u64::from(MAX_FAILURES) * FORGIVEN_US;
-        assert_eq!(next_ms(&penalties, &here, later), 0, "and is forgiven in the end");
+        // A thousand guesses a second, for a minute.
+        let checked = |from_us: u64| {
+            let numbers = (0..60_000).map(|number| from_us + number * 1000);
+            numbers.filter(|us| guess(&penalties, &here, &us.to_string(), *us)).count()
+        };
+        assert_eq!(checked(0), 22, "ten at once, and then fewer and fewer");
+        assert!(checked(60_000_000) < 10);
+        let later = 120_000_000 + u64::from(MAX_FAILURES) * FORGIVEN_US;
+        assert!((0..FREE).all(|number| guess(&penalties, &here, &number.to_string(), later)));
     }
 
     #[test]
-    fn only_a_few_answers_are_held_back_at_once() {
+    fn what_was_good_lately_and_other_sources_are_checked_at_once() {
+        let penalties = Penalties::default();
+        let (here, good) = (from("127.0.0.1"), CredentialHash::of("good"));
+        penalties.begin_check(&here, good, 0).expect("a check").succeed(0);
+        for number in 0..100 {
+            guess(&penalties, &here, &number.to_string(), 0);
+        }
+        let refused = penalties.begin_check(&here, CredentialHash::of("new"), 0);
+        assert_eq!(refused.expect_err("a penalty").retry_after, FIRST);
+        assert!(penalties.begin_check(&here, good, 0).is_ok());
+        assert!(penalties.begin_check(&here, good, GOOD_US + 1).is_ok(), "the penalty is over");
+        assert!(guess(&penalties, &from("127.0.0.2"), "new", 0));
+    }
+
+    #[test]
+    fn a_program_that_repeats_an_old_token_is_not_guessing() {
+        let penalties = Penalties::default();
+        let here = from("127.0.0.1");
+        assert!((0..100).all(|_| guess(&penalties, &here, "revoked", 0)));
+        assert!(guess(&penalties, &here, "new", 0), "and keeps nobody out");
+    }
+
+    #[test]
+    fn a_flood_at_one_moment_is_not_checked_either() {
         let penalties = Penalties::default();
         let here = from("::ffff:127.0.0.1");
-        for _ in 0..FREE {
-            next_ms(&penalties, &here, 0);
-        }
-        let mut held: Vec<_> =
-            (0..MAX_HELD).map(|_| penalties.failed(&here, 0).expect("room")).collect();
-        assert!(penalties.failed(&here, 0).is_err());
-        assert!(penalties.failed(&from("127.0.0.1"), 0).is_err(), "it is the same source");
-        held.pop();
-        assert!(penalties.failed(&here, 0).is_ok());
+        let begin =
+            |number: u32| penalties.begin_check(&here, CredentialHash::of(&number.to_string()), 0);
+        let checks: Vec<_> = (0..1000).filter_map(|number| begin(number).ok()).collect();
+        assert_eq!(checks.len(), FREE as usize);
+        assert!(!guess(&penalties, &from("127.0.0.1"), "one more", 0), "it is the same source");
+        drop(checks);
+        assert!(begin(0).is_ok());
     }
 
     #[test]
@@ -211,12 +274,17 @@ mod tests {
         let penalties = Penalties::default();
         for number in 0..u32::try_from(2 * MAX_SOURCES).expect("a number") {
             let address = PeerAddress::Ip(IpAddr::V4(Ipv4Addr::from(number)));
-            let _ = penalties.failed(&address, u64::from(number));
+            let hash = CredentialHash::of(&number.to_string());
+            let now_us = u64::from(number);
+            penalties.begin_check(&address, hash, now_us).expect("a check").succeed(now_us);
+            guess(&penalties, &address, "wrong", now_us);
         }
-        assert_eq!(penalties.sources().sources.len(), MAX_SOURCES);
+        assert_eq!(penalties.state().sources.len(), MAX_SOURCES);
+        assert_eq!(penalties.state().good.len(), MAX_GOOD);
         for number in 0..=FREE {
-            let held = penalties.failed(&from(&format!("2001:db8::{number:x}")), u64::MAX / 2);
-            assert_eq!(held.expect("not too many").is_some(), number == FREE);
+            let address = from(&format!("2001:db8::{number:x}"));
+            let is_checked = guess(&penalties, &address, &number.to_string(), u64::MAX / 2);
+            assert_eq!(is_checked, number < FREE);
         }
     }
 }

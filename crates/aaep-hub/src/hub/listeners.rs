@@ -17,6 +17,9 @@ use super::owner::{Listener, Owner};
 use super::posts::NotInstructed;
 use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
+/// How many subscriptions are kept for the person's own programs, and for those that they allowed to answer.
+const RESERVED_SUBSCRIPTIONS: usize = 16;
+
 /// What the hub answers to a message of a listener.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
@@ -217,10 +220,13 @@ impl Owner {
         number: u64,
         now_us: u64,
     ) -> Result<SubscriptionPermit, LimitError> {
-        if self.engine.has_no_place()
-            && let Some(listener) = self.engine.oldest_away(None)
-        {
-            self.handle(Input::End { listener, reason: EndReason::GaveWay }, None);
+        let is_persons = principal.is_person() || Principal::program_of_id(&principal.id).is_some();
+        // The last places are for the person's own programs, and for those that they allowed to answer.
+        let most = self.engine.max_subscriptions();
+        let kept = if is_persons { 0 } else { RESERVED_SUBSCRIPTIONS.min(most / 4) };
+        if self.engine.free_places() <= kept {
+            let away = self.engine.oldest_away(None).ok_or(LimitError::Subscriptions)?;
+            self.handle(Input::End { listener: away, reason: EndReason::GaveWay }, None);
         }
         let full = match self.guard.subscription(&principal.id, now_us) {
             Err(full @ LimitError::SubscriptionsOfPrincipal) => full,

@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::door::Working;
 use crate::access::{AccessError, LimitError};
 use crate::hub::violations_to_json;
 
@@ -80,6 +81,39 @@ impl Body for Content {
             Content::Stream(_) => SizeHint::default(),
             Content::Pieces { left, .. } => SizeHint::with_exact(*left),
         }
+    }
+}
+
+/// The body of an answer on its way: until all of it was taken, something happens on its connection.
+#[derive(Debug)]
+pub(crate) struct SendingBody {
+    content: Content,
+    _working: Working,
+}
+
+impl SendingBody {
+    pub(crate) fn new(content: Content, working: Working) -> Self {
+        SendingBody { content, _working: working }
+    }
+}
+
+impl Body for SendingBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.content).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
     }
 }
 
@@ -165,7 +199,9 @@ pub(crate) fn limited(error: LimitError) -> Answer {
         | LimitError::ConnectionsOfPrincipal
         | LimitError::ConnectionsOfProgram => "too_many_connections",
         LimitError::RequestsOfPrincipal => "too_many_requests",
-        LimitError::SubscriptionsOfPrincipal => "too_many_subscriptions",
+        LimitError::Subscriptions | LimitError::SubscriptionsOfPrincipal => {
+            "too_many_subscriptions"
+        }
         LimitError::PublishRate { .. } => "too_fast",
         LimitError::TooManyAtOnce => "too_many_at_once",
         LimitError::Principals => "too_many_principals",

@@ -34,8 +34,9 @@ pub(super) async fn serve(
 ) {
     // Small messages must not wait for each other. If the system cannot do that, it is only slower.
     let _ = stream.set_nodelay(true);
+    let hub = stream.local_addr().ok();
     let Some(certificates) = certificates else {
-        let connection = Connection::new(Peer::plain(address.ip()), permit);
+        let connection = Connection::new(Peer::plain(address.ip()), permit).between(address, hub);
         return plain(app, stream, connection, stop).await;
     };
     let handshake_time = Duration::from_millis(app.guard.limits().handshake_ms);
@@ -67,6 +68,7 @@ pub(super) async fn serve(
         }
     };
     let connection = Connection::new(Peer::tls(address.ip(), certificate), permit);
+    let connection = connection.between(address, hub);
     #[cfg(feature = "grpc")]
     if stream.get_ref().1.alpn_protocol() == Some(crate::tls::HTTP2) {
         return super::http2::serve(app, stream, connection, stop).await;

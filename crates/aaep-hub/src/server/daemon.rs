@@ -13,11 +13,12 @@ use aaep_transport::framed::Framing;
 use super::Server;
 use super::certificates::Certificates;
 use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
+use super::descriptors;
 use super::issuer::Issuer;
 use super::listen::{ListenError, Listener};
 use super::manifest::{ManifestError, ManifestService};
 use super::opened::{Given, open};
-use crate::access::{Access, ConfigError, Guard, PersonKey, Tokens, TokensError};
+use crate::access::{Access, ConfigError, Guard, Limits, PersonKey, Tokens, TokensError};
 use crate::hub::{Clock, Hub, HubError, StartError, default_offer};
 use crate::redact::{RedactError, Redactor};
 use crate::relay::{self, ChildTable, Relay};
@@ -119,6 +120,7 @@ impl Daemon {
         given: Vec<Given>,
     ) -> Result<Self, DaemonError> {
         options.config.check().map_err(DaemonError::Config)?;
+        let limits = descriptors::within(&options.config.limits, descriptors::raise_limit());
         let clock = Clock::start();
         let tokens = Tokens::load(&options.tokens).map_err(DaemonError::Tokens)?;
         let config = &options.config;
@@ -151,7 +153,7 @@ impl Daemon {
         let manifest =
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
-        let hub = start_hub(&options, offer(config, &manifest)?, &access).await?;
+        let hub = start_hub(&options, limits, offer(config, &manifest)?, &access).await?;
         relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
         let addresses = listeners.iter().map(Listener::address).collect();
         let origins = listeners.iter().map(Listener::origin).collect();
@@ -218,6 +220,7 @@ impl Daemon {
 
 async fn start_hub(
     options: &DaemonOptions,
+    limits: Limits,
     offer: Offer,
     access: &Access,
 ) -> Result<Hub, DaemonError> {
@@ -229,7 +232,7 @@ async fn start_hub(
     let mut builder = Hub::builder()
         .offer(offer)
         .open_options(open)
-        .guard(Guard::new(options.config.limits.clone()))
+        .guard(Guard::new(limits))
         .roster(Arc::clone(access.roster()))
         .redactor(Arc::new(redactor));
     if let Some(folder) = &options.store {

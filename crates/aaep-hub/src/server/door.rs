@@ -2,10 +2,11 @@
 //! sent it, may they. Only then does anyone look at what it says.
 //!
 //! What is refused here is logged with its reason, a few lines a minute at most, and the rest is counted; the
-//! sender hears no more than [`AccessError::public_message`]. The answer to a wrong credential is held back where
-//! many of them come from; a right one never is.
+//! sender hears no more than [`AccessError::public_message`]. Where many wrong credentials come from, they are checked
+//! ever more rarely; one that was good lately always is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use aaep::printable;
@@ -16,11 +17,12 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::answer::{self, Answer};
+use super::programs::{ConnectionEnds, ProgramFinder};
 use super::route::{NoRoute, Route};
-use super::stop::Stop;
 use crate::access::{
     Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
-    Principal, RequestError, TooManyFailures, cors_headers, is_cross_site, preflight,
+    Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, is_loopback,
+    preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
@@ -29,8 +31,11 @@ use crate::lines::{LIBRARY_LINES, LineLimit};
 pub(crate) struct Connection {
     /// The other end.
     pub(crate) peer: Peer,
-    /// The process at the other end, if the system says so.
-    program: Option<u32>,
+    /// Both ends of it, where programs of one machine are told apart by them.
+    ends: Option<ConnectionEnds>,
+    is_local_socket: bool,
+    /// The process at the other end, if the system said so.
+    program: OnceLock<Option<u32>>,
     /// Says that it must end to make room for another.
     gives_way: Arc<Notify>,
     permit: Mutex<Option<ConnectionPermit>>,
@@ -48,17 +53,76 @@ impl Drop for Working {
     }
 }
 
+/// A call is carried by a connection until this is dropped.
+#[cfg(feature = "grpc")]
+#[derive(Debug)]
+pub(crate) struct CarriedCall(Arc<Connection>);
+
+#[cfg(feature = "grpc")]
+impl Drop for CarriedCall {
+    fn drop(&mut self) {
+        if let Some(permit) = self.0.permit().as_mut() {
+            permit.put_down();
+        }
+    }
+}
+
 impl Connection {
     pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
         let gives_way = permit.gives_way();
-        Connection { peer, program: None, gives_way, permit: Mutex::new(Some(permit)) }
+        Connection {
+            peer,
+            ends: None,
+            is_local_socket: false,
+            program: OnceLock::new(),
+            gives_way,
+            permit: Mutex::new(Some(permit)),
+        }
     }
 
-    /// The same, of this process.
+    /// The same, on the local socket, of this process.
     #[cfg(unix)]
     pub(crate) fn of_program(mut self, program: Option<u32>) -> Self {
-        self.program = program;
+        self.is_local_socket = true;
+        self.program = OnceLock::from(program);
         self
+    }
+
+    /// The same, between these ends.
+    pub(crate) fn between(mut self, peer: SocketAddr, hub: Option<SocketAddr>) -> Self {
+        let hub = hub.filter(|_| is_loopback(peer.ip()));
+        self.ends = hub.map(|hub| ConnectionEnds { peer, hub });
+        self
+    }
+
+    /// Finds out which program of this machine is at the other end, once, if places are scarce.
+    pub(crate) async fn find_program(
+        &self,
+        finder: &ProgramFinder,
+        principal: &Principal,
+        now: Now,
+    ) {
+        if !principal.is_local_program() || self.program.get().is_some() {
+            return;
+        }
+        let is_needed = self
+            .permit()
+            .as_ref()
+            .is_some_and(|it| it.needs_program(&principal.id, now.monotonic_us));
+        let program = match self.ends.filter(|_| is_needed) {
+            Some(ends) => finder.find(ends).await,
+            None => None,
+        };
+        // If another request of it was faster, it found the same.
+        let _ = self.program.set(program);
+    }
+
+    /// The claim of a principal on this connection. The program counts only for those who have no credential.
+    pub(crate) fn claim<'a>(&self, principal: &'a Principal, reserve: Reserve) -> Claim<'a> {
+        let program = self.program.get().copied().flatten();
+        let program = program.filter(|_| self.is_local_socket || principal.is_local_program());
+        let is_local_socket = self.is_local_socket && program.is_some();
+        Claim { principal: &principal.id, program, is_local_socket, reserve }
     }
 
     fn permit(&self) -> MutexGuard<'_, Option<ConnectionPermit>> {
@@ -73,12 +137,13 @@ impl Connection {
         Working(Arc::clone(self))
     }
 
-    /// It never gives way to others.
+    /// It carries a call of somebody who was let in, and gives way to nobody until that ends.
     #[cfg(feature = "grpc")]
-    pub(crate) fn stays(&self) {
+    pub(crate) fn carrying(self: &Arc<Self>) -> CarriedCall {
         if let Some(permit) = self.permit().as_mut() {
-            permit.work();
+            permit.carry();
         }
+        CarriedCall(Arc::clone(self))
     }
 
     /// Waits until it must end to make room for another.
@@ -88,9 +153,29 @@ impl Connection {
 
     /// Counts the connection as that of this principal.
     fn belongs_to(&self, principal: &Principal, route: &Route, now: Now) -> Result<(), LimitError> {
-        // The person's own programs always get in, and whoever answers.
-        let is_reserved = principal.is_person() || route.is_for_answering();
-        let claim = Claim { principal: &principal.id, program: self.program, is_reserved };
+        let reserve = match principal.is_person() {
+            true => Reserve::Person,
+            false if route.is_for_answering() => Reserve::Answers,
+            false => Reserve::None,
+        };
+        let claim = self.claim(principal, reserve);
+        self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
+    }
+
+    /// Counts the connection as that of a local program that was allowed to answer, which has places of its own.
+    pub(crate) fn belongs_to_program(
+        &self,
+        program: &Principal,
+        now: Now,
+    ) -> Result<(), LimitError> {
+        let claim = Claim { reserve: Reserve::Answers, ..Claim::of(&program.id) };
+        self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
+    }
+
+    /// Counts the connection as one that was refused and is still told so. There are only a few of those.
+    pub(crate) fn belongs_to_nobody(&self, now: Now) -> Result<(), LimitError> {
+        let nobody = Principal::nobody();
+        let claim = Claim::of(&nobody.id);
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
@@ -107,6 +192,8 @@ pub(crate) enum Passed {
     Open(Route),
     /// This principal may do it.
     By(Route, Box<Principal>),
+    /// This principal may do it, if there is a place for the connection after all.
+    Full(Route, Box<Principal>, LimitError),
     /// They may not; how they hear so depends on what they asked for.
     Refused(Route, AccessError),
 }
@@ -117,13 +204,23 @@ pub(crate) struct Doors {
     access: Arc<Access>,
     penalties: Penalties,
     lines: LineLimit,
-    /// A hub that stops holds nobody back any more.
-    stop: Stop,
+    programs: ProgramFinder,
 }
 
 impl Doors {
-    pub(crate) fn new(access: Arc<Access>, stop: Stop) -> Self {
-        Doors { access, penalties: Penalties::default(), lines: LineLimit::new(), stop }
+    pub(crate) fn new(access: Arc<Access>) -> Self {
+        Doors {
+            access,
+            penalties: Penalties::default(),
+            lines: LineLimit::new(),
+            programs: ProgramFinder::default(),
+        }
+    }
+
+    /// What finds the programs of this machine.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn programs(&self) -> &ProgramFinder {
+        &self.programs
     }
 
     /// Who decides who comes in.
@@ -170,12 +267,13 @@ impl Doors {
                 NoRoute::Method(methods) => answer::not_allowed(methods),
             })
         })?;
-        // A link of another site may show something, but nobody starts to listen by following one.
-        if route.is_long_lived() && !headers.contains_key(ORIGIN) && is_cross_site(headers) {
+        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
+        // A link of another site may show what everyone may see. It must do nothing in the name of the person who
+        // follows it, and even reading does: reading an inbox drops what was read before.
+        if !headers.contains_key(ORIGIN) && is_cross_site(headers) {
             self.log(connection, &RequestError::CrossSite.to_string());
             return Err(foreign(&RequestError::CrossSite));
         }
-        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
         let known = self.authenticate(&connection.peer, headers, uri, now).await;
         // Counts have no words in them, and whatever collects them on this machine may have them.
         let is_for_local = matches!(route, Route::Metrics);
@@ -184,10 +282,13 @@ impl Doors {
             allowed => allowed.map(|()| it),
         });
         match allowed {
-            Ok(principal) => match connection.belongs_to(&principal, &route, now) {
-                Ok(()) => Ok(Passed::By(route, Box::new(principal))),
-                Err(limit) => Err(Box::new(answer::limited(limit))),
-            },
+            Ok(principal) => {
+                connection.find_program(&self.programs, &principal, now).await;
+                match connection.belongs_to(&principal, &route, now) {
+                    Ok(()) => Ok(Passed::By(route, Box::new(principal))),
+                    Err(limit) => Ok(Passed::Full(route, Box::new(principal), limit)),
+                }
+            }
             Err(error) => {
                 self.log(connection, &error.to_string());
                 Ok(Passed::Refused(route, error))
@@ -195,7 +296,7 @@ impl Doors {
         }
     }
 
-    /// Finds out who sent a request. A wrong credential is answered later and later.
+    /// Finds out who sent a request. Where many wrong credentials come from, most are not even checked.
     pub(super) async fn authenticate(
         &self,
         peer: &Peer,
@@ -203,24 +304,19 @@ impl Doors {
         uri: &Uri,
         now: Now,
     ) -> Result<Principal, AccessError> {
+        let now_us = now.monotonic_us;
+        let Some(credential) = self.access.guessable(peer, headers, uri) else {
+            return self.check_credential(peer, headers, uri, now).await;
+        };
+        let check = self.penalties.begin_check(&peer.address, credential, now_us);
+        let check = check.map_err(|TooManyFailures { retry_after }| {
+            AccessError::TooManyFailures { retry_after_seconds: retry_after.as_secs().max(1) }
+        })?;
         let known = self.check_credential(peer, headers, uri, now).await;
-        let Err(error) = &known else { return known };
-        if !error.is_wrong_credential() {
-            return known;
-        }
-        match self.penalties.failed(&peer.address, now.monotonic_us) {
-            Ok(None) => {}
-            Ok(Some(held)) => {
-                let mut stop = self.stop.clone();
-                tokio::select! {
-                    () = tokio::time::sleep(held.delay) => {}
-                    () = stop.finishing() => {}
-                }
-            }
-            Err(TooManyFailures { retry_after }) => {
-                let retry_after_seconds = retry_after.as_secs().max(1);
-                return Err(AccessError::TooManyFailures { retry_after_seconds });
-            }
+        match &known {
+            Ok(_) => check.succeed(now_us),
+            Err(error) if error.is_wrong_credential() => check.fail(now_us),
+            Err(_) => {}
         }
         known
     }
@@ -286,4 +382,26 @@ fn foreign(error: &RequestError) -> Box<Answer> {
         "not_for_this_hub",
         &error.to_string(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Guard, Limits};
+    use crate::server::answer::{Content, SendingBody};
+
+    #[test]
+    fn a_connection_whose_answer_still_goes_out_gives_way_to_nobody() {
+        let guard = Guard::new(Limits::default());
+        let permit = guard.connection().expect("room");
+        let connection = Arc::new(Connection::new(Peer::same_user(), permit));
+        let working = connection.working();
+        let (route, now) = (Route::Backup, Now { monotonic_us: 0, unix_us: 0 });
+        connection.belongs_to(&Principal::person(), &route, now).expect("room");
+        let (sender, pieces) = tokio::sync::mpsc::channel(1);
+        let body = SendingBody::new(Content::Pieces { pieces, left: 1 }, working);
+        assert!(!guard.make_way(), "a backup is not cut");
+        drop((body, sender));
+        assert!(guard.make_way());
+    }
 }

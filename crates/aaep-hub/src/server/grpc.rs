@@ -27,8 +27,8 @@ use tower_service::Service as _;
 
 use super::App;
 use super::answer::{self, refusal};
-use super::door::Connection;
-use crate::access::{AccessError, Claim, LimitError, Principal, Scope};
+use super::door::{CarriedCall, Connection};
+use crate::access::{AccessError, Claim, LimitError, Principal, Reserve, Scope};
 use crate::hub::NewConnection;
 use health::HubHealth;
 
@@ -47,7 +47,7 @@ type Said = tonic::body::Body;
 /// The calls on one connection.
 pub(super) struct Calls {
     app: Arc<App>,
-    connection: Connection,
+    connection: Arc<Connection>,
     service: AaepServiceServer<Service<HubProducer>>,
     /// Held once more by every call that goes on.
     going_on: Arc<()>,
@@ -55,7 +55,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(app: Arc<App>, connection: Connection) -> Self {
+    pub(super) fn new(app: Arc<App>, connection: Arc<Connection>) -> Self {
         let service = grpc::service(HubProducer(Arc::clone(&app)), MAX_MESSAGE_BYTES);
         let begun = AtomicUsize::new(0);
         Calls { app, connection, service, going_on: Arc::default(), begun }
@@ -77,16 +77,21 @@ impl Calls {
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Held> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         let going_on = Arc::clone(&self.going_on);
+        let mut carried = None;
         let answer = if is_call(&request) {
             match self.pass(request).await {
-                Ok(request) => self.in_time(request).await,
+                Ok(request) => {
+                    let is_claimed = request.extensions().get::<Arc<Principal>>().is_some();
+                    carried = is_claimed.then(|| self.connection.carrying());
+                    self.in_time(request).await
+                }
                 Err(status) => status.into_http(),
             }
         } else {
             nothing_else_here()
         };
         self.app.metrics.answered(answer.status().as_u16());
-        answer.map(|body| Held { body, _going_on: going_on })
+        answer.map(|body| Held { body, _going_on: going_on, _carried: carried })
     }
 
     /// Lets a call in, with who it is from where that matters.
@@ -105,6 +110,8 @@ impl Calls {
                 self.app.metrics.refused(answer::access_code(&error));
                 no_access(&error)
             })?;
+            self.connection.find_program(doors.programs(), &principal, now).await;
+            request.extensions_mut().insert(Arc::clone(&self.connection));
             request.extensions_mut().insert(Arc::new(principal));
         }
         Ok(request)
@@ -160,12 +167,13 @@ impl Producer for HubProducer {
             Status::resource_exhausted(limit.to_string())
         };
         // The connection counts among all connections; each call counts once more, and as the caller's.
-        let mut permit = app.guard.connection().map_err(limited)?;
         let now_us = app.hub.clock().now().monotonic_us;
-        permit.work();
-        let is_reserved = principal.is_person();
-        let claim = Claim { is_reserved, ..Claim::of(&principal.id) };
-        permit.belongs_to(claim, now_us).map_err(limited)?;
+        let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
+        let claim = match caller.get::<Arc<Connection>>() {
+            Some(connection) => connection.claim(&principal, reserve),
+            None => Claim { reserve, ..Claim::of(&principal.id) },
+        };
+        let permit = app.guard.claimed_connection(claim, now_us).map_err(limited)?;
         let (socket, end) = pair().map_err(|error| {
             if app.doors.may_log() {
                 tracing::warn!(%error, "A call could not be taken.");
@@ -232,6 +240,7 @@ fn no_description() -> Status {
 pub(super) struct Held {
     body: Said,
     _going_on: Arc<()>,
+    _carried: Option<CarriedCall>,
 }
 
 impl Body for Held {

@@ -55,18 +55,18 @@ pub(super) async fn is_spoken(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// Serves a connection until it ends, nobody calls any more, or the hub stops: then the calls that there are
-/// end with the hub.
+/// end with the hub. A connection without a call of somebody who was let in gives way to new ones.
 pub(super) async fn serve(
     app: Arc<App>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     connection: Connection,
     mut stop: Stop,
 ) {
-    connection.stays();
+    let connection = Arc::new(connection);
     let idle = Duration::from_millis(app.guard.limits().idle_ms);
     let builder = builder(app.guard.limits().header_bytes);
     let mut cut = app.calls.clone();
-    let calls = Arc::new(Calls::new(app, connection));
+    let calls = Arc::new(Calls::new(app, Arc::clone(&connection)));
     let answering = Arc::clone(&calls);
     let service = service_fn(move |request| {
         let calls = Arc::clone(&answering);
@@ -77,6 +77,7 @@ pub(super) async fn serve(
         served = &mut serving => return log(served),
         () = calls.none_for(idle) => true,
         () = stop.finishing() => false,
+        () = connection.gives_way() => return gave_way(),
     };
     // The hub waits for requests before it stops, and for calls, which end with it, afterwards.
     drop(stop);
@@ -91,6 +92,7 @@ pub(super) async fn serve(
     tokio::select! {
         served = serving => log(served),
         () = too_late => tracing::debug!("A connection was cut because it did not end."),
+        () = connection.gives_way() => gave_way(),
     }
 }
 
@@ -106,6 +108,10 @@ fn builder(header_bytes: usize) -> Builder<TokioExecutor> {
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(MAX_SEND_BUFFER_BYTES);
     builder
+}
+
+fn gave_way() {
+    tracing::debug!("A connection without calls gave way to a new one.");
 }
 
 fn log(served: Result<(), hyper::Error>) {

@@ -13,14 +13,14 @@ use aaep_transport::local::{Accepted, LocalDoor};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Uri};
 
+use super::App;
 #[cfg(unix)]
 use super::connection::requests;
 #[cfg(unix)]
 use super::door::Connection;
 use super::stop::Stop;
-use super::{ACCEPT_PAUSE, App};
-use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Scope};
-use crate::hub::NewConnection;
+use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Reserve, Scope};
+use crate::hub::{HubError, NewConnection};
 
 /// Accepts connections until the hub stops.
 pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
@@ -35,7 +35,7 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
                 if app.doors.may_log() {
                     tracing::warn!(%error, "A local connection could not be accepted.");
                 }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                app.accept_again(&error).await;
                 continue;
             }
         };
@@ -119,7 +119,7 @@ async fn listen(
             Ok(()) => app.hub.listener_socket(connection(principal, permit)).await,
             Err(limit) => {
                 let reason = limit.to_string();
-                app.hub.turn_away(connection(principal, permit), 1013, reason).await
+                refuse(app, connection(Principal::nobody(), permit), 1013, reason).await
             }
         },
         Err(error) => {
@@ -128,11 +128,29 @@ async fn listen(
                 tracing::warn!(%error, "A local connection was refused.");
             }
             let (code, reason) = (super::takeover::close_code(&error), error.public_message());
-            app.hub.turn_away(connection(Principal::nobody(), permit), code, reason).await
+            refuse(app, connection(Principal::nobody(), permit), code, reason).await
         }
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, "A local connection could not be taken over.");
+    }
+}
+
+/// Tells a peer that it may not listen. Only a few are told at once; the others are cut off.
+async fn refuse(
+    app: &App,
+    mut connection: NewConnection,
+    code: u16,
+    reason: String,
+) -> Result<(), HubError> {
+    let (nobody, now) = (Principal::nobody(), app.hub.clock().now());
+    let claimed = connection
+        .permit
+        .as_mut()
+        .map_or(Ok(()), |permit| permit.belongs_to(Claim::of(&nobody.id), now.monotonic_us));
+    match claimed {
+        Ok(()) => app.hub.turn_away(connection, code, reason).await,
+        Err(_) => Ok(()),
     }
 }
 
@@ -149,7 +167,9 @@ async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Opt
 
 /// A connection of this principal; the person's own programs always get in.
 fn claim(principal: &Principal, program: Option<u32>) -> Claim<'_> {
-    Claim { principal: &principal.id, program, is_reserved: principal.is_person() }
+    let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
+    let is_local_socket = program.is_some();
+    Claim { principal: &principal.id, program, is_local_socket, reserve }
 }
 
 /// Who a peer is, by its user and by what it showed.

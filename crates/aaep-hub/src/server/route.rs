@@ -137,17 +137,9 @@ impl Route {
         }
     }
 
-    /// Whether it becomes a stream or a socket, which counts as someone who listens or speaks.
-    pub(crate) fn is_long_lived(&self) -> bool {
-        matches!(
-            self,
-            Route::Events | Route::LegacyEvents | Route::ListenerSocket | Route::AgentSocket
-        )
-    }
-
-    /// Whether someone looks what waits for an answer, or answers.
+    /// Whether someone looks what waits for an answer, asks to hear it, or answers. None of it takes long.
     pub(crate) fn is_for_answering(&self) -> bool {
-        matches!(self, Route::Reply | Route::WaitingAsks | Route::LegacyMessage)
+        matches!(self, Route::Subscribe | Route::Reply | Route::WaitingAsks | Route::LegacyMessage)
     }
 
     /// What the log calls it. Never what stands in the address.

@@ -69,6 +69,9 @@ impl App {
         if !upgrade::is_websocket(request.headers()) {
             return answer::no_access(error);
         }
+        if connection.belongs_to_nobody(self.hub.clock().now()).is_err() {
+            return answer::no_access(error);
+        }
         let code = close_code(error);
         let reason = error.public_message();
         let nobody = Arc::new(Principal::nobody());

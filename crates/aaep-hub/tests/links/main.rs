@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+mod answers;
 mod conversations;
 mod doors;
 mod endings;

@@ -33,6 +33,37 @@ fn connections_on_which_nothing_happens_lock_nobody_out() {
 }
 
 #[test]
+fn refused_sockets_lock_nobody_out() {
+    let hub = TestHub::with(|options| {
+        options.config.limits.connections = 4;
+        options.config.access.loopback_needs_credentials = true;
+    });
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                   sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let mut codes = Vec::new();
+    let _refused: Vec<Client> = (0..100)
+        .map(|number| {
+            let (path, name) = [("ws", "aaep.v1"), ("agent", "aaep.agent.v1")][number % 2];
+            let mut client = hub.connect();
+            client.send(&format!(
+                "GET /aaep/v1/{path} HTTP/1.1\r\nhost: localhost\r\n{upgrade}\
+                 sec-websocket-protocol: {name}\r\n\r\n"
+            ));
+            codes.push(client.head().split(' ').nth(1).expect("a status").to_owned());
+            client
+        })
+        .collect();
+    assert_eq!(codes[0], "101", "a page in a browser sees only a close code");
+    assert_eq!(codes[99], "401", "but only a few are told so at once");
+    let key = person(&hub);
+    let mut person = hub.stream(&key, &hub.subscribe(&key));
+    let published =
+        hub.as_someone(&key, "POST", "/aaep/v1/publish", &started("sess_1").to_string());
+    assert_eq!(published.status, 200, "{}", published.body);
+    assert_eq!(person.event()["session_id"], "sess_1");
+}
+
+#[test]
 fn one_person_cannot_take_all_connections() {
     let hub = TestHub::with(|options| options.config.limits.connections_per_principal = 2);
     let _streams = [hub.open_stream("", "/events"), hub.open_stream("", "/events")];

@@ -70,6 +70,39 @@ fn what_another_site_makes_a_browser_send_without_an_origin_is_refused() {
 }
 
 #[test]
+fn a_link_of_another_site_does_nothing_in_the_name_of_the_person_who_follows_it() {
+    let hub = TestHub::new();
+    hub.begin("sess_1");
+    let id = hub.subscribe("");
+    let accepts = serde_json::json!({ "accepts": ["prompt"] }).to_string();
+    assert_eq!(hub.as_someone("", "PUT", "/aaep/v1/agents/builder", &accepts).status, 204);
+    let prompt = serde_json::json!({
+        "type": "agentvoice:agent.prompt", "subscription_id": id, "text": "Go on.",
+    });
+    let told = hub.post("/aaep/v1/replies", &prompt);
+    assert!(told.status < 300, "{}", told.body);
+    let inbox = "/aaep/v1/agents/builder/inbox?wait_seconds=0";
+    let waiting = hub.get(inbox).json();
+    assert_eq!(waiting["instructions"].as_array().map(Vec::len), Some(1));
+    let link = "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n\
+                sec-fetch-dest: document\r\n";
+    for path in [
+        "/aaep/v1/agents/builder/inbox?after=1000000",
+        "/aaep/v1/agents",
+        "/aaep/v1/asks",
+        "/aaep/v1/asks/rpl_0123456789abcdef",
+        "/aaep/v1/sessions",
+        "/aaep/v1/sessions/sess_1/events",
+        "/aaep/v1/audit",
+        "/aaep/v1/backup",
+        "/metrics",
+    ] {
+        hub.as_someone(link, "GET", path, "").refuses(403, "not_for_this_hub");
+    }
+    assert_eq!(hub.get(inbox).json(), waiting, "and the instruction is still there");
+}
+
+#[test]
 fn a_configured_page_may_ask_and_read_the_answer() {
     let hub = TestHub::with(|options| {
         options.config.access.allowed_origins = vec!["https://reader.example".to_owned()];
@@ -212,12 +245,12 @@ fn nothing_of_a_request_comes_back_unescaped() {
 }
 
 #[test]
-fn whoever_guesses_tokens_is_held_back_and_a_right_one_gets_in_at_once() {
+fn guesses_are_hardly_ever_checked_and_a_token_that_was_good_lately_gets_in_at_once() {
     let hub = with_credentials();
     let right = token(&hub.folder, "right", &[Scope::Listen]);
     // A new token is known within about a second.
     while hub.as_someone(&right, "GET", "/aaep/v1/sessions", "").status == 401 {}
-    let mut guesses: Vec<Client> = (0..60)
+    let mut guesses: Vec<Client> = (0..200)
         .map(|at| {
             let wrong = format!("authorization: Bearer aaep_{at:043}\r\n");
             let mut client = hub.connect();
@@ -227,9 +260,13 @@ fn whoever_guesses_tokens_is_held_back_and_a_right_one_gets_in_at_once() {
         .collect();
     let right = hub.as_someone(&right, "GET", "/aaep/v1/sessions", "");
     assert_eq!(right.status, 200, "{}", right.body);
+    let key = person(&hub);
+    assert_eq!(hub.as_someone(&key, "GET", "/aaep/v1/sessions", "").status, 200);
     let answers: Vec<Reply> = guesses.iter_mut().map(Client::reply).collect();
     assert!(answers.iter().all(|it| matches!(it.status, 401 | 429)), "{answers:?}");
-    let refused = answers.iter().find(|it| it.status == 429).expect("not all are held back");
+    let checked = answers.iter().filter(|it| it.status == 401).count();
+    assert!((10..20).contains(&checked), "{checked} guesses were checked");
+    let refused = answers.iter().find(|it| it.status == 429).expect("not all are checked");
     refused.refuses(429, "too_many_failures");
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.header("connection"), Some("close"));

@@ -159,7 +159,7 @@ fn strangers_are_rejected_in_the_words_of_the_handshake() {
 #[test]
 fn one_person_cannot_take_all_subscriptions() {
     let hub = TestHub::with(|options| options.config.limits.subscriptions_per_principal = 2);
-    let _both = [hub.stream("", &hub.subscribe("")), hub.stream("", &hub.subscribe(""))];
+    let _both = [(); 2].map(|()| hub.listening_stream("", &hub.subscribe("")));
     let rejected = hub.post("/aaep/v1/subscriptions", &subscription_request());
     assert_eq!(rejected.status, 429);
     assert_eq!(rejected.json()["reason_code"], "rate_limit");

@@ -22,7 +22,7 @@ struct LocalHub {
     runtime: Runtime,
     daemon: Option<Daemon>,
     path: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl LocalHub {
@@ -37,7 +37,7 @@ impl LocalHub {
             let door = LocalDoor::bind(&path, false).expect("a socket");
             Daemon::start_with(options, vec![Given::Local(door)]).await.expect("a hub")
         });
-        LocalHub { runtime, daemon: Some(daemon), path, _folder: folder }
+        LocalHub { runtime, daemon: Some(daemon), path, folder }
     }
 
     fn connect(&self) -> UnixStream {
@@ -61,6 +61,15 @@ impl LocalHub {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         answer
+    }
+
+    /// The status of an answer, of which no more is read.
+    fn status(&self, headers: &str, method: &str, path: &str, body: &str) -> u16 {
+        let mut stream = self.connect();
+        stream.write_all(request(headers, method, path, body).as_bytes()).expect("sent");
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).expect("an answer");
+        String::from_utf8_lossy(&start[9..]).parse().expect("a status")
     }
 
     fn begin(&self, session_id: &str) {
@@ -217,4 +226,17 @@ fn another_user_is_who_the_configuration_says_and_else_nobody() {
     let default = access(AccessConfig::default());
     assert_eq!(come(&default, 1001), Err(AccessError::UnknownUser(1001)));
     assert_eq!(come(&default, 0), Err(AccessError::UnknownUser(0)), "nor is the administrator");
+}
+
+#[test]
+fn every_address_lets_in_those_who_have_its_scope_and_nobody_else_on_the_local_socket() {
+    let hub = LocalHub::new();
+    let visitors = crate::refusals::visitors(&hub.folder);
+    for row in crate::refusals::ADDRESSES {
+        let (method, path, body, ..) = *row;
+        for visitor in &visitors {
+            let status = hub.status(&visitor.headers, method, path, body);
+            assert_eq!(status, visitor.expects(row), "{method} {path}: {}", visitor.name);
+        }
+    }
 }

@@ -15,6 +15,7 @@ mod legacy;
 mod listeners;
 #[cfg(unix)]
 mod local;
+mod refusals;
 mod replies;
 mod sessions;
 mod shares;

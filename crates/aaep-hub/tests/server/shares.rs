@@ -1,6 +1,7 @@
 //! Shares: one principal at its limit is refused, and a person beside it listens and answers (ruling 38).
 
-use aaep_hub::access::Scope;
+use aaep_engine::Now;
+use aaep_hub::access::{Scope, Tokens};
 use serde_json::json;
 
 use crate::support::*;
@@ -40,6 +41,68 @@ fn one_agent_cannot_take_all_sessions() {
             .expect("an event")["session_id"],
         "sess_1"
     );
+}
+
+/// Asks for streams with this header until one is refused.
+fn take_streams(hub: &TestHub, headers: &str) -> Vec<Client> {
+    let open = || {
+        let mut client = hub.connect();
+        let end = "host: localhost";
+        client.send(&format!("GET /events HTTP/1.1\r\n{end}\r\n{headers}\r\n"));
+        client.head().starts_with("HTTP/1.1 200 ").then_some(client)
+    };
+    std::iter::from_fn(open).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_local_program_leaves_room_for_others_and_for_those_that_are_allowed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut tokens = Tokens::load(&folder.path().join("tokens.toml")).expect("tokens");
+    let now = Now { monotonic_us: 0, unix_us: 1_790_000_000_000_000 };
+    tokens.allow_program("test", now).expect("allowed");
+    let hub = TestHub::in_folder(folder, |options| {
+        options.config.limits.connections_per_principal = 16;
+        options.config.access.trust_local_programs = false;
+    });
+    let hogged = take_streams(&hub, "");
+    assert!((8..16).contains(&hogged.len()), "{} streams", hogged.len());
+    hub.get("/aaep/v1/agents").refuses(429, "too_many_connections");
+    let other = std::process::Command::new("curl")
+        .args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}"])
+        .arg(format!("http://{}/aaep/v1/agents", hub.address()))
+        .output()
+        .expect("curl runs");
+    assert_eq!(String::from_utf8_lossy(&other.stdout), "200", "another program gets in");
+    let mut allowed = hub.stream("", &hub.subscribe(""));
+    let key = person(&hub);
+    let mut listening = hub.stream(&key, &hub.subscribe(&key));
+    let begun =
+        hub.as_someone(&key, "POST", "/aaep/v1/publish", &started("sess_1", "a").to_string());
+    assert_eq!(begun.status, 200, "{}", begun.body);
+    assert_eq!(allowed.event()["session_id"], "sess_1", "and one that the person allowed");
+    assert_eq!(listening.event()["session_id"], "sess_1");
+}
+
+#[test]
+fn subscriptions_of_others_leave_room_for_the_person() {
+    let hub = TestHub::with(|options| options.config.hub.max_subscriptions = 8);
+    let tokens: Vec<_> =
+        (0..4).map(|n| token(&hub.folder, &format!("hog {n}"), &[Scope::Listen])).collect();
+    let body = subscription_request().to_string();
+    let mut held = Vec::new();
+    for hog in &tokens {
+        for _ in 0..4 {
+            let answer = hub.as_someone(hog, "POST", "/aaep/v1/subscriptions", &body);
+            if answer.status == 201 {
+                let id = answer.json()["subscription_id"].as_str().expect("an id").to_owned();
+                held.push(hub.listening_stream(hog, &id));
+            }
+        }
+    }
+    assert_eq!(held.len(), 6, "two places are kept");
+    let key = person(&hub);
+    hub.listening_stream(&key, &hub.subscribe(&key));
 }
 
 #[test]

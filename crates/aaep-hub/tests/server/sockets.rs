@@ -10,7 +10,12 @@ use tungstenite::{Message as Frame, WebSocket};
 
 use crate::support::*;
 
-fn open(hub: &TestHub, path: &str, subprotocol: &'static str, token: &str) -> WebSocket<TcpStream> {
+pub(crate) fn open(
+    hub: &TestHub,
+    path: &str,
+    subprotocol: &'static str,
+    token: &str,
+) -> WebSocket<TcpStream> {
     let mut request = format!("ws://{}{path}", hub.address()).into_client_request().expect("one");
     if !subprotocol.is_empty() {
         let headers = request.headers_mut();
@@ -26,11 +31,11 @@ fn open(hub: &TestHub, path: &str, subprotocol: &'static str, token: &str) -> We
     socket
 }
 
-fn send(socket: &mut WebSocket<TcpStream>, message: &Value) {
+pub(crate) fn send(socket: &mut WebSocket<TcpStream>, message: &Value) {
     socket.send(Frame::text(message.to_string())).expect("sent");
 }
 
-fn next(socket: &mut WebSocket<TcpStream>) -> Value {
+pub(crate) fn next(socket: &mut WebSocket<TcpStream>) -> Value {
     loop {
         match socket.read().expect("a frame") {
             Frame::Text(text) => return serde_json::from_str(&text).expect("JSON"),
@@ -40,7 +45,7 @@ fn next(socket: &mut WebSocket<TcpStream>) -> Value {
     }
 }
 
-fn close_code(socket: &mut WebSocket<TcpStream>) -> u16 {
+pub(crate) fn close_code(socket: &mut WebSocket<TcpStream>) -> u16 {
     loop {
         if let Frame::Close(frame) = socket.read().expect("a frame") {
             return frame.expect("a code").code.into();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, Scope, Tokens};
+use aaep_hub::access::{Hears, NewToken, PersonKey, Scope, Tokens, read_person_key};
 use aaep_hub::server::{Daemon, DaemonOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -99,6 +99,15 @@ impl TestHub {
         self.open_stream(headers, &path)
     }
 
+    /// The same, and waits until it hears what happens: until then, its subscription counts as away.
+    pub(crate) fn listening_stream(&self, headers: &str, subscription_id: &str) -> Client {
+        let mut stream = self.stream(headers, subscription_id);
+        let session_id = subscription_id.replace("sub_", "sess_");
+        self.begin(&session_id);
+        while stream.event()["session_id"] != session_id.as_str() {}
+        stream
+    }
+
     pub(crate) fn open_stream(&self, headers: &str, path: &str) -> Client {
         let mut client = self.connect();
         client.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n"));
@@ -122,6 +131,12 @@ impl TestHub {
         let reply = self.post("/aaep/v1/publish", &started(session_id));
         assert_eq!(reply.status, 200, "{}", reply.body);
     }
+}
+
+/// The header by which the person's own programs show who they are.
+pub(crate) fn person(hub: &TestHub) -> String {
+    let path = PersonKey::path_beside(&hub.folder.path().join("tokens.toml"));
+    format!("authorization: Bearer {}\r\n", read_person_key(&path).expect("a key"))
 }
 
 /// Makes a token in the file of a folder. The header that shows it.

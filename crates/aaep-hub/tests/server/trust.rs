@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, PersonKey, Scope, Tokens, read_person_key};
+use aaep_hub::access::{Hears, NewToken, Scope, Tokens};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -16,12 +16,6 @@ const LISTENER: &[Scope] = &[Scope::Listen, Scope::Reply];
 /// A hub as a person starts it: local programs are not trusted.
 fn hub() -> TestHub {
     TestHub::with(|options| options.config.access.trust_local_programs = false)
-}
-
-/// The header by which the person's own programs show who they are.
-fn person(hub: &TestHub) -> String {
-    let path = PersonKey::path_beside(&hub.folder.path().join("tokens.toml"));
-    format!("authorization: Bearer {}\r\n", read_person_key(&path).expect("a key"))
 }
 
 /// A token for an owner, bound to these names. The header that shows it.

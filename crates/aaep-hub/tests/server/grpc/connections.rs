@@ -117,6 +117,29 @@ fn every_call_counts_as_a_connection_and_gives_its_place_back() {
 }
 
 #[test]
+fn connections_of_http2_without_a_credential_lock_nobody_out() {
+    let hub = TestHub::with(|options| options.config.limits.connections = 4);
+    let key = person(&hub);
+    let mut call = Call::begin(&hub, "").expect("a call");
+    call.subscribe();
+    let empty_settings = "\0\0\0\u{4}\0\0\0\0\0";
+    let _silent: Vec<Client> = (0..100)
+        .map(|_| {
+            let mut client = hub.connect();
+            client.send(&format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{empty_settings}"));
+            // The hub has begun to speak HTTP/2.
+            client.exactly(9);
+            client
+        })
+        .collect();
+    assert_eq!(hub.as_someone(&key, "GET", "/aaep/v1/asks", "").status, 200);
+    let mut person = hub.stream(&key, &hub.subscribe(&key));
+    hub.begin("sess_1");
+    assert_eq!(person.event()["session_id"], "sess_1");
+    assert_eq!(call.next()["session_id"], "sess_1", "a call that was there goes on");
+}
+
+#[test]
 fn more_calls_than_a_connection_may_have_wait() {
     let hub = TestHub::new();
     let mut client = client(&hub);
