@@ -103,7 +103,12 @@ impl Keeper {
                 Ok(first) => {
                     let mut batch;
                     (batch, next) = self.gather(first);
-                    if !self.keep(&batch.changes) {
+                    // What was asked for just before the disk had room again.
+                    self.delete_all();
+                    if !self.deleted.is_empty() {
+                        leave_out(&mut batch.changes, &self.deleted);
+                    }
+                    if !self.keep(&mut batch.changes) {
                         return;
                     }
                     self.carry_out(batch);
@@ -181,7 +186,15 @@ impl Keeper {
     /// Waits before something is tried again, and meanwhile deletes what people want gone, which may make room.
     fn make_room(&mut self, changes: &mut Vec<Change>) {
         if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
-            delete(&mut self.store);
+            self.deleted.extend(delete(&mut self.store));
+            leave_out(changes, &self.deleted);
+        }
+    }
+
+    /// Deletes what people want gone.
+    fn delete_all(&mut self) {
+        while let Ok(delete) = self.deletions.try_recv() {
+            self.deleted.extend(delete(&mut self.store));
         }
     }
 
