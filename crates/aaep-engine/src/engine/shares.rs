@@ -98,6 +98,20 @@ impl Engine {
         if self.shares.of(principal).sessions >= self.config.sessions_per_principal {
             return Err(Refusal::OverShare("running sessions"));
         }
+        let kept_free = if share.sessions == 0 { 0 } else { MAX_SESSIONS / KEPT_FREE };
+        if self.shares.running_sessions() >= MAX_SESSIONS - kept_free {
+            return Err(Refusal::TooMany("sessions"));
+        }
+        Ok(())
+    }
+
+    /// Whether the running sessions of a principal may remember more ids and names. Unlike their histories, these
+    /// cannot leave memory before the sessions end.
+    pub(super) fn check_own_bytes(&self, principal: Principal) -> Result<(), Refusal> {
+        let most = self.config.memory_bytes_per_principal / 2;
+        if self.holdings.needed_bytes(principal) > most {
+            return Err(Refusal::OverShare("tools and outputs in running sessions"));
+        }
         Ok(())
     }
 
