@@ -12,6 +12,7 @@ mod listeners;
 mod publish;
 mod rooms;
 mod shares;
+mod work;
 pub use publish::is_filled;
 mod recover;
 
@@ -126,8 +127,10 @@ pub(crate) struct Session {
     pub(crate) first_order: u64,
     /// When it ended.
     pub(crate) ended_us: Option<u64>,
-    /// When its agent was last heard.
+    /// When its agent was last heard, or when the engine started since.
     pub(crate) heard_us: u64,
+    /// How long its agent had not been heard when the engine started; zero once it is heard again.
+    pub(crate) silent_before_us: u64,
     /// Whether it counts among the running sessions of its principal.
     pub(crate) is_counted: bool,
     /// The number of the next event as listeners count.
@@ -140,8 +143,10 @@ pub(crate) struct Session {
     pub(crate) spoken: BTreeMap<String, String>,
     /// How far the agent's clock is ahead of ours, or behind if negative.
     pub(crate) clock_ahead_us: i64,
-    /// Who speaks in the session, by name.
+    /// Who speaks in the session, by name, as far as it is needed for events of the engine's own.
     pub(crate) producers: BTreeMap<String, aaep::Producer>,
+    /// How many bytes it takes beside its history, as they are counted for its principal.
+    pub(crate) counted_bytes: history::OwnBytes,
 }
 
 impl Session {
@@ -159,6 +164,7 @@ impl Session {
             first_order: 0,
             ended_us: None,
             heard_us: 0,
+            silent_before_us: 0,
             is_counted: false,
             next_number: 0,
             last_us: i64::MIN,
@@ -166,6 +172,7 @@ impl Session {
             spoken: BTreeMap::new(),
             clock_ahead_us: 0,
             producers: BTreeMap::new(),
+            counted_bytes: history::OwnBytes::default(),
         }
     }
 
@@ -181,7 +188,7 @@ impl Session {
         if self.producers.len() < crate::order::MAX_PRODUCERS
             || self.producers.contains_key(&producer.agent_id)
         {
-            self.producers.insert(producer.agent_id.clone(), producer.clone());
+            self.producers.insert(producer.agent_id.clone(), without_long_words(producer));
         }
     }
 
@@ -197,6 +204,27 @@ impl Session {
         self.spoken.insert(agent_id.to_owned(), state.to_owned());
     }
 }
+
+/// The longest version, name, model or address of a producer that is remembered.
+const MAX_KEPT_WORDS_BYTES: usize = 256;
+
+/// A producer without what is long.
+fn without_long_words(producer: &aaep::Producer) -> aaep::Producer {
+    let short = |words: &Option<String>| {
+        words.as_ref().filter(|words| words.len() <= MAX_KEPT_WORDS_BYTES).cloned()
+    };
+    let address = producer.manifest_uri.as_ref();
+    aaep::Producer {
+        agent_version: short(&producer.agent_version),
+        agent_name: short(&producer.agent_name),
+        model: short(&producer.model),
+        manifest_uri: address.filter(|it| it.as_str().len() <= MAX_KEPT_WORDS_BYTES).cloned(),
+        ..aaep::Producer::new(&producer.agent_id)
+    }
+}
+
+/// The most bytes that such a producer takes beside its name, which it has twice.
+pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of::<aaep::Producer>();
 
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -318,6 +346,9 @@ pub struct Engine {
     asks_due: BTreeSet<(u64, ReplyToken)>,
     /// The open questions of each session that has any.
     asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
+    /// The places of the open questions that are heard by whoever hears a tag.
+    asks_by_tag: BTreeMap<String, BTreeSet<u64>>,
+    work: work::Work,
     used_tokens: shares::UsedTokens,
     shares: shares::Shares,
     audiences: BTreeMap<AudienceKey, Audience>,
@@ -360,6 +391,8 @@ impl Engine {
             ask_tokens: BTreeMap::new(),
             asks_due: BTreeSet::new(),
             asks_of: BTreeMap::new(),
+            asks_by_tag: BTreeMap::new(),
+            work: work::Work::default(),
             used_tokens: shares::UsedTokens::default(),
             shares: shares::Shares::default(),
             audiences: BTreeMap::new(),

@@ -190,3 +190,111 @@ fn the_subscription_that_has_been_away_longest_is_the_first_to_give_way() {
     assert_eq!(world.engine.oldest_away(Some(1)), Some(all[1].key));
     assert_eq!(world.engine.oldest_away(None), Some(other.key));
 }
+
+/// Agents that use long words about themselves, and a new id for every output, stay within the budget.
+#[test]
+fn what_a_session_takes_beside_its_history_is_counted() {
+    let mut world = World::with(small());
+    start_as(&mut world, 1, "sess_1");
+    let speak = |world: &mut World, agent: usize| {
+        let producer = json!({ "agent_id": format!("agent-{agent}"), "model": "x".repeat(15_000) });
+        let fields = json!({ "progress": { "step": 1 }, "producer": producer });
+        world.publish(1, World::draft("sess_1", "progress.updated", fields))
+    };
+    for agent in 0..30 {
+        speak(&mut world, agent);
+        assert!(world.engine.memory_bytes() <= 256 * 1024);
+    }
+    let output = |world: &mut World, number: usize| {
+        let fields = json!({
+            "chunk": "x", "position": 0, "complete": true, "output_id": format!("out_{number}"),
+            "producer": { "agent_id": "agent-1" },
+        });
+        world.publish(1, World::draft("sess_1", "output.streaming", fields))
+    };
+    let refused = (0..5000).find_map(|number| refusal(&output(&mut world, number)).cloned());
+    assert_eq!(refused, Some(Refusal::OverShare("tools and outputs in running sessions")));
+    // Nobody else notices, and the session can be ended.
+    assert_eq!(refusal(&start_as(&mut world, 2, "sess_2")), None);
+    let end = json!({ "summary_normal": "Done.", "producer": { "agent_id": "agent-1" } });
+    let ended = world.publish(1, World::draft("sess_1", "session.completed", end));
+    assert_eq!(refusal(&ended), None);
+    assert_eq!(refusal(&start_as(&mut world, 1, "sess_3")), None);
+}
+
+#[test]
+fn whoever_has_no_session_and_no_question_finds_room_for_one() {
+    let config = Config {
+        sessions_per_principal: aaep_engine::MAX_SESSIONS,
+        asks_per_principal: aaep_engine::MAX_OPEN_ASKS,
+        ..Config::new(offer(), [7; 32])
+    };
+    let mut world = World::with(config);
+    world.listen(9, everything());
+    let refused = (0..aaep_engine::MAX_SESSIONS)
+        .map(|number| start_as(&mut world, 1, &format!("sess_{number}")))
+        .find_map(|outputs| refusal(&outputs).cloned());
+    assert_eq!(refused, Some(Refusal::TooMany("sessions")));
+    assert_eq!(refusal(&start_as(&mut world, 2, "sess_other")), None);
+    let again = start_as(&mut world, 2, "sess_another");
+    assert_eq!(refusal(&again), Some(&Refusal::TooMany("sessions")), "it has one by now");
+
+    let ask = |world: &mut World, principal: u64, session: &str, number: usize| {
+        let more = json!({
+            "action": format!("Delete {number}."),
+            "producer": { "agent_id": format!("agent-{principal}") },
+        });
+        let question = confirmation(&format!("rpl_{principal}x{number}"), more);
+        world.publish(principal, World::draft(session, "awaiting.confirmation", question))
+    };
+    let refused = (0..aaep_engine::MAX_OPEN_ASKS)
+        .map(|number| ask(&mut world, 1, "sess_0", number))
+        .find_map(|outputs| refusal(&outputs).cloned());
+    assert!(refused.is_some(), "a part is kept free");
+    assert_eq!(refusal(&ask(&mut world, 2, "sess_other", 0)), None);
+}
+
+/// Coming and going costs the same, however much others hold that this subscriber may not hear.
+#[test]
+fn coming_and_going_looks_at_nothing_that_may_not_be_heard() {
+    let costs = [1, 40].map(|many| {
+        let mut world = World::new();
+        let person = world.listen(9, everything());
+        let tagged =
+            |tag: &str| aaep_engine::Hears::Tagged(aaep_engine::AgentTags::new([tag.to_owned()]));
+        let start = |session: &str, agent: &str| {
+            let fields = json!({ "summary_normal": "Begins.", "producer": { "agent_id": agent } });
+            World::draft(session, "session.started", fields)
+        };
+        world.publish_tagged(2, "quiet", start("sess_quiet", "quiet"));
+        for number in 0..many {
+            let session = format!("sess_{number}");
+            world.publish_tagged(1, "loud", start(&session, "loud"));
+            let text = json!({
+                "chunk": "Half a sentence ", "position": 0, "complete": false,
+                "producer": { "agent_id": "loud" },
+            });
+            world.publish_tagged(1, "loud", World::draft(&session, "output.streaming", text));
+            let question = confirmation(
+                &format!("rpl_{number}"),
+                json!({ "producer": { "agent_id": "loud" } }),
+            );
+            let asked = World::draft(&session, "awaiting.confirmation", question);
+            world.publish_tagged(1, "loud", asked);
+        }
+        let before = world.engine.looked_at();
+        // A filter that nobody had before.
+        let wishes = json!({
+            "supports_confirmation_reply": true,
+            "event_filters": { "include": ["*"], "exclude": ["aaep:agent.tool.invoked"] },
+        });
+        let outputs = world.subscribe(5, tagged("quiet"), wishes, None);
+        let one = granted(5, &outputs);
+        world.close(&one);
+        let after = world.engine.looked_at();
+        world.close(&person);
+        (after.0 - before.0, after.1 - before.1)
+    });
+    assert_eq!(costs[0], costs[1]);
+    assert_eq!(costs[0].0, 0, "no question can be heard");
+}

@@ -15,7 +15,9 @@ mod backup;
 mod change;
 mod cursor;
 mod database;
+mod ending;
 mod error;
+mod event_ids;
 mod fault;
 pub(crate) mod folder;
 mod journal;
@@ -26,11 +28,13 @@ mod recover;
 mod replay;
 mod session;
 mod set_aside;
+mod settled_shares;
 mod spare;
 mod sweep;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unused_names;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,10 +47,11 @@ pub use asks::{OpenAsk, SettledAsk};
 pub use backup::{BackupError, Restored, restore};
 pub use change::{Change, StoredTime};
 pub use cursor::SessionCursor;
+pub use ending::EndedSession;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;
 pub use open::OpenOptions;
-pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, MAX_SEARCHED_EVENTS, Reader};
+pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
 pub use recover::{
     MAX_RECOVERED_ENDED_BYTES, MAX_RECOVERED_EVENTS, MAX_RECOVERED_SESSIONS,
     MAX_RECOVERED_WORDS_BYTES, Recovered, StoredAnswer, StoredSubscription,
@@ -70,8 +75,9 @@ use table::{Counters, META, set_has_journal, set_incomplete};
 pub struct Retention {
     /// Ended sessions older than this are deleted.
     pub max_age_seconds: u64,
-    /// Ended sessions are deleted, the oldest first, until all events have at most so many bytes.
-    /// The file is about twice as large, because pages are not full.
+    /// Ended sessions are deleted until all events have at most this many bytes: of the principal that has
+    /// most, the oldest first, and never of one that has less than an even part. The file is about twice as large,
+    /// because pages are not full.
     pub max_bytes: u64,
 }
 
@@ -174,7 +180,7 @@ impl Store {
         Reader { shared: Arc::clone(&self.shared), audit_path: self.audit_path.clone() }
     }
 
-    /// Deletes what is beyond the retention: whole ended sessions only, the oldest first. Does a
+    /// Deletes what is beyond the retention: whole ended sessions only. Does a
     /// bounded piece of work; call again while [`Swept::is_done`] is false. How old a session is does not
     /// depend on the clock of the machine alone, which may jump: call this every minute or so.
     pub fn sweep(&mut self, now: Now) -> Result<Swept, CommitError> {
@@ -204,6 +210,17 @@ impl Store {
         deleted
     }
 
+    /// Ends a session that runs, without an event: in a folder that no hub uses, and on a disk that is full. Its open
+    /// questions are withdrawn. Afterwards it can be deleted.
+    pub fn end_session(
+        &mut self,
+        session_id: &SessionId,
+        who: Option<&str>,
+        now_unix_us: i64,
+    ) -> Result<EndedSession, CommitError> {
+        self.with_spare_room(|store| ending::end(store, session_id, who, now_unix_us))
+    }
+
     /// After something was deleted on a disk that is full: the room goes back to the disk, and some is kept again.
     fn give_room_back(&mut self) {
         // If that does not work, what comes next still finds room within the file.
@@ -230,6 +247,20 @@ impl Store {
         if let Some(folder) = self.shared.folder() {
             spare::keep(folder);
         }
+    }
+
+    /// If there are more than so many principals, forgets those to which nothing refers any more.
+    pub(crate) fn forget_unused_principals(
+        &mut self,
+        recovered: &mut Recovered,
+        many: u64,
+    ) -> Result<(), CommitError> {
+        if recovered.principals.len() as u64 <= many {
+            return Ok(());
+        }
+        let unused = self.transact(&[], |transaction, _| unused_names::forget(transaction))?;
+        recovered.principals.retain(|(number, _)| !unused.contains(number));
+        Ok(())
     }
 
     /// Sets aside what could not be read at this start, into a table of its own, ends the sessions that lost

@@ -90,6 +90,7 @@ impl Engine {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.take_note(&event, now.unix_us);
                     session.heard_us = now.monotonic_us;
+                    session.silent_before_us = 0;
                 }
                 self.take_in(now, session, event, &admitted, out);
             }
@@ -135,6 +136,10 @@ impl Engine {
                 return Err(Refusal::AlreadyAsked);
             }
             self.check_ask_share(principal, event)?;
+        }
+        let is_terminal = event.event_type().core().is_some_and(aaep::CoreType::is_terminal);
+        if !is_terminal {
+            self.check_own_bytes(principal)?;
         }
         let id = &event.envelope.session_id;
         if let Some(&key) = self.session_keys.get(id) {

@@ -23,10 +23,11 @@ use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
 use super::posts::Posts;
 use super::refusals::Refusals;
+use super::running_bytes::RunningBytes;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};
-use crate::bounds::MAX_SUBSCRIPTIONS;
+use crate::bounds::{MAX_NAMES, MAX_SUBSCRIPTIONS};
 use crate::redact::{RedactConfig, RedactError, Redactor};
 use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
 
@@ -143,10 +144,14 @@ impl HubBuilder {
 
     /// Opens the store, goes on from what it has, and starts the threads.
     pub fn start(self) -> Result<Hub, StartError> {
-        let (store, recovered) = match &self.folder {
+        let (mut store, mut recovered) = match &self.folder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
+        // On a full disk there is still room for as many names again.
+        if let Err(error) = store.forget_unused_principals(&mut recovered, MAX_NAMES / 2) {
+            tracing::warn!(%error, "Names that nothing refers to could not be forgotten.");
+        }
         self.start_on(store, recovered)
     }
 
@@ -230,6 +235,10 @@ impl HubBuilder {
             posts: Posts::default(),
             answers: Answers::new(&recovered.answers),
             refusals: Refusals::default(),
+            running_bytes: RunningBytes::new(
+                guard.limits().running_bytes_per_principal,
+                &recovered.sessions,
+            ),
             guard: guard.clone(),
             reader: reader.clone(),
             wire: wire.clone(),
@@ -242,6 +251,9 @@ impl HubBuilder {
             must_withdraw: false,
             blocked: HashSet::new(),
         };
+        for lost in &loaded.lost {
+            owner.running_bytes.end(&lost.session_id);
+        }
         let gone = loaded.unreadable.into_iter();
         let gone = gone.map(|subscription_id| Change::Unsubscribed { subscription_id });
         owner.batch.changes.extend(gone);
@@ -259,6 +271,7 @@ impl HubBuilder {
             store,
             batches: kept,
             deletions,
+            deleted: HashSet::new(),
             wire: wire.clone(),
             agent_wire: agent_wire.clone(),
             clock,

@@ -29,6 +29,7 @@ use super::keeper::{Batch, Deletion, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
 use super::refusals::{self, Refusals};
+use super::running_bytes::RunningBytes;
 use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
@@ -65,6 +66,8 @@ pub(super) struct OpenAsk {
     pub(super) ends_unix_us: Option<i64>,
     /// When it was asked, by our clock.
     pub(super) asked_unix_us: i64,
+    /// How many questions of the same principal were open when it was asked.
+    pub(super) round: u64,
     /// Who waits for the outcome.
     pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
     /// The agent's socket on which it was asked.
@@ -103,6 +106,8 @@ pub(super) struct Owner {
     pub(super) posts: Posts,
     pub(super) answers: Answers,
     pub(super) refusals: Refusals,
+    /// How many bytes of running sessions are stored.
+    pub(super) running_bytes: RunningBytes,
     pub(super) guard: Guard,
     pub(super) reader: Reader,
     pub(super) wire: WireHandle,
@@ -336,6 +341,8 @@ impl Owner {
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;
+        let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
+        self.running_bytes.add(&session_id, principal, json.len() as u64);
         self.batch.changes.push(Change::Event {
             order,
             session_id: session_id.clone(),
@@ -345,13 +352,14 @@ impl Owner {
             by_hub: author == Author::Hub,
             is_urgent,
             unix_us,
-            json: serde_json::to_vec(&*event).unwrap_or_default().into(),
+            json,
         });
         if is_urgent {
             self.batch.urgent_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
         }
         if self.engine.has_ended(&session_id) {
+            self.running_bytes.end(&session_id);
             self.batch.changes.push(Change::SessionEnded { session_id, unix_us });
         }
     }
@@ -477,9 +485,12 @@ impl Owner {
                 event_id: event.envelope.event_id.clone(),
                 session_id: session_id.clone(),
             };
+            let of_principal = |ask: &&OpenAsk| ask.asked.principal == asked.principal;
+            let round = self.asks.values().filter(of_principal).count() as u64;
             self.asks.insert(
                 token.clone(),
                 OpenAsk {
+                    round,
                     asked,
                     is_stored: false,
                     ends_unix_us: None,
