@@ -16,6 +16,7 @@ mod change;
 mod cursor;
 mod database;
 mod error;
+mod event_ids;
 mod fault;
 pub(crate) mod folder;
 mod journal;
@@ -46,7 +47,7 @@ pub use cursor::SessionCursor;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;
 pub use open::OpenOptions;
-pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, MAX_SEARCHED_EVENTS, Reader};
+pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
 pub use recover::{
     MAX_RECOVERED_ENDED_BYTES, MAX_RECOVERED_EVENTS, MAX_RECOVERED_SESSIONS,
     MAX_RECOVERED_WORDS_BYTES, Recovered, StoredAnswer, StoredSubscription,

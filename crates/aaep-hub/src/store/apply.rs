@@ -9,7 +9,6 @@ use aaep::SessionId;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_SETTLED_ASKS};
-use crate::store::asks;
 use crate::store::change::Change;
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
@@ -20,6 +19,7 @@ use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENTS, PRINCIPALS, RUNNING, Row, SESSIONS,
     SUBSCRIPTIONS, answer_key, pair, sortable,
 };
+use crate::store::{asks, event_ids};
 
 /// What a commit brings for one session.
 struct Gathered {
@@ -159,6 +159,7 @@ fn store_events(
             session.events += chunk.events;
             session.bytes += chunk.len() as u64;
             counters.event_bytes += chunk.len() as u64;
+            event_ids::add(transaction, session.number, &chunk.places)?;
             let key = pair(session.number, chunk.first_order);
             events.insert(key, chunk.into_bytes().as_slice())?;
         }

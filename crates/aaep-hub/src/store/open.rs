@@ -23,10 +23,13 @@ use crate::store::recover::{Recovered, counters, recover};
 use crate::store::table::{
     AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, is_incomplete, store_id,
 };
-use crate::store::{Retention, Store, set_aside, spare};
+use crate::store::{Retention, Store, event_ids, set_aside, spare};
 
 /// The row that has the format.
 const FORMAT_KEY: &str = "format";
+
+/// The first format with an index of event ids.
+const FORMAT_WITH_EVENT_IDS: u32 = 4;
 
 /// How the store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -250,7 +253,8 @@ fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, F
 /// then all that was taken on from the journal.
 fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<(), OpenError> {
     let failed = |fault| open_error(folder, fault);
-    match shared.read(format).map_err(failed)? {
+    let before = shared.read(format).map_err(failed)?;
+    match before {
         Some(FORMAT) if !must_write => Ok(()),
         Some(found) if found > FORMAT => {
             Err(OpenError::FutureFormat { path: folder.join(DATABASE), found, known: FORMAT })
@@ -258,6 +262,9 @@ fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<()
         _ => {
             let (_, made) = shared.write(|transaction| {
                 create_all(transaction)?;
+                if before.is_some_and(|before| before < FORMAT_WITH_EVENT_IDS) {
+                    event_ids::add_all(transaction)?;
+                }
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
                 give_id(&mut meta)?;

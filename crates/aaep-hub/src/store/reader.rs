@@ -13,6 +13,7 @@ use crate::store::asks::SettledAsk;
 use crate::store::cursor::{Place, SessionCursor};
 use crate::store::database::Shared;
 use crate::store::error::ReadError;
+use crate::store::event_ids;
 use crate::store::fault::Fault;
 use crate::store::session::{StoredEvent, StoredSession, events_of};
 use crate::store::table::{
@@ -25,9 +26,6 @@ pub const MAX_PAGE_ROWS: usize = 1024;
 
 /// How many bytes of events one call gives, give or take one chunk and one event.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
-
-/// Among how many events of a session one is searched for, the last ones: a session has no last event.
-pub const MAX_SEARCHED_EVENTS: usize = 16_384;
 
 /// A way to read the store, from any thread.
 #[derive(Clone)]
@@ -118,8 +116,7 @@ impl Reader {
         })
     }
 
-    /// One event of a session, among its last [`MAX_SEARCHED_EVENTS`]. Looks at all of them: an index over random
-    /// ids would cost every commit more than this costs those who ask.
+    /// One event of a session. Reads the one chunk that has it, however long the session is.
     pub fn event(
         &self,
         session_id: &SessionId,
@@ -130,18 +127,14 @@ impl Reader {
             let Some(session) = session_of(&sessions, session_id.as_str())? else {
                 return Ok(None);
             };
+            let Some(order) = event_ids::find(transaction, session.number, event_id)? else {
+                return Ok(None);
+            };
             let chunks = transaction.open_table(EVENTS)?;
-            let all = pair(session.number, 0)..=pair(session.number, u64::MAX);
-            let mut searched = 0;
-            for row in chunks.range(all)?.rev() {
-                let events = events_of(session_id, row?.1.value(), 0)?;
-                searched += events.len();
-                let found = events.into_iter().find(|event| event.event_id == *event_id);
-                if found.is_some() || searched >= MAX_SEARCHED_EVENTS {
-                    return Ok(found);
-                }
-            }
-            Ok(None)
+            let mut until = chunks.range(pair(session.number, 0)..=pair(session.number, order))?;
+            let Some(row) = until.next_back() else { return Ok(None) };
+            let events = events_of(session_id, row?.1.value(), order)?;
+            Ok(events.into_iter().find(|event| event.event_id == *event_id))
         })
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use aaep::{EventId, SessionId};
 use sha2::{Digest, Sha256};
 
+use crate::store::event_ids;
 use crate::store::fault::Fault;
 use crate::store::table::Row;
 
@@ -115,19 +116,27 @@ const MAX_CHUNK_BYTES: usize = (64 << 10) - 256;
 /// The most bytes that an event takes beside its JSON.
 const MAX_FACTS_BYTES: usize = 128;
 
+/// Where an event is, for the index of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventPlace {
+    pub(crate) digest: [u8; event_ids::DIGEST_BYTES],
+    pub(crate) order: u64,
+}
+
 /// Events that one commit brings for one session.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     bytes: Vec<u8>,
     pub(crate) first_order: u64,
     pub(crate) events: u64,
+    pub(crate) places: Vec<EventPlace>,
 }
 
 impl Chunk {
     /// A chunk with its first event.
     pub(crate) fn begin(facts: Facts<'_>, json: &[u8]) -> Self {
         let bytes = vec![0; CHECKSUM_BYTES];
-        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0 };
+        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0, places: Vec::new() };
         chunk.push(facts, json);
         chunk
     }
@@ -139,6 +148,7 @@ impl Chunk {
 
     pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {
         let Facts { order, event_id, agent, by_hub, is_urgent, unix_us } = facts;
+        self.places.push(EventPlace { digest: event_ids::digest(event_id), order });
         let event_id = event_id.as_str().as_bytes();
         self.bytes.reserve(48 + event_id.len() + json.len());
         self.bytes.extend(order.to_le_bytes());

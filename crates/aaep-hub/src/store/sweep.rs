@@ -15,7 +15,7 @@ use crate::store::table::{
     ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, Counters, ENDED, EVENTS, META, Row,
     SESSIONS, pair, second, sortable,
 };
-use crate::store::{Store, apply, asks, recover};
+use crate::store::{Store, apply, asks, event_ids, recover};
 
 /// How many sessions one sweep deletes at most.
 pub const MAX_SWEPT_SESSIONS: usize = 64;
@@ -182,6 +182,7 @@ fn remove(
     let number = session.number;
     let all = pair(number, 0)..=pair(number, u64::MAX);
     transaction.open_table(EVENTS)?.retain_in(all, |_, _| false)?;
+    event_ids::remove_session(transaction, number)?;
     transaction.open_table(SESSIONS)?.remove(session.session_id.as_str())?;
     let ended = session.ended_unix_us.unwrap_or(i64::MIN);
     transaction.open_table(ENDED)?.remove(pair(sortable(ended), number))?;

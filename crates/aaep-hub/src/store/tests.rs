@@ -5,6 +5,7 @@ mod backup;
 mod broken_log;
 mod corrupt;
 mod deletion;
+mod event_ids;
 mod facts;
 pub(crate) mod full;
 mod journal;

@@ -19,7 +19,7 @@ use super::{
 use crate::audit::verify;
 use crate::store::fault::Fault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
-use crate::store::{CommitError, OpenError, Retention, Store};
+use crate::store::{CommitError, OpenError, Retention, Store, event_ids};
 
 /// How many bytes of rows are stored at once.
 const GROUP_BYTES: usize = 8 << 20;
@@ -152,6 +152,11 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
     audit_log.set_len(0)?;
     let mut source = Source { from, digest: Sha256::new() };
     read_stream(&mut source, &store, audit_log)?;
+    let (_, indexed) = store.shared.write(|transaction| {
+        event_ids::add_all(transaction)?;
+        Ok(Durability::Immediate)
+    });
+    indexed?;
     drop(store);
     // What the log lacked is written to it now, as after a crash.
     let (store, _) = Store::open(folder, Retention::default())?;

@@ -40,13 +40,13 @@ fn a_store_from_the_future_is_refused_in_clear_words() {
     store.commit(&[event(0, "a")]).expect("stored");
     let (_, changed) = store.shared.write(|transaction| {
         let mut meta = transaction.open_table(META)?;
-        meta.insert("format", 4_u32.to_le_bytes().as_slice())?;
+        meta.insert("format", 5_u32.to_le_bytes().as_slice())?;
         Ok(redb::Durability::Immediate)
     });
     changed.expect("written");
     drop(store);
     let error = open_error(folder.path());
-    assert!(matches!(error, OpenError::FutureFormat { found: 4, known: 3, .. }), "{error}");
+    assert!(matches!(error, OpenError::FutureFormat { found: 5, known: 4, .. }), "{error}");
     assert!(error.to_string().contains("later version"));
 }
 
