@@ -8,7 +8,7 @@ use std::time::Duration;
 use aaep::{SessionId, printable};
 use aaep_hub::access::Principal;
 use aaep_hub::store::{
-    DeleteError, MAX_PAGE_ROWS, OpenError, ReadError, Reader, SessionCursor, Store,
+    DeleteError, EndedSession, MAX_PAGE_ROWS, OpenError, ReadError, Reader, SessionCursor, Store,
 };
 use clap::Args;
 use serde_json::Value;
@@ -248,14 +248,25 @@ impl Archive {
         }
     }
 
-    /// Ends a session that runs. Only a hub that runs can do that.
-    pub(crate) fn end(&self, id: &SessionId) -> Result<(), Failure> {
-        let Archive::Hub(client) = self else {
-            return Err(Failure::new(
-                "a session can be ended only in a hub that runs, and --store names a folder"
-                    .to_owned(),
-                "Say the same without --store while the hub runs.",
-            ));
+    /// Ends a session that runs.
+    pub(crate) fn end(&mut self, id: &SessionId) -> Result<(), Failure> {
+        let client = match self {
+            Archive::Hub(client) => client,
+            Archive::Folder { store, .. } => {
+                let who = Principal::person().id;
+                let now_unix_us = now_unix_ms().saturating_mul(1000);
+                let ended = store.end_session(id, Some(&who), now_unix_us);
+                let help = "More: aaep sessions --help";
+                return match ended {
+                    Ok(EndedSession::Ended) => Ok(()),
+                    Ok(EndedSession::NoSuchSession) => Err(no_such_session(id)),
+                    Ok(EndedSession::AlreadyEnded) => {
+                        let why = "The session has ended already. Nothing was changed.";
+                        Err(Failure::of_sentences(why, help))
+                    }
+                    Err(error) => Err(Failure::of_sentences(&error.to_string(), help)),
+                };
+            }
         };
         let path = format!("/aaep/v1/sessions/{id}/end");
         let request = Request { method: "POST", path: &path, body: None, timeout: TIMEOUT };

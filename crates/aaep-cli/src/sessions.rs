@@ -10,7 +10,7 @@ use aaep::{SessionId, printable};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::archive::{Event, Session, Whereabouts};
+use crate::archive::{Archive, Event, Session, Whereabouts};
 use crate::console::{Failure, ascii_json, ascii_json_line, count};
 use crate::keys::{moment, tell};
 
@@ -136,10 +136,13 @@ fn show(place: &Whereabouts, session_id: &SessionId, as_json: bool) -> Result<()
 }
 
 fn end(place: &Whereabouts, session_id: &SessionId) -> Result<(), Failure> {
-    place.open()?.end(session_id)?;
-    tell(&format!(
-        "Session {session_id} has ended. Everyone who listens was told, and its open questions were withdrawn."
-    ))
+    let mut archive = place.open()?;
+    archive.end(session_id)?;
+    let told = match archive {
+        Archive::Hub(_) => "Everyone who listens was told, and its open questions were withdrawn.",
+        Archive::Folder { .. } => "Its open questions were withdrawn.",
+    };
+    tell(&format!("Session {session_id} has ended. {told}"))
 }
 
 fn delete(place: &Whereabouts, session_id: &SessionId, is_sure: bool) -> Result<(), Failure> {

@@ -43,6 +43,7 @@ mod posts;
 mod publish;
 mod refusals;
 mod refused;
+mod running_bytes;
 mod session_agent;
 mod sessions;
 mod settlement;

@@ -15,6 +15,7 @@ mod backup;
 mod change;
 mod cursor;
 mod database;
+mod ending;
 mod error;
 mod event_ids;
 mod fault;
@@ -44,6 +45,7 @@ pub use asks::{OpenAsk, SettledAsk};
 pub use backup::{BackupError, Restored, restore};
 pub use change::{Change, StoredTime};
 pub use cursor::SessionCursor;
+pub use ending::EndedSession;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::Fault;
 pub use open::OpenOptions;
@@ -71,8 +73,9 @@ use table::{Counters, META, set_has_journal, set_incomplete};
 pub struct Retention {
     /// Ended sessions older than this are deleted.
     pub max_age_seconds: u64,
-    /// Ended sessions are deleted, the oldest first, until all events have at most so many bytes.
-    /// The file is about twice as large, because pages are not full.
+    /// Ended sessions are deleted until all events have at most this many bytes: of the principal that has
+    /// most, the oldest first, and never of one that has less than an even part. The file is about twice as large,
+    /// because pages are not full.
     pub max_bytes: u64,
 }
 
@@ -175,7 +178,7 @@ impl Store {
         Reader { shared: Arc::clone(&self.shared), audit_path: self.audit_path.clone() }
     }
 
-    /// Deletes what is beyond the retention: whole ended sessions only, the oldest first. Does a
+    /// Deletes what is beyond the retention: whole ended sessions only. Does a
     /// bounded piece of work; call again while [`Swept::is_done`] is false. How old a session is does not
     /// depend on the clock of the machine alone, which may jump: call this every minute or so.
     pub fn sweep(&mut self, now: Now) -> Result<Swept, CommitError> {
@@ -203,6 +206,17 @@ impl Store {
         let deleted = sweep::delete(self, session_id, who, now_unix_us);
         self.give_room_back();
         deleted
+    }
+
+    /// Ends a session that runs, without an event: in a folder that no hub uses, and on a disk that is full. Its open
+    /// questions are withdrawn. Afterwards it can be deleted.
+    pub fn end_session(
+        &mut self,
+        session_id: &SessionId,
+        who: Option<&str>,
+        now_unix_us: i64,
+    ) -> Result<EndedSession, CommitError> {
+        self.with_spare_room(|store| ending::end(store, session_id, who, now_unix_us))
     }
 
     /// After something was deleted on a disk that is full: the room goes back to the disk, and some is kept again.

@@ -81,6 +81,24 @@ fn a_session_is_deleted_only_when_it_was_said_twice() {
 }
 
 #[test]
+fn a_running_session_is_ended_where_no_hub_runs_and_can_be_deleted_then() {
+    let home = tempfile::tempdir().expect("a folder");
+    write(home.path());
+    let ended = aaep(home.path(), &["sessions", "end", "sess_runs"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", err(&ended));
+    assert_eq!(out(&ended), "Session sess_runs has ended. Its open questions were withdrawn.\n");
+    let again = aaep(home.path(), &["sessions", "end", "sess_runs"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(err(&again).contains("ended already"), "{}", err(&again));
+    let log = out(&aaep(home.path(), &["audit", "show", "--last", "1"]));
+    assert!(log.contains(": session ended, by person, session sess_runs."), "{log}");
+    let deleted = aaep(home.path(), &["sessions", "delete", "sess_runs", "--yes"]);
+    assert_eq!(deleted.status.code(), Some(0), "{}", err(&deleted));
+    let none = aaep(home.path(), &["sessions", "end", "sess_none"]);
+    assert!(err(&none).contains("there is no session sess_none here"), "{}", err(&none));
+}
+
+#[test]
 fn a_running_session_stays() {
     let home = tempfile::tempdir().expect("a folder");
     write(home.path());

@@ -32,6 +32,8 @@ pub enum Replayed {
     Record(Record),
     /// Something of this session is lost from here on. It takes no more events.
     Lost(SessionId),
+    /// This session has ended, whether or not one of its events says so.
+    Ended(SessionId),
 }
 
 /// What was stored.
@@ -101,7 +103,9 @@ impl Engine {
                     seen_unix_us = record.unix_us;
                     engine.play_again(now, record, &mut open);
                 }
-                Replayed::Lost(session_id) => engine.lose_session(&session_id),
+                Replayed::Lost(session_id) | Replayed::Ended(session_id) => {
+                    engine.lose_session(now, &session_id);
+                }
             }
         }
         engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
@@ -118,12 +122,19 @@ impl Engine {
         (engine, out)
     }
 
-    /// Something of a session is lost: nobody knows any more what it may do.
-    fn lose_session(&mut self, session_id: &SessionId) {
-        let key = self.session_keys.get(session_id);
-        if let Some(session) = key.and_then(|key| self.sessions.get_mut(key)) {
-            session.order = SessionOrder::already_ended();
+    /// A session takes no more events: it was ended, or something of it is lost, so that nobody knows any more what
+    /// it may do.
+    fn lose_session(&mut self, now: Now, session_id: &SessionId) {
+        let Some(key) = self.session_keys.get(session_id).copied() else { return };
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        if session.order.is_ended() {
+            return;
         }
+        session.order = SessionOrder::already_ended();
+        session.ended_us = Some(now.monotonic_us);
+        let leaves_us = now.monotonic_us.saturating_add(self.config.keep_ended_us);
+        self.leaving.push_back((leaves_us, key));
+        self.count_session(key);
     }
 
     /// Nobody knows whether a question was answered: it was not accepted.

@@ -30,6 +30,8 @@ pub struct Limits {
     pub memory_bytes_per_principal: usize,
     /// How many sessions of one principal may run at once.
     pub sessions_per_principal: usize,
+    /// How many bytes of running sessions of one principal may be stored. They are never swept.
+    pub running_bytes_per_principal: u64,
     /// How many questions of one principal may be open at once.
     pub asks_per_principal: usize,
     /// After how long without an event a session ends by itself, if its agent is not connected; 0 for never.
@@ -65,6 +67,7 @@ impl Default for Limits {
             memory_bytes: aaep_engine::MEMORY_BYTES,
             memory_bytes_per_principal: aaep_engine::MEMORY_BYTES / 4,
             sessions_per_principal: 128,
+            running_bytes_per_principal: 128 << 20,
             asks_per_principal: 256,
             silent_session_ms: 24 * 3600 * 1000,
             subscriptions_per_principal: 64,

@@ -23,6 +23,7 @@ use super::names::Names;
 use super::owner::{MAX_WAITING_REQUESTS, Owner};
 use super::posts::Posts;
 use super::refusals::Refusals;
+use super::running_bytes::RunningBytes;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};
@@ -230,6 +231,10 @@ impl HubBuilder {
             posts: Posts::default(),
             answers: Answers::new(&recovered.answers),
             refusals: Refusals::default(),
+            running_bytes: RunningBytes::new(
+                guard.limits().running_bytes_per_principal,
+                &recovered.sessions,
+            ),
             guard: guard.clone(),
             reader: reader.clone(),
             wire: wire.clone(),
@@ -242,6 +247,9 @@ impl HubBuilder {
             must_withdraw: false,
             blocked: HashSet::new(),
         };
+        for lost in &loaded.lost {
+            owner.running_bytes.end(&lost.session_id);
+        }
         let gone = loaded.unreadable.into_iter();
         let gone = gone.map(|subscription_id| Change::Unsubscribed { subscription_id });
         owner.batch.changes.extend(gone);
@@ -259,6 +267,7 @@ impl HubBuilder {
             store,
             batches: kept,
             deletions,
+            deleted: HashSet::new(),
             wire: wire.clone(),
             agent_wire: agent_wire.clone(),
             clock,

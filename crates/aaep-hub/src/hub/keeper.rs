@@ -3,10 +3,12 @@
 //! What waits is stored together with one wait for the disk. If the disk is full or fails, nothing is
 //! told to anybody; it is tried again until it works, and `/readyz` and the log say so meanwhile.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use aaep::SessionId;
 use aaep_transport::wire::{Command, WireHandle};
 
 use super::clock::Clock;
@@ -34,12 +36,14 @@ pub(super) enum Effect {
     AgentWire(Command),
     /// Something is done with the store itself.
     Store(Box<dyn FnOnce(&mut Store) + Send>),
+    /// Everything before this session was deleted, past what waited, has been stored or left out.
+    Deleted(SessionId),
     /// Someone who waits gets an answer.
     Answer(Box<dyn FnOnce() + Send>),
 }
 
-/// Something that deletes.
-pub(super) type Deletion = Box<dyn FnOnce(&mut Store) + Send>;
+/// Something that deletes a session, or ends one so that it can be deleted. Gives the session that is gone, if one is.
+pub(super) type Deletion = Box<dyn FnOnce(&mut Store) -> Option<SessionId> + Send>;
 
 /// How many deletions may wait.
 pub(super) const MAX_WAITING_DELETIONS: usize = 64;
@@ -76,6 +80,8 @@ pub(super) struct Keeper {
     pub(super) batches: Receiver<Batch>,
     /// What makes room, and so is done even while nothing can be stored.
     pub(super) deletions: Receiver<Deletion>,
+    /// The sessions that were deleted while something of them waited to be stored. That is left out.
+    pub(super) deleted: HashSet<SessionId>,
     pub(super) wire: WireHandle,
     pub(super) agent_wire: WireHandle,
     pub(super) clock: Clock,
@@ -95,9 +101,12 @@ impl Keeper {
             };
             match first {
                 Ok(first) => {
-                    let batch;
+                    let mut batch;
                     (batch, next) = self.gather(first);
-                    if !self.keep(&batch.changes) {
+                    if !self.deleted.is_empty() {
+                        leave_out(&mut batch.changes, &self.deleted);
+                    }
+                    if !self.keep(&mut batch.changes) {
                         return;
                     }
                     self.carry_out(batch);
@@ -130,7 +139,7 @@ impl Keeper {
 
     /// Stores the changes, however long it takes. Says whether they are stored; if it cannot know,
     /// the hub has to start anew, because what it believes may not be what is stored.
-    fn keep(&mut self, changes: &[Change]) -> bool {
+    fn keep(&mut self, changes: &mut Vec<Change>) -> bool {
         let began = Instant::now();
         let mut is_first_failure = true;
         loop {
@@ -155,7 +164,7 @@ impl Keeper {
                     if self.status.is_stopping() {
                         return false;
                     }
-                    self.make_room();
+                    self.make_room(changes);
                 }
             }
         }
@@ -173,9 +182,10 @@ impl Keeper {
     }
 
     /// Waits before something is tried again, and meanwhile deletes what people want gone, which may make room.
-    fn make_room(&mut self) {
+    fn make_room(&mut self, changes: &mut Vec<Change>) {
         if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
-            delete(&mut self.store);
+            self.deleted.extend(delete(&mut self.store));
+            leave_out(changes, &self.deleted);
         }
     }
 
@@ -188,6 +198,9 @@ impl Keeper {
                 Effect::Wire(command) => commands.push(command),
                 Effect::AgentWire(command) => to_agents.push(command),
                 Effect::Store(work) => work(&mut self.store),
+                Effect::Deleted(session_id) => {
+                    self.deleted.remove(&session_id);
+                }
                 Effect::Answer(answer) => answers.push(answer),
             }
         }
@@ -220,4 +233,15 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Leaves out what is about sessions that were deleted.
+fn leave_out(changes: &mut Vec<Change>, deleted: &HashSet<SessionId>) {
+    changes.retain(|change| match change {
+        Change::Event { session_id, .. }
+        | Change::SessionAbout { session_id, .. }
+        | Change::SessionEnded { session_id, .. }
+        | Change::AskOpened { session_id, .. } => !deleted.contains(session_id),
+        _ => true,
+    });
 }

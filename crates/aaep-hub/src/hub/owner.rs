@@ -29,6 +29,7 @@ use super::keeper::{Batch, Deletion, Effect};
 use super::names::{Names, TooManyNames};
 use super::posts::Posts;
 use super::refusals::{self, Refusals};
+use super::running_bytes::RunningBytes;
 use super::settlement::{Answered, Asked, Settlement};
 use super::status::Status;
 use super::stored;
@@ -103,6 +104,8 @@ pub(super) struct Owner {
     pub(super) posts: Posts,
     pub(super) answers: Answers,
     pub(super) refusals: Refusals,
+    /// How many bytes of running sessions are stored.
+    pub(super) running_bytes: RunningBytes,
     pub(super) guard: Guard,
     pub(super) reader: Reader,
     pub(super) wire: WireHandle,
@@ -336,6 +339,8 @@ impl Owner {
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;
+        let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
+        self.running_bytes.add(&session_id, principal, json.len() as u64);
         self.batch.changes.push(Change::Event {
             order,
             session_id: session_id.clone(),
@@ -345,13 +350,14 @@ impl Owner {
             by_hub: author == Author::Hub,
             is_urgent,
             unix_us,
-            json: serde_json::to_vec(&*event).unwrap_or_default().into(),
+            json,
         });
         if is_urgent {
             self.batch.urgent_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
         }
         if self.engine.has_ended(&session_id) {
+            self.running_bytes.end(&session_id);
             self.batch.changes.push(Change::SessionEnded { session_id, unix_us });
         }
     }

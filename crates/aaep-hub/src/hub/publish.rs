@@ -1,7 +1,7 @@
 //! Agents publish, and wait for the answers to their questions.
 
 use aaep::extension::{Delivery, PREFIX};
-use aaep::{Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
+use aaep::{CoreType, Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
 use aaep_engine::{Input, Output, Refusal, is_filled};
 use serde::Serialize;
 use serde_json::Value;
@@ -167,6 +167,10 @@ impl Owner {
         self.speak_as(who, principal, &agent_id)?;
         if Delivery::is_for_the_hub_to_say(&event) {
             return Err(Refused::Rules { event_id, refusal: Refusal::SpeaksForTheHub });
+        }
+        let is_end = event.event_type().core().is_some_and(CoreType::is_terminal);
+        if !is_end && !self.running_bytes.has_room(principal) {
+            return Err(Refused::RunningBytes);
         }
         let event = with_publisher(event, who);
         let agent = SessionAgent::new(who, &agent_id);

@@ -43,6 +43,8 @@ pub enum Refused {
     },
     /// The idempotency key is longer than is kept.
     KeyTooLong,
+    /// The running sessions of the principal have as many stored bytes as they may have.
+    RunningBytes,
     /// It came too fast.
     Limit(LimitError),
 }
@@ -62,6 +64,7 @@ impl Refused {
             Refused::Before => "refused_before",
             Refused::KeyUsed => "idempotency_key_used",
             Refused::EventIdUsed { .. } => "event_id_used",
+            Refused::RunningBytes => "over_share",
             Refused::Limit(_) => "rate_limit",
         }
     }
@@ -73,7 +76,7 @@ impl Refused {
             Refused::NameNotYours => 403,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
-            Refused::Rules { refusal: Refusal::OverShare(_), .. } => 429,
+            Refused::RunningBytes | Refused::Rules { refusal: Refusal::OverShare(_), .. } => 429,
             Refused::Rules { refusal: Refusal::TooLong { .. }, .. } | Refused::KeyTooLong => 413,
             Refused::Rules { .. }
             | Refused::Before
@@ -136,6 +139,9 @@ impl fmt::Display for Refused {
                 f,
                 "The idempotency key is longer than {} bytes. Use a shorter one.",
                 crate::bounds::MAX_KEY_BYTES
+            ),
+            Refused::RunningBytes => f.write_str(
+                "Your running sessions take as much of the store as they may. End one, and go on in a new session.",
             ),
             Refused::Limit(limit) => limit.fmt(f),
         }

@@ -15,7 +15,8 @@ use super::settlement::{Answered, Settlement};
 use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::store::{
-    DeleteError, Deleted, MAX_PAGE_ROWS, ReadError, SessionCursor, StoredEvent, StoredSession,
+    CommitError, DeleteError, Deleted, EndedSession, MAX_PAGE_ROWS, ReadError, SessionCursor,
+    Store, StoredEvent, StoredSession,
 };
 
 /// How many stored sessions are looked at for one page: those that may not be heard are passed over. The
@@ -180,6 +181,20 @@ impl Hub {
         let (reader, id) = (self.reader().clone(), session_id.clone());
         let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
         let (who, session_id) = (principal.clone(), session_id.clone());
+        if self.shared.status.what_is_wrong().is_some() {
+            let ending = self.look(move |owner| {
+                let may_hear = who.hearing().includes(&owner.agent_of(&session).tags);
+                may_hear.then(|| owner.end_on_full_disk(who.id, session_id))
+            });
+            let Some(ending) = ending.await? else { return Ok(None) };
+            let ended = ending.await.map_err(|_| HubError::Stopped)?;
+            let ended = ended.map_err(|error| HubError::NotTaken { why: error.to_string() })?;
+            return Ok(match ended {
+                EndedSession::NoSuchSession => None,
+                EndedSession::AlreadyEnded => Some(false),
+                EndedSession::Ended => Some(true),
+            });
+        }
         self.call(move |owner| {
             let may_hear = who.hearing().includes(&owner.agent_of(&session).tags);
             may_hear.then(|| owner.end_by_hand(session_id))
@@ -295,17 +310,49 @@ impl Owner {
         }
         self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
         let now_unix_us = self.clock.now().unix_us;
-        let delete: Deletion = Box::new(move |store| {
+        let id = session_id.clone();
+        let delete = move |store: &mut Store| {
+            let deleted = store.delete_session(&session_id, Some(&who), now_unix_us);
+            let gone = deleted.is_ok().then_some(session_id);
             // Whoever asked and no longer waits does not need to know.
-            let _ = sender.send(store.delete_session(&session_id, Some(&who), now_unix_us));
-        });
+            let _ = sender.send(deleted);
+            gone
+        };
         if self.status.what_is_wrong().is_none() {
-            self.batch.effects.push(Effect::Store(delete));
+            self.batch.effects.push(Effect::Store(Box::new(move |store| drop(delete(store)))));
         } else {
-            // Past all that waits for room. If too many wait, whoever asked is told that it was not done.
-            drop(self.delete.try_send(delete));
+            self.do_past_all(id, Box::new(delete));
         }
         receiver
+    }
+
+    /// Ends a session on a disk that is full: in the store, which has a little room for that; what people hear of it
+    /// waits for more.
+    fn end_on_full_disk(
+        &mut self,
+        who: String,
+        session_id: SessionId,
+    ) -> oneshot::Receiver<Result<EndedSession, CommitError>> {
+        let (sender, receiver) = oneshot::channel();
+        self.end_by_hand(session_id.clone());
+        let now_unix_us = self.clock.now().unix_us;
+        let id = session_id.clone();
+        let end = move |store: &mut Store| {
+            // Whoever asked and no longer waits does not need to know.
+            let _ = sender.send(store.end_session(&session_id, Some(&who), now_unix_us));
+            None
+        };
+        self.do_past_all(id, Box::new(end));
+        receiver
+    }
+
+    /// Does something with the store, past all that waits for room. If too many wait for that, whoever asked is told
+    /// that it was not done.
+    fn do_past_all(&mut self, session_id: SessionId, work: Deletion) {
+        if self.delete.try_send(work).is_ok() {
+            // The keeper sees it with the next batch at the latest, also if there is room again by now.
+            self.batch.effects.push(Effect::Deleted(session_id));
+        }
     }
 }
 

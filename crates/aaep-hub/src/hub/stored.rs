@@ -165,7 +165,10 @@ pub(super) fn load(
         }
         Some(replayed)
     });
-    let (engine, outputs) = Engine::recover_from(config, now, events, recovered);
+    // One that was ended in the store alone has no event that says so.
+    let ended = stored.sessions.iter().filter(|session| session.ended_unix_us.is_some());
+    let ended = ended.map(|session| Replayed::Ended(session.session_id.clone()));
+    let (engine, outputs) = Engine::recover_from(config, now, events.chain(ended), recovered);
     if let Some(error) = failed {
         return Err(error);
     }

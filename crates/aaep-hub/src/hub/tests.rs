@@ -1,6 +1,8 @@
 //! The hub when its disk fails: it waits, it says so, and it tells nobody what is not stored. And what it stores at
 //! once, which is bounded.
 
+mod full_disk;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -186,6 +186,10 @@ impl Config {
             ("limits.requests_per_principal", limits.requests_per_principal),
             ("limits.sessions_per_principal", limits.sessions_per_principal),
             ("limits.asks_per_principal", limits.asks_per_principal),
+            (
+                "limits.running_bytes_per_principal",
+                usize::try_from(limits.running_bytes_per_principal).unwrap_or(usize::MAX),
+            ),
             ("limits.publish_burst", limits.publish_burst as usize),
             ("limits.publishes_per_second", limits.publishes_per_second as usize),
         ] {

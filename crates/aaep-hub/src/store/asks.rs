@@ -132,8 +132,16 @@ pub(super) fn settle(
         None => 0,
     };
     let mut settled = transaction.open_table(SETTLED)?;
-    if settled.get(token)?.is_some() {
-        // Settled once is settled: the first resolution is the one that was told.
+    let before = settled.get(token)?.map(|row| row.value().to_vec());
+    if let Some(before) = before {
+        let mut row = Row::new(&before, "settled");
+        let (age, session, unix_us) = (row.number()?, row.number()?, row.moment()?);
+        // Settled once is settled: the first resolution is the one that was told. Where the session was ended in
+        // the store alone, none was told yet.
+        if !row.flag()? && session != 0 {
+            let row = settled_row(age, session, unix_us, Some(resolution));
+            settled.insert(token, row.as_slice())?;
+        }
         return Ok(());
     }
     let age = counters.next_age;
@@ -152,6 +160,39 @@ pub(super) fn settle(
         let mut row = Row::new(&removed, "settled");
         row.number()?;
         transaction.open_table(SETTLED_OF_SESSION)?.remove(pair(row.number()?, age))?;
+    }
+    Ok(())
+}
+
+/// Withdraws the open questions of a session. How that is told is stored later, if there is a hub.
+pub(super) fn withdraw_all(
+    transaction: &WriteTransaction,
+    counters: &mut Counters,
+    session_id: &SessionId,
+    unix_us: i64,
+) -> Result<(), Fault> {
+    let session = session_number(transaction, session_id)?;
+    let mut asks = transaction.open_table(ASKS)?;
+    let mut tokens = Vec::new();
+    for row in asks.iter()? {
+        let (token, row) = row?;
+        let ask = parse(Some(token.value()), "asks")
+            .and_then(|reply_token| OpenAsk::parse(reply_token, row.value()));
+        // One that cannot be read is set aside at the next start.
+        if ask.is_ok_and(|ask| ask.session_id == *session_id) {
+            tokens.push(token.value().to_owned());
+        }
+    }
+    let mut settled = transaction.open_table(SETTLED)?;
+    let mut of_session = transaction.open_table(SETTLED_OF_SESSION)?;
+    let mut by_age = transaction.open_table(SETTLED_BY_AGE)?;
+    for token in tokens {
+        asks.remove(token.as_str())?;
+        let age = counters.next_age;
+        counters.next_age += 1;
+        settled.insert(token.as_str(), settled_row(age, session, unix_us, None).as_slice())?;
+        of_session.insert(pair(session, age), token.as_str())?;
+        by_age.insert(age, token.as_str())?;
     }
     Ok(())
 }

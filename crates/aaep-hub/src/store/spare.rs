@@ -15,7 +15,7 @@ const SPARE: &str = "spare";
 
 /// How much room it keeps: with what is deleted, the database writes all that only the journal has, and pages are not
 /// full.
-const SPARE_BYTES: u64 = 2 * journal::MAX_BYTES;
+pub(super) const SPARE_BYTES: u64 = 2 * journal::MAX_BYTES;
 
 /// How much of it is written at a time.
 const PART_BYTES: u64 = 16 << 10;

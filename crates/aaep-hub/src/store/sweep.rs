@@ -3,8 +3,10 @@
 //! Only whole sessions that have ended. Never a running one, never an entry of the audit log: only
 //! the words behind it.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use aaep::SessionId;
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
 use crate::audit::Entry;
 use crate::store::error::{CommitError, DeleteError};
@@ -13,7 +15,7 @@ use crate::store::reader::session_of;
 use crate::store::session::StoredSession;
 use crate::store::table::{
     ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, Counters, ENDED, EVENTS, META, Row,
-    SESSIONS, pair, second, sortable,
+    SESSIONS, pair, parse, second, sortable,
 };
 use crate::store::{Store, apply, asks, event_ids, recover};
 
@@ -112,36 +114,113 @@ pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, Fault> 
     Ok(row.moment()? < before_unix_us)
 }
 
-/// The ended sessions that are too old or too much, oldest first, as many as one sweep takes.
+/// The ended sessions that are too old or too much, as many as one sweep takes.
 fn find_due(store: &Store, max_age_us: u64) -> Result<(Vec<StoredSession>, Swept), CommitError> {
     let max_bytes = store.retention.max_bytes;
     let counted_us = store.age.now.counted_us;
     let found = store.shared.read(|transaction| {
-        let sessions = transaction.open_table(SESSIONS)?;
-        let mut left_bytes = recover::counters(&transaction.open_table(META)?)?.event_bytes;
-        let mut due = Vec::new();
-        let mut swept = Swept { is_done: true, ..Swept::default() };
-        for row in transaction.open_table(ENDED)?.iter()? {
-            let (_, session_id) = row?;
-            // One that cannot be read is set aside at the next start.
-            let Ok(Some(session)) = session_of(&sessions, session_id.value()) else { continue };
+        let mut due = Due {
+            sessions: Vec::new(),
+            swept: Swept { is_done: true, ..Swept::default() },
+            left_bytes: recover::counters(&transaction.open_table(META)?)?.event_bytes,
+        };
+        for session in ended_sessions(transaction)? {
+            let session = session?;
             let is_old = counted_us.saturating_sub(session.ended_counted_us) > max_age_us;
-            if !is_old && left_bytes <= max_bytes {
+            if !is_old || !due.take(session) {
                 break;
             }
-            if due.len() == MAX_SWEPT_SESSIONS || swept.events >= MAX_SWEPT_EVENTS {
-                swept.is_done = false;
-                break;
-            }
-            left_bytes = left_bytes.saturating_sub(session.bytes);
-            swept.sessions += 1;
-            swept.events += session.events;
-            swept.bytes += session.bytes;
-            due.push(session);
         }
-        Ok((due, swept))
+        if due.swept.is_done && due.left_bytes > max_bytes {
+            take_from_largest(transaction, &mut due, max_bytes)?;
+        }
+        Ok((due.sessions, due.swept))
     });
     Ok(found?)
+}
+
+/// What one sweep deletes.
+struct Due {
+    sessions: Vec<StoredSession>,
+    swept: Swept,
+    /// How many bytes of events are left without them.
+    left_bytes: u64,
+}
+
+impl Due {
+    /// Takes one more. Says whether there was room for it.
+    fn take(&mut self, session: StoredSession) -> bool {
+        if self.sessions.len() == MAX_SWEPT_SESSIONS || self.swept.events >= MAX_SWEPT_EVENTS {
+            self.swept.is_done = false;
+            return false;
+        }
+        self.left_bytes = self.left_bytes.saturating_sub(session.bytes);
+        self.swept.sessions += 1;
+        self.swept.events += session.events;
+        self.swept.bytes += session.bytes;
+        self.sessions.push(session);
+        true
+    }
+}
+
+/// The sessions that have ended, the oldest first. One that cannot be read is set aside at the next start.
+fn ended_sessions(
+    transaction: &ReadTransaction,
+) -> Result<impl Iterator<Item = Result<StoredSession, Fault>>, Fault> {
+    let sessions = transaction.open_table(SESSIONS)?;
+    let ended = transaction.open_table(ENDED)?;
+    Ok(ended.range::<[u8; 16]>(..)?.filter_map(move |row| match row {
+        Ok((_, session_id)) => session_of(&sessions, session_id.value()).ok()?.map(Ok),
+        Err(error) => Some(Err(error.into())),
+    }))
+}
+
+/// What one principal has in the store.
+#[derive(Default)]
+struct Stored {
+    bytes: u64,
+    /// Its sessions that have ended and may be deleted, the oldest first.
+    ended: VecDeque<StoredSession>,
+}
+
+/// Takes of whoever has most, the oldest first (ruling 38). Nobody loses anything for others while it has no more than
+/// an even part, also if the rest is in sessions that run.
+fn take_from_largest(
+    transaction: &ReadTransaction,
+    due: &mut Due,
+    max_bytes: u64,
+) -> Result<(), Fault> {
+    let mut stored: BTreeMap<u64, Stored> = BTreeMap::new();
+    for row in transaction.open_table(SESSIONS)?.iter()? {
+        let (session_id, row) = row?;
+        let Ok(session_id) = parse(Some(session_id.value()), "sessions") else { continue };
+        let Ok(session) = StoredSession::parse(session_id, row.value()) else { continue };
+        stored.entry(session.principal).or_default().bytes += session.bytes;
+    }
+    let taken: BTreeSet<u64> = due.sessions.iter().map(|session| session.number).collect();
+    for session in &due.sessions {
+        let own = stored.entry(session.principal).or_default();
+        own.bytes = own.bytes.saturating_sub(session.bytes);
+    }
+    for session in ended_sessions(transaction)? {
+        let session = session?;
+        let own = stored.entry(session.principal).or_default();
+        if own.ended.len() < MAX_SWEPT_SESSIONS && !taken.contains(&session.number) {
+            own.ended.push_back(session);
+        }
+    }
+    let even_part = max_bytes / (stored.len() as u64).max(1);
+    while due.left_bytes > max_bytes {
+        let may_lose =
+            stored.values_mut().filter(|it| it.bytes > even_part && !it.ended.is_empty());
+        let Some(most) = may_lose.max_by_key(|it| it.bytes) else { break };
+        let Some(oldest) = most.ended.pop_front() else { break };
+        most.bytes = most.bytes.saturating_sub(oldest.bytes);
+        if !due.take(oldest) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Deletes one session that has ended.

@@ -220,3 +220,48 @@ fn a_session_that_comes_again_after_its_deletion_is_a_new_one() {
     let found = store.reader().session(&session("a")).expect("read").expect("there");
     assert_eq!((found.events, found.ended_unix_us), (1, None));
 }
+
+/// An event of a session of this principal, with so many bytes.
+fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> Change {
+    let Change::Event { session_id, event_id, .. } = event(order, name) else { panic!("an event") };
+    Change::Event {
+        order,
+        session_id,
+        event_id,
+        agent: 7,
+        principal,
+        by_hub: false,
+        is_urgent: false,
+        unix_us: moment(order),
+        json: vec![b' '; bytes].into(),
+    }
+}
+
+#[test]
+fn whoever_has_most_loses_its_oldest_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 1_000_000_000, 20_000);
+    let mut changes = vec![event_of(1, 0, "ofAda", 1000), ended("ofAda", 1)];
+    for order in 1..10 {
+        let name = format!("hog{order}");
+        changes.push(event_of(2, order, &name, 5000));
+        changes.push(ended(&name, 1 + i64::try_from(order).expect("small")));
+    }
+    store.commit(&changes).expect("stored");
+    store.sweep(at(20)).expect("swept");
+    let is_there = |name: &str| store.reader().session(&session(name)).expect("read").is_some();
+    assert!(is_there("ofAda"), "the oldest of all is of someone who has little");
+    assert!(!is_there("hog1") && is_there("hog9"));
+}
+
+#[test]
+fn nobody_loses_what_has_ended_because_of_what_another_has_running() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open_keeping(folder.path(), 1_000_000_000, 20_000);
+    let ada = [event_of(1, 0, "ofAda", 1000), ended("ofAda", 1)];
+    store.commit(&ada).expect("stored");
+    store.commit(&[event_of(2, 1, "hog", 100_000)]).expect("stored");
+    let swept = store.sweep(at(20)).expect("swept");
+    assert_eq!((swept.sessions, swept.is_done), (0, true));
+    assert!(store.reader().session(&session("ofAda")).expect("read").is_some());
+}

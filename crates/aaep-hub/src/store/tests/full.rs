@@ -9,7 +9,7 @@ use redb::backends::FileBackend;
 use super::*;
 use crate::audit::verify;
 use crate::store::open::open_on;
-use crate::store::{CommitError, OpenOptions};
+use crate::store::{CommitError, EndedSession, OpenOptions};
 
 /// A disk on which the file may have so many bytes, and that stops syncing when told to.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub(crate) struct Disk {
     pub(crate) room_bytes: Arc<AtomicU64>,
     /// How many syncs go through before they fail.
     syncs: Arc<AtomicU64>,
+    /// The file that keeps room for bad times, if one does: without it there is so much more.
+    spare: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug)]
@@ -27,7 +29,9 @@ struct SmallDisk {
 
 impl SmallDisk {
     fn check(&self, end: u64) -> io::Result<()> {
-        if end > self.disk.room_bytes.load(Ordering::SeqCst) {
+        let given_up = self.disk.spare.as_ref().filter(|spare| !spare.exists());
+        let more = given_up.map_or(0, |_| crate::store::spare::SPARE_BYTES);
+        if end > self.disk.room_bytes.load(Ordering::SeqCst).saturating_add(more) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())
@@ -74,9 +78,22 @@ pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
     (store, recovered, disk)
 }
 
+/// The same with room that is kept for bad times.
+pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, Recovered, Disk) {
+    let (mut store, recovered, disk) = open_on_disk(folder, Some(folder.join("spare")));
+    store.journal = None;
+    store.keep_spare_room();
+    (store, recovered, disk)
+}
+
 /// A store of which the database alone is on such a disk.
 fn open_small_with_journal(folder: &Path) -> (Store, Recovered, Disk) {
+    open_on_disk(folder, None)
+}
+
+fn open_on_disk(folder: &Path, spare: Option<std::path::PathBuf>) -> (Store, Recovered, Disk) {
     let disk = Disk {
+        spare,
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
         syncs: Arc::new(AtomicU64::new(u64::MAX)),
     };
@@ -211,4 +228,33 @@ fn an_audit_file_without_room_is_caught_up_later() {
     let (store, _) = open(folder.path());
     assert_eq!(store.audit().missing_in_file, 0);
     assert_eq!(verify(&path).expect("the chain holds").entries, 3);
+}
+
+#[test]
+fn on_a_full_disk_a_session_that_runs_can_be_ended_and_then_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _, disk) = open_small_with_spare_room(folder.path());
+    let opened = Change::AskOpened {
+        reply_token: token("one"),
+        session_id: session("large"),
+        time: time(Some(9), None),
+    };
+    store.commit(&[large_event(0), opened]).expect("stored");
+    let length = folder.path().join("store.redb").metadata().expect("a file").len();
+    disk.room_bytes.store(length + 300_000, Ordering::SeqCst);
+    let mut order = 1;
+    while store.commit(&[large_event(order)]).is_ok() {
+        order += 1;
+    }
+    let ended = store.end_session(&session("large"), Some("Ada"), moment(order));
+    assert_eq!(ended, Ok(EndedSession::Ended));
+    let again = store.end_session(&session("large"), Some("Ada"), moment(order));
+    assert_eq!(again, Ok(EndedSession::AlreadyEnded));
+    let deleted = store.delete_session(&session("large"), Some("Ada"), moment(order));
+    assert_eq!(deleted.expect("its question is not open any more").events, order);
+    store.commit(&[event(order, "a")]).expect("there is room");
+    assert_eq!(
+        store.end_session(&session("gone"), None, moment(order)),
+        Ok(EndedSession::NoSuchSession)
+    );
 }

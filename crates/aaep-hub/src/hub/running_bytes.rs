@@ -1,0 +1,97 @@
+//! How many stored bytes the running sessions of each principal have (ruling 38).
+//!
+//! Running sessions are never swept, so that without a bound one of them takes the whole disk. A principal at its
+//! bound is told to end a session; its ended sessions are swept before those of others.
+
+use std::collections::HashMap;
+
+use aaep::SessionId;
+
+use crate::store::StoredSession;
+
+/// All principals together have as many bytes in running sessions as this many have at their bound. Beyond it, nobody
+/// has more than an even part.
+const SHARES_IN_ALL: u64 = 4;
+
+/// The stored bytes of running sessions.
+#[derive(Debug)]
+pub(super) struct RunningBytes {
+    max_each: u64,
+    sessions: HashMap<SessionId, (u64, u64)>,
+    held: HashMap<u64, u64>,
+    total: u64,
+}
+
+impl RunningBytes {
+    /// The bytes of the stored sessions that run.
+    pub(super) fn new(max_each: u64, stored: &[StoredSession]) -> Self {
+        let mut all =
+            RunningBytes { max_each, sessions: HashMap::new(), held: HashMap::new(), total: 0 };
+        for session in stored.iter().filter(|session| session.ended_unix_us.is_none()) {
+            all.add(&session.session_id, session.principal, session.bytes);
+        }
+        all
+    }
+
+    /// Something more of a session is stored.
+    pub(super) fn add(&mut self, session_id: &SessionId, principal: u64, bytes: u64) {
+        if let Some((_, of_session)) = self.sessions.get_mut(session_id) {
+            *of_session += bytes;
+        } else {
+            self.sessions.insert(session_id.clone(), (principal, bytes));
+        }
+        *self.held.entry(principal).or_default() += bytes;
+        self.total += bytes;
+    }
+
+    /// A session is over, and can be swept.
+    pub(super) fn end(&mut self, session_id: &SessionId) {
+        let Some((principal, bytes)) = self.sessions.remove(session_id) else { return };
+        self.total = self.total.saturating_sub(bytes);
+        if let Some(held) = self.held.get_mut(&principal) {
+            *held = held.saturating_sub(bytes);
+            if *held == 0 {
+                self.held.remove(&principal);
+            }
+        }
+    }
+
+    /// Whether more of the sessions of this principal may be stored.
+    pub(super) fn has_room(&self, principal: u64) -> bool {
+        let held = self.held.get(&principal).copied().unwrap_or(0);
+        let in_all = self.max_each.saturating_mul(SHARES_IN_ALL);
+        let even_part = in_all / (self.held.len() as u64).max(1);
+        held < self.max_each && (self.total < in_all || held < even_part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(name: &str) -> SessionId {
+        SessionId::parse(&format!("sess_{name}")).expect("letters")
+    }
+
+    #[test]
+    fn each_has_its_bound_and_the_end_of_a_session_gives_room_back() {
+        let mut bytes = RunningBytes::new(100, &[]);
+        bytes.add(&session("a"), 1, 99);
+        assert!(bytes.has_room(1));
+        bytes.add(&session("a"), 1, 1);
+        assert!(!bytes.has_room(1) && bytes.has_room(2));
+        bytes.end(&session("a"));
+        assert!(bytes.has_room(1));
+        assert_eq!(bytes.total, 0);
+    }
+
+    #[test]
+    fn many_together_leave_room_for_whoever_has_less() {
+        let mut bytes = RunningBytes::new(100, &[]);
+        for principal in 0..8 {
+            bytes.add(&session(&principal.to_string()), principal, 60);
+        }
+        assert!((0..8).all(|principal| !bytes.has_room(principal)));
+        assert!(bytes.has_room(9));
+    }
+}

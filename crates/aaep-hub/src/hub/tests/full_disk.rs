@@ -1,0 +1,37 @@
+//! A full disk, with the hub running: sessions can be ended and deleted, and that makes room.
+
+use aaep::SessionId;
+
+use super::*;
+use crate::store::tests::full::open_small_with_spare_room;
+
+#[tokio::test]
+async fn a_running_session_can_be_ended_and_deleted_and_then_there_is_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, recovered, disk) = open_small_with_spare_room(folder.path());
+    let hub = Hub::builder().start_on(store, recovered).expect("a hub");
+    let me = Principal::local();
+    let started = vec![event("session.started", "Tidying.")];
+    hub.publish(&me, started, None).await.expect("answered")[0].as_ref().expect("taken");
+    let file = folder.path().join("store.redb");
+    let length = file.metadata().expect("a file").len();
+    disk.room_bytes.store(length + 2_000_000, Ordering::SeqCst);
+    let waiting = fill(&hub, "sess_one").await;
+
+    let session_id = SessionId::parse("sess_one").expect("an id");
+    let ended = hub.end_session(&me, &session_id).await;
+    assert_eq!(ended, Ok(Some(true)));
+    let deleted = hub.delete_session(&me, &session_id).await.expect("answered");
+    assert!(deleted.expect("deleted").events > 0);
+    // There is room: what waited is answered, and nothing of the session comes back.
+    waiting.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
+    until(|| hub.trouble().is_none()).await;
+    let mut again = event("session.started", "Tidying again.");
+    again["session_id"] = "sess_two".into();
+    let again = hub.publish(&me, vec![again], None).await.expect("answered");
+    again[0].as_ref().expect("taken");
+    let left = hub.sessions(&me, None, 9).await.expect("read").sessions;
+    let left: Vec<_> = left.iter().map(|it| it.session_id.as_str()).collect();
+    assert_eq!(left, ["sess_two"]);
+    hub.stop().await;
+}
