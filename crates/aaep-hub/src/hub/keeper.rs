@@ -103,6 +103,8 @@ impl Keeper {
                 Ok(first) => {
                     let mut batch;
                     (batch, next) = self.gather(first);
+                    // What was asked for just before the disk had room again.
+                    self.delete_all();
                     if !self.deleted.is_empty() {
                         leave_out(&mut batch.changes, &self.deleted);
                     }
@@ -186,6 +188,13 @@ impl Keeper {
         if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
             self.deleted.extend(delete(&mut self.store));
             leave_out(changes, &self.deleted);
+        }
+    }
+
+    /// Deletes what people want gone.
+    fn delete_all(&mut self) {
+        while let Ok(delete) = self.deletions.try_recv() {
+            self.deleted.extend(delete(&mut self.store));
         }
     }
 

@@ -3,6 +3,7 @@
 use aaep::SessionId;
 
 use super::*;
+use crate::store::Store;
 use crate::store::tests::full::open_small_with_spare_room;
 
 #[tokio::test]
@@ -33,5 +34,22 @@ async fn a_running_session_can_be_ended_and_deleted_and_then_there_is_room() {
     let left = hub.sessions(&me, None, 9).await.expect("read").sessions;
     let left: Vec<_> = left.iter().map(|it| it.session_id.as_str()).collect();
     assert_eq!(left, ["sess_two"]);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_asked_for_just_before_there_was_room_is_done() {
+    let hub = Hub::builder().start().expect("a hub");
+    let (done, is_done) = tokio::sync::oneshot::channel();
+    let late = move |owner: &mut Owner| {
+        // The owner saw a full disk, and the keeper has found room since.
+        let delete = move |_: &mut Store| {
+            done.send(()).expect("someone waits");
+            None
+        };
+        owner.delete.try_send(Box::new(delete)).map_err(drop).expect("there is room for it");
+    };
+    hub.call(late).await.expect("answered");
+    tokio::time::timeout(Duration::from_secs(20), is_done).await.expect("in time").expect("done");
     hub.stop().await;
 }
