@@ -81,7 +81,7 @@ pub(crate) use sessions::{GivenAnswer, Running as RunningSession};
 pub use sessions::{SessionInfo, SessionPage};
 pub use settlement::Settlement;
 pub use violations::to_json as violations_to_json;
-pub use waiting::WaitingAsk;
+pub use waiting::{AskCursor, WaitingAsk};
 
 use crate::access::{Guard, Principal};
 use crate::bounds::MAX_AGENT_ID_BYTES;

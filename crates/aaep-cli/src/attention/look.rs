@@ -17,7 +17,7 @@ use crate::http::{Client, Request};
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many questions are looked at.
-const MAX_LOOKED_AT: u64 = 1024;
+const MAX_LOOKED_AT: usize = 1024;
 
 /// Stands where someone who may not answer is told no token.
 const NO_TOKEN: &str = "rpl_none";
@@ -29,6 +29,16 @@ pub(crate) struct Looked {
     pub(crate) waiting: Vec<Waiting>,
     /// How many there are beside these.
     pub(crate) more: u64,
+}
+
+/// A part of what waits at an address.
+#[derive(Debug)]
+struct Page {
+    waiting: Vec<Waiting>,
+    /// How many wait in all.
+    total: u64,
+    /// Where the next page begins.
+    next: Option<String>,
 }
 
 /// A question that waits.
@@ -48,14 +58,35 @@ pub(crate) struct Waiting {
 /// Looks at the hub at an address.
 pub(crate) fn look(address: &str, token: Option<&str>) -> Result<Looked, Failure> {
     let client = client(address, token)?;
-    let path = format!("/aaep/v1/asks?limit={MAX_LOOKED_AT}");
-    let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
-    let answer = client.send(&request).map_err(|error| not_answered(&client, &error))?;
-    if answer.status != 200 {
-        return Err(refused(&client, &answer));
+    let mut pages: Vec<Page> = Vec::new();
+    let mut after = String::new();
+    loop {
+        let path = format!("/aaep/v1/asks?limit={MAX_LOOKED_AT}{after}");
+        let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
+        let answer = client.send(&request).map_err(|error| not_answered(&client, &error))?;
+        if answer.status != 200 {
+            return Err(refused(&client, &answer));
+        }
+        let body = answer.json().ok_or_else(|| strange(&client))?;
+        let page = read(address, &body).ok_or_else(|| strange(&client))?;
+        let next = page.next.as_ref().map(|next| format!("&after={next}"));
+        let looked_at: usize = pages.iter().map(|page| page.waiting.len()).sum();
+        let is_enough = looked_at + page.waiting.len() >= MAX_LOOKED_AT || page.waiting.is_empty();
+        pages.push(page);
+        match next.filter(|next| !is_enough && *next != after) {
+            Some(next) => after = next,
+            None => return Ok(join(pages)),
+        }
     }
-    let body = answer.json().ok_or_else(|| strange(&client))?;
-    read(address, &body).ok_or_else(|| strange(&client))
+}
+
+/// All pages together, the oldest question first.
+fn join(pages: Vec<Page>) -> Looked {
+    let total = pages.last().map_or(0, |page| page.total);
+    let mut waiting: Vec<Waiting> = pages.into_iter().flat_map(|page| page.waiting).collect();
+    waiting.sort_by_key(|ask| ask.asked_at.unix_us());
+    let more = total.saturating_sub(waiting.len() as u64);
+    Looked { waiting, more }
 }
 
 /// How a question that is over ended, if this person may know.
@@ -122,13 +153,19 @@ fn own_socket() -> Option<std::path::PathBuf> {
     })
 }
 
-fn read(address: &str, body: &Value) -> Option<Looked> {
+fn read(address: &str, body: &Value) -> Option<Page> {
     let total = body["waiting"].as_u64()?;
     let rows = body["asks"].as_array()?;
     let waiting: Option<Vec<Waiting>> = rows.iter().map(|row| read_row(address, row)).collect();
-    let waiting = waiting?;
-    let more = total.saturating_sub(waiting.len() as u64);
-    Some(Looked { waiting, more })
+    let next = match body.get("next") {
+        None => None,
+        Some(next) => {
+            // It goes into an address as it is.
+            let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+            Some(next.as_str().filter(|next| next.bytes().all(is_plain))?.to_owned())
+        }
+    };
+    Some(Page { waiting: waiting?, total, next })
 }
 
 fn read_row(address: &str, row: &Value) -> Option<Waiting> {
@@ -178,7 +215,7 @@ pub(crate) mod tests {
     #[test]
     fn a_list_is_read_whole_or_not_at_all() {
         let looked = read("unix:", &list(&[row(&json!({}))])).expect("a list");
-        assert_eq!((looked.waiting.len(), looked.more), (1, 0));
+        assert_eq!((looked.waiting.len(), looked.total), (1, 1));
         let asked = looked.waiting[0].asked.as_ref().expect("a token");
         assert_eq!(asked.reply_token.as_str(), "rpl_1");
         assert_eq!(looked.waiting[0].left, Duration::from_millis(93_500));
@@ -209,7 +246,23 @@ pub(crate) mod tests {
     fn more_than_came_is_counted() {
         let mut body = list(&[row(&json!({}))]);
         body["waiting"] = json!(7);
-        assert_eq!(read("unix:", &body).expect("a list").more, 6);
+        assert_eq!(join(vec![read("unix:", &body).expect("a list")]).more, 6);
+    }
+
+    #[test]
+    fn pages_are_joined_with_the_oldest_first_and_lead_nowhere_strange() {
+        let mut body = list(&[row(&json!({}))]);
+        body["next"] = json!("3-17");
+        let later = read("unix:", &body).expect("a list");
+        assert_eq!(later.next.as_deref(), Some("3-17"));
+        let mut older = list(&[row(&json!({}))]);
+        older["asks"][0]["asked_at"] = json!("2026-11-02T06:20:08.120Z");
+        let older = read("unix:", &older).expect("a list");
+        let moments: Vec<_> =
+            join(vec![later, older]).waiting.iter().map(|it| it.asked_at.unix_us()).collect();
+        assert!(moments.is_sorted());
+        body["next"] = json!("3 HTTP/1.1");
+        assert!(read("unix:", &body).is_none());
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(super) struct OpenAsk {
     pub(super) ends_unix_us: Option<i64>,
     /// When it was asked, by our clock.
     pub(super) asked_unix_us: i64,
+    /// How many questions of the same principal were open when it was asked.
+    pub(super) round: u64,
     /// Who waits for the outcome.
     pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
     /// The agent's socket on which it was asked.
@@ -483,9 +485,12 @@ impl Owner {
                 event_id: event.envelope.event_id.clone(),
                 session_id: session_id.clone(),
             };
+            let of_principal = |ask: &&OpenAsk| ask.asked.principal == asked.principal;
+            let round = self.asks.values().filter(of_principal).count() as u64;
             self.asks.insert(
                 token.clone(),
                 OpenAsk {
+                    round,
                     asked,
                     is_stored: false,
                     ends_unix_us: None,

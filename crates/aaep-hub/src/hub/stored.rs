@@ -196,12 +196,22 @@ fn open_asks(
             is_stored: true,
             ends_unix_us: ask.time.ends_unix_us,
             asked_unix_us: unix_us,
+            round: 0,
             waiting: Vec::new(),
             connection: None,
         };
         Some((ask.reply_token.clone(), open))
     };
-    open.values().copied().filter_map(ask).collect()
+    let mut asks: HashMap<ReplyToken, OpenAsk> = open.values().copied().filter_map(ask).collect();
+    let mut by_age: Vec<&mut OpenAsk> = asks.values_mut().collect();
+    by_age.sort_by_key(|ask| ask.asked_unix_us);
+    let mut rounds: HashMap<u64, u64> = HashMap::new();
+    for ask in by_age {
+        let round = rounds.entry(ask.asked.principal).or_default();
+        ask.round = *round;
+        *round += 1;
+    }
+    asks
 }
 
 /// A stored event as the engine plays it again. What cannot be read ends its session.

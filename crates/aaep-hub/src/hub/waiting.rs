@@ -1,5 +1,7 @@
 //! The questions that wait now, for people who look instead of listening.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use aaep::{Event, ReplyToken, SessionId};
@@ -8,9 +10,35 @@ use super::owner::Owner;
 use super::{Hub, HubError};
 use crate::access::{Principal, Scope};
 
+/// The place of a question in the list of those that wait: first the first question of every principal, then the
+/// second of each, and so on (ruling 38). It stays the same as long as the question is open, so that a page can
+/// go on after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskCursor {
+    round: u64,
+    order: u64,
+}
+
+impl fmt::Display for AskCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.round, self.order)
+    }
+}
+
+impl FromStr for AskCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (round, order) = text.split_once('-').ok_or(())?;
+        Ok(AskCursor { round: round.parse().map_err(drop)?, order: order.parse().map_err(drop)? })
+    }
+}
+
 /// A question that waits for its answer.
 #[derive(Debug, Clone)]
 pub struct WaitingAsk {
+    /// Its place in the list.
+    pub place: AskCursor,
     /// Its token; none for those who may not reply. Never a credential.
     pub reply_token: Option<ReplyToken>,
     /// Its session.
@@ -28,7 +56,8 @@ pub struct WaitingAsk {
 }
 
 impl Hub {
-    /// The open questions that a principal may hear, the oldest first. Looking is not listening: whoever
+    /// The open questions that a principal may hear: of each principal that asked the oldest, then of each the next
+    /// one, and so on. Looking is not listening: whoever
     /// only looks does not count as someone who could answer.
     pub async fn waiting_asks(&self, principal: &Principal) -> Result<Vec<WaitingAsk>, HubError> {
         let who = principal.clone();
@@ -48,7 +77,9 @@ impl Owner {
         let heard = waiting.into_iter().filter_map(|ask| {
             let agent_id = ask.event.envelope.producer.agent_id.clone();
             let open = self.asks.get(&ask.reply_token)?;
+            let place = AskCursor { round: open.round, order: ask.order };
             hearing.includes(&ask.tags).then(|| WaitingAsk {
+                place,
                 session_id: ask.event.envelope.session_id.clone(),
                 agent_id,
                 asked_unix_us: open.asked_unix_us,
@@ -58,6 +89,8 @@ impl Owner {
                 reply_token: may_reply.then_some(ask.reply_token),
             })
         });
-        heard.collect()
+        let mut heard: Vec<WaitingAsk> = heard.collect();
+        heard.sort_by_key(|ask| ask.place);
+        heard
     }
 }

@@ -9,7 +9,7 @@ use super::answer::{self, Answer};
 use super::listeners::failed;
 use super::query;
 use crate::access::Principal;
-use crate::hub::WaitingAsk;
+use crate::hub::{AskCursor, WaitingAsk};
 use crate::store::MAX_PAGE_ROWS;
 
 /// How many questions an answer has unless it is asked for another number.
@@ -19,7 +19,8 @@ const DEFAULT_ASKS: u64 = 100;
 const MAX_EVENT_BYTES: usize = 2 * 1024 * 1024;
 
 impl App {
-    /// The open questions that the principal may hear, the oldest first.
+    /// The open questions that the principal may hear, a page of them: the oldest of each principal that asked, then
+    /// the next one of each, so that nobody hides the questions of others.
     pub(super) async fn waiting_asks(
         &self,
         principal: &Principal,
@@ -27,18 +28,34 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
         let limit = usize::try_from(limit.unwrap_or(DEFAULT_ASKS)).unwrap_or(MAX_PAGE_ROWS);
+        let after = cursor(uri)?;
         let found = self.hub.waiting_asks(principal).await;
         let waiting = found.map_err(|error| failed(&error))?;
-        let mut bytes = 0;
-        let rows = waiting.iter().take(limit).map_while(|ask| {
+        let rest = waiting.iter().filter(|ask| after.is_none_or(|after| ask.place > after));
+        let (mut rows, mut bytes, mut next, mut last) = (Vec::new(), 0, None, None);
+        for ask in rest {
             let (row, size) = row(ask);
             bytes += size;
-            (bytes <= MAX_EVENT_BYTES).then_some(row)
-        });
-        let rows: Vec<Value> = rows.collect();
-        let body = json!({ "waiting": waiting.len(), "asks": rows });
+            if rows.len() == limit || (bytes > MAX_EVENT_BYTES && !rows.is_empty()) {
+                next = last;
+                break;
+            }
+            rows.push(row);
+            last = Some(ask.place);
+        }
+        let mut body = json!({ "waiting": waiting.len(), "asks": rows });
+        if let Some(next) = next {
+            body["next"] = next.to_string().into();
+        }
         Ok(answer::json(StatusCode::OK, &body))
     }
+}
+
+/// The place that the page before named.
+fn cursor(uri: &Uri) -> Result<Option<AskCursor>, Box<Answer>> {
+    let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
+    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
+    text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
 /// A question, and how many bytes its event has. Without the right to reply there is no token, here or there.

@@ -177,3 +177,54 @@ fn a_list_can_be_shorter_and_says_how_many_there_are() {
     hub.get("/aaep/v1/asks?limit=0").refuses(400, "wrong_parameter");
     hub.as_someone("", "PUT", ASKS, "").refuses(405, "method_not_allowed");
 }
+
+#[test]
+fn one_agent_hides_no_question_of_another() {
+    let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
+    let make = |name, scopes: &[Scope]| token(&hub.folder, name, scopes);
+    let person = make("person", &[Scope::Listen, Scope::Reply]);
+    let hog = make("hog", &[Scope::Publish]);
+    let quiet = make("quiet", &[Scope::Publish]);
+    // A new token is known within about a second.
+    while hub.as_someone(&quiet, "GET", ASKS, "").status == 401 {}
+    let (_, _stream) = listen(&hub, &person);
+    // More than fits into one page.
+    let begun = hub.as_someone(&hog, "POST", "/aaep/v1/publish", &of_hog(started("sess_hog")));
+    assert_eq!(begun.status, 200, "{}", begun.body);
+    let mut asked = Vec::new();
+    for number in 0..50 {
+        let mut large = extensible("sess_hog");
+        large["action"] = format!("Delete number {number}").into();
+        for name in ["consequence", "summary_detailed", "summary_normal"] {
+            large[name] = "x".repeat(15_000).into();
+        }
+        let reply = hub.as_someone(&hog, "POST", "/aaep/v1/publish", &of_hog(large));
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        asked.push(reply.json()["reply_token"].as_str().expect("a token").to_owned());
+    }
+    let own = ask(&hub, &quiet, "quiet");
+    let page = |after: &str| hub.as_someone(&person, "GET", &format!("{ASKS}?{after}"), "").json();
+    let first = page("limit=1024");
+    assert_eq!(first["waiting"], 51);
+    let rows = first["asks"].as_array().expect("a list").clone();
+    assert_eq!(tokens_of(&rows)[..2], [&asked[0], &own], "the first of each");
+    let mut all: Vec<String> = tokens_of(&rows).into_iter().map(str::to_owned).collect();
+    let mut next = first["next"].as_str().map(str::to_owned);
+    assert!(next.is_some(), "they do not fit into one page");
+    while let Some(after) = next {
+        let page = page(&format!("limit=1024&after={after}"));
+        let rows = page["asks"].as_array().expect("a list").clone();
+        all.extend(tokens_of(&rows).into_iter().map(str::to_owned));
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    all.sort();
+    asked.push(own);
+    asked.sort();
+    assert_eq!(all, asked);
+    hub.as_someone(&person, "GET", &format!("{ASKS}?after=x"), "").refuses(400, "wrong_parameter");
+}
+
+fn of_hog(mut event: Value) -> String {
+    event["producer"]["agent_id"] = "hog".into();
+    event.to_string()
+}

@@ -13,6 +13,8 @@ use crate::io::AgentTags;
 pub struct WaitingAsk {
     /// Its token.
     pub reply_token: ReplyToken,
+    /// The place of its event among all.
+    pub order: u64,
     /// What decides who hears of it.
     pub tags: AgentTags,
     /// The event that asks, in all its languages.
@@ -30,6 +32,7 @@ impl Engine {
         waiting.sort_unstable_by_key(|(_, ask)| ask.order);
         let shown = waiting.into_iter().map(|(token, ask)| WaitingAsk {
             reply_token: token.clone(),
+            order: ask.order,
             tags: ask.tags.clone(),
             event: Arc::clone(&ask.event),
             left_us: ask.time.deadline_us().saturating_sub(now.monotonic_us),
