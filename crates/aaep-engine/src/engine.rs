@@ -126,8 +126,10 @@ pub(crate) struct Session {
     pub(crate) first_order: u64,
     /// When it ended.
     pub(crate) ended_us: Option<u64>,
-    /// When its agent was last heard.
+    /// When its agent was last heard, or when the engine started since.
     pub(crate) heard_us: u64,
+    /// How long its agent had not been heard when the engine started; zero once it is heard again.
+    pub(crate) silent_before_us: u64,
     /// Whether it counts among the running sessions of its principal.
     pub(crate) is_counted: bool,
     /// The number of the next event as listeners count.
@@ -159,6 +161,7 @@ impl Session {
             first_order: 0,
             ended_us: None,
             heard_us: 0,
+            silent_before_us: 0,
             is_counted: false,
             next_number: 0,
             last_us: i64::MIN,

@@ -343,3 +343,22 @@ fn what_is_lost_is_never_taken_for_a_yes() {
     let outputs = world.restart(60);
     assert_eq!(resolution(&outputs), Some(Resolution::Reject), "its default is accept");
 }
+
+/// Whoever restarts the hub every night has it end the sessions of agents that are gone all the same.
+#[test]
+fn one_restart_after_another_does_not_keep_a_session_whose_agent_is_gone() {
+    const HOUR_S: u64 = 3600;
+    let after_us = 24 * HOUR_S * 1_000_000;
+    let mut world = World::started();
+    let silent = |world: &World| world.engine.silent_sessions(world.now, after_us).len();
+    for _ in 0..2 {
+        world.restart(13 * HOUR_S);
+        assert_eq!(silent(&world), 0, "its agent has time to return");
+    }
+    world.pass_s(599);
+    assert_eq!(silent(&world), 0);
+    world.pass_s(1);
+    assert_eq!(silent(&world), 1);
+    world.say("state.changed", json!({ "from_state": "idle", "to_state": "thinking" }));
+    assert_eq!(silent(&world), 0);
+}

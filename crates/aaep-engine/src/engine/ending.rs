@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aaep::event::lifecycle::{ErrorCategory, SessionErrored};
 use aaep::{Event, Object, SessionId, Urgency};
 
-use super::Engine;
+use super::{Engine, Session};
 use crate::clock::{Now, SECOND_US};
 use crate::io::{Author, Output, SessionEnd};
 
@@ -35,14 +35,21 @@ fn in_words(seconds: u64) -> String {
     if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
 }
 
+/// How long after a start an agent has to say something before its session can be called silent. The time of the stop
+/// counts only as far as the clock of the machine is right.
+const TIME_TO_RETURN_US: u64 = 600 * SECOND_US;
+
 impl Engine {
-    /// The sessions that run, of which nothing was heard for so long, and in which no question waits.
+    /// The sessions that run, of whose agents nothing was heard for this long, also before the engine started, and in
+    /// which no ask is open.
     pub fn silent_sessions(&self, now: Now, for_us: u64) -> Vec<SessionId> {
-        let is_silent = |heard_us: u64| heard_us.saturating_add(for_us) <= now.monotonic_us;
+        let is_silent = |session: &Session| {
+            let since_us = now.monotonic_us.saturating_sub(session.heard_us);
+            since_us.saturating_add(session.silent_before_us) >= for_us
+                && since_us >= for_us.min(TIME_TO_RETURN_US)
+        };
         let silent = self.sessions.iter().filter(|(key, session)| {
-            !session.order.is_ended()
-                && is_silent(session.heard_us)
-                && !self.asks_of.contains_key(key)
+            !session.order.is_ended() && is_silent(session) && !self.asks_of.contains_key(key)
         });
         silent.map(|(_, session)| session.id.clone()).collect()
     }

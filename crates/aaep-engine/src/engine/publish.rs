@@ -90,6 +90,7 @@ impl Engine {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.take_note(&event, now.unix_us);
                     session.heard_us = now.monotonic_us;
+                    session.silent_before_us = 0;
                 }
                 self.take_in(now, session, event, &admitted, out);
             }

@@ -151,6 +151,11 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.take_note(&event, unix_us);
         session.heard_us = now.monotonic_us;
+        // What the hub says is no sign of the agent.
+        if author == Author::Agent {
+            let since_us = now.unix_us.saturating_sub(unix_us);
+            session.silent_before_us = u64::try_from(since_us).unwrap_or(0);
+        }
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         match (author, &event.payload) {
             (Author::Hub, Payload::StateChanged(change)) => {

@@ -51,6 +51,9 @@ impl Owner {
         };
         match outcome {
             Ok(published) => {
+                if let Some(known) = self.connections.get_mut(&connection) {
+                    known.speak_in(&published.session_id);
+                }
                 self.tell_agent(connection, &published_frame(&published));
                 if let Some(token) = published.reply_token {
                     self.answer_on(connection, number, token);

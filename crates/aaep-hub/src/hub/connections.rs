@@ -1,8 +1,9 @@
 //! Connections: how they come, what is sent on them, and how they go.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aaep::{EventId, SubscriptionId};
+use aaep::{EventId, SessionId, SubscriptionId};
 use aaep_engine::{EndReason, Input, ListenerKey};
 use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
 use aaep_transport::{Packet, Protocol};
@@ -38,14 +39,31 @@ pub(super) struct Connection {
     pub(super) kind: Kind,
     pub(super) listener: Option<ListenerKey>,
     mistakes: u32,
+    /// The sessions that were spoken in on it, the newest last, if it is an agent's.
+    spoken_in: VecDeque<SessionId>,
     /// Given back when the connection is gone.
     _permit: Option<ConnectionPermit>,
 }
 
+/// How many sessions of one agent's socket are remembered. An agent has few at a time.
+const MAX_SPOKEN_IN: usize = 64;
+
 impl Connection {
-    /// Whether an agent of this principal is there.
-    pub(super) fn is_agent_of(&self, principal: u64) -> bool {
-        self.kind == Kind::Agent && self.number == principal
+    /// Whether the agent of this session is there.
+    pub(super) fn is_agent_of(&self, session_id: &SessionId) -> bool {
+        self.spoken_in.contains(session_id)
+    }
+
+    /// Something was said in this session.
+    pub(super) fn speak_in(&mut self, session_id: &SessionId) {
+        if self.spoken_in.back() == Some(session_id) {
+            return;
+        }
+        self.spoken_in.retain(|it| it != session_id);
+        self.spoken_in.push_back(session_id.clone());
+        if self.spoken_in.len() > MAX_SPOKEN_IN {
+            self.spoken_in.pop_front();
+        }
     }
 }
 
@@ -198,7 +216,15 @@ impl Owner {
         let connection = wire.new_key();
         self.connections.insert(
             connection,
-            Connection { principal, number, kind, listener: None, mistakes: 0, _permit: permit },
+            Connection {
+                principal,
+                number,
+                kind,
+                listener: None,
+                mistakes: 0,
+                spoken_in: VecDeque::new(),
+                _permit: permit,
+            },
         );
         let add = Command::Add { connection, socket, protocol, read_ahead };
         if kind == Kind::Agent {

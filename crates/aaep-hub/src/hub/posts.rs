@@ -121,11 +121,6 @@ impl Posts {
     fn of(&self, principal: u64) -> usize {
         self.0.values().filter(|post| post.principal == principal).count()
     }
-
-    /// Whether an agent of this principal is there.
-    pub(super) fn is_there(&self, principal: u64, now_us: u64) -> bool {
-        self.0.values().any(|post| post.principal == principal && post.is_alive(now_us))
-    }
 }
 
 impl Owner {

@@ -214,7 +214,9 @@ impl Owner {
         true
     }
 
-    /// Ends the sessions of which nothing was heard for long, if their agent is not connected.
+    /// Ends the sessions of which nothing was heard for long, if their agent is not there: no socket on which it spoke in
+    /// this session, and nobody who waits for instructions under a name that is heard in it. Other agents of the same
+    /// principal do not count.
     pub(super) fn end_silent_sessions(&mut self) {
         let after_us = self.guard.limits().silent_session_ms.saturating_mul(1000);
         if after_us == 0 {
@@ -223,8 +225,12 @@ impl Owner {
         let now = self.clock.now();
         for session_id in self.engine.silent_sessions(now, after_us) {
             let Some(principal) = self.engine.principal_of(&session_id) else { continue };
-            let is_connected = self.connections.values().any(|it| it.is_agent_of(principal));
-            if !is_connected && !self.posts.is_there(principal, now.monotonic_us) {
+            let is_connected = self.connections.values().any(|it| it.is_agent_of(&session_id));
+            let now_us = now.monotonic_us;
+            let mut speakers = self.engine.speakers(&session_id);
+            let is_there = speakers.any(|it| self.posts.is_kept_by(it, principal, now_us));
+            drop(speakers);
+            if !is_connected && !is_there {
                 let why = SessionEnd::Silent { after_us };
                 self.handle(Input::EndSession { session_id, why }, None);
             }

@@ -16,7 +16,7 @@ use super::keeper::Effect;
 use super::owner::Owner;
 use super::publish::Draft;
 use super::{Hub, HubError, Published, Refused, Told};
-use crate::access::Principal;
+use crate::access::{Guard, Limits, Principal};
 use crate::bounds::MAX_CHANGES;
 use crate::store::table::{ASKS, EVENTS, SESSIONS, SET_ASIDE, SUBSCRIPTIONS, pair};
 use crate::store::tests::full::open_small;
@@ -369,4 +369,31 @@ async fn rows_that_cannot_be_understood_are_set_aside() {
     assert_eq!(recovered.sessions.len(), 1);
     let kept = store.shared.read(|it| Ok(it.open_table(SET_ASIDE)?.len()?));
     assert_eq!(kept.expect("read"), 3);
+}
+
+/// All local agents are one principal; the ones that are there do not keep the sessions of those that are gone.
+#[tokio::test]
+async fn a_silent_session_ends_although_another_agent_of_the_same_principal_is_there() {
+    let limits = Limits { silent_session_ms: 1, ..Limits::default() };
+    let hub = Hub::builder().guard(Guard::new(limits)).start().expect("a hub");
+    let me = Principal::local();
+    hub.declare(&me, "builder", vec![aaep::extension::Accepts::Cancel]).await.expect("declared");
+    for (session, agent) in [("sess_one", "builder"), ("sess_two", "gone")] {
+        let mut started = event("session.started", "Tidying.");
+        started["session_id"] = session.into();
+        started["producer"]["agent_id"] = agent.into();
+        hub.publish(&me, vec![started], None).await.expect("answered")[0].as_ref().expect("taken");
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let running = hub.call(|owner| {
+        owner.end_silent_sessions();
+        let running = owner.engine.running_sessions();
+        running.map(|(id, _)| id.to_string()).collect::<Vec<_>>()
+    });
+    assert_eq!(running.await.expect("answered"), ["sess_one"]);
+    let session_id = SessionId::parse("sess_two").expect("an id");
+    let events = hub.session_events(&me, &session_id, 0, 9).await.expect("read").expect("there");
+    let last = String::from_utf8(events.last().expect("an end").json.to_vec()).expect("UTF-8");
+    assert!(last.contains("Ended without a word"), "{last}");
+    hub.stop().await;
 }
