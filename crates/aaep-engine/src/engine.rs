@@ -142,8 +142,10 @@ pub(crate) struct Session {
     pub(crate) spoken: BTreeMap<String, String>,
     /// How far the agent's clock is ahead of ours, or behind if negative.
     pub(crate) clock_ahead_us: i64,
-    /// Who speaks in the session, by name.
+    /// Who speaks in the session, by name, as far as it is needed for events of the engine's own.
     pub(crate) producers: BTreeMap<String, aaep::Producer>,
+    /// How many bytes it takes beside its history, as they are counted for its principal.
+    pub(crate) counted_bytes: history::OwnBytes,
 }
 
 impl Session {
@@ -169,6 +171,7 @@ impl Session {
             spoken: BTreeMap::new(),
             clock_ahead_us: 0,
             producers: BTreeMap::new(),
+            counted_bytes: history::OwnBytes::default(),
         }
     }
 
@@ -184,7 +187,7 @@ impl Session {
         if self.producers.len() < crate::order::MAX_PRODUCERS
             || self.producers.contains_key(&producer.agent_id)
         {
-            self.producers.insert(producer.agent_id.clone(), producer.clone());
+            self.producers.insert(producer.agent_id.clone(), without_long_words(producer));
         }
     }
 
@@ -200,6 +203,27 @@ impl Session {
         self.spoken.insert(agent_id.to_owned(), state.to_owned());
     }
 }
+
+/// The longest version, name, model or address of a producer that is remembered.
+const MAX_KEPT_WORDS_BYTES: usize = 256;
+
+/// A producer without what is long.
+fn without_long_words(producer: &aaep::Producer) -> aaep::Producer {
+    let short = |words: &Option<String>| {
+        words.as_ref().filter(|words| words.len() <= MAX_KEPT_WORDS_BYTES).cloned()
+    };
+    let address = producer.manifest_uri.as_ref();
+    aaep::Producer {
+        agent_version: short(&producer.agent_version),
+        agent_name: short(&producer.agent_name),
+        model: short(&producer.model),
+        manifest_uri: address.filter(|it| it.as_str().len() <= MAX_KEPT_WORDS_BYTES).cloned(),
+        ..aaep::Producer::new(&producer.agent_id)
+    }
+}
+
+/// The most bytes that such a producer takes beside its name, which it has twice.
+pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of::<aaep::Producer>();
 
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;

@@ -341,7 +341,7 @@ impl SessionOrder {
     }
 
     /// About how much memory this session takes.
-    fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.producers.memory_bytes()
             + self.tools.memory_bytes()

@@ -190,3 +190,34 @@ fn the_subscription_that_has_been_away_longest_is_the_first_to_give_way() {
     assert_eq!(world.engine.oldest_away(Some(1)), Some(all[1].key));
     assert_eq!(world.engine.oldest_away(None), Some(other.key));
 }
+
+/// Agents that use long words about themselves, and a new id for every output, stay within the budget.
+#[test]
+fn what_a_session_takes_beside_its_history_is_counted() {
+    let mut world = World::with(small());
+    start_as(&mut world, 1, "sess_1");
+    let speak = |world: &mut World, agent: usize| {
+        let producer = json!({ "agent_id": format!("agent-{agent}"), "model": "x".repeat(15_000) });
+        let fields = json!({ "progress": { "step": 1 }, "producer": producer });
+        world.publish(1, World::draft("sess_1", "progress.updated", fields))
+    };
+    for agent in 0..30 {
+        speak(&mut world, agent);
+        assert!(world.engine.memory_bytes() <= 256 * 1024);
+    }
+    let output = |world: &mut World, number: usize| {
+        let fields = json!({
+            "chunk": "x", "position": 0, "complete": true, "output_id": format!("out_{number}"),
+            "producer": { "agent_id": "agent-1" },
+        });
+        world.publish(1, World::draft("sess_1", "output.streaming", fields))
+    };
+    let refused = (0..5000).find_map(|number| refusal(&output(&mut world, number)).cloned());
+    assert_eq!(refused, Some(Refusal::OverShare("tools and outputs in running sessions")));
+    // Nobody else notices, and the session can be ended.
+    assert_eq!(refusal(&start_as(&mut world, 2, "sess_2")), None);
+    let end = json!({ "summary_normal": "Done.", "producer": { "agent_id": "agent-1" } });
+    let ended = world.publish(1, World::draft("sess_1", "session.completed", end));
+    assert_eq!(refusal(&ended), None);
+    assert_eq!(refusal(&start_as(&mut world, 1, "sess_3")), None);
+}

@@ -10,6 +10,9 @@ use aaep::EventId;
 /// How many are in one half. When the newer half is full, the older one is forgotten.
 const HALF: usize = 8192;
 
+/// About how much memory one takes in the tree, half-empty nodes counted.
+const BYTES_EACH: usize = 16;
+
 /// Hashes of ids.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedIds {
@@ -24,6 +27,11 @@ impl DroppedIds {
             self.older = std::mem::take(&mut self.newer);
         }
         self.newer.insert(hash(id));
+    }
+
+    /// About how much memory they take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        (self.newer.len() + self.older.len()) * BYTES_EACH
     }
 
     /// Whether an event with this id may have left memory lately.

@@ -7,15 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::Envelope;
 
-use super::{Engine, MAX_SESSION_EVENTS, Session};
+use super::{Engine, MAX_PRODUCER_BYTES, MAX_SESSION_EVENTS, Session};
 use crate::audience::{Entry, Hears, Past, SessionKey, TextKey, text_key};
 use crate::clock::Now;
 use crate::io::{AgentTags, Principal};
+
+/// How many bytes sessions take beside their histories.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OwnBytes {
+    /// What the rules need: ids and names that have to be told apart.
+    needed: usize,
+    all: usize,
+}
 
 /// What a principal holds of the budget for histories.
 #[derive(Debug, Default)]
 struct Holding {
     bytes: usize,
+    /// How many of these its sessions take beside their histories. They leave memory only with the sessions.
+    own: OwnBytes,
     /// Its events, the oldest first.
     events: BTreeMap<u64, SessionKey>,
 }
@@ -71,7 +81,7 @@ impl Holdings {
         let before = holding.bytes;
         change(holding);
         let after = holding.bytes;
-        let is_empty = holding.events.is_empty();
+        let is_empty = holding.events.is_empty() && holding.own.all == 0;
         self.by_bytes.remove(&(before, owner));
         self.bytes = self.bytes.saturating_sub(before) + after;
         if is_empty {
@@ -88,6 +98,28 @@ impl Holdings {
         });
     }
 
+    /// A session takes another number of bytes beside its history than before.
+    fn count_own(&mut self, owner: Principal, before: OwnBytes, after: OwnBytes) {
+        self.change(owner, |holding| {
+            let own = &mut holding.own;
+            own.needed = own.needed.saturating_sub(before.needed) + after.needed;
+            own.all = own.all.saturating_sub(before.all) + after.all;
+            holding.bytes = holding.bytes.saturating_sub(before.all) + after.all;
+        });
+    }
+
+    /// How many bytes the rules need of the sessions of a principal.
+    pub(super) fn needed_bytes(&self, owner: Principal) -> usize {
+        self.held.get(&owner).map_or(0, |holding| holding.own.needed)
+    }
+
+    /// Whoever holds most and has events that can leave memory.
+    fn largest(&self) -> Option<Principal> {
+        let has_events =
+            |owner: &Principal| self.held.get(owner).is_some_and(|it| !it.events.is_empty());
+        self.by_bytes.iter().rev().map(|(_, owner)| *owner).find(has_events)
+    }
+
     fn let_go(&mut self, owner: Principal, entry: &Entry) {
         self.change(owner, |holding| {
             holding.bytes = holding.bytes.saturating_sub(entry.weight);
@@ -96,7 +128,28 @@ impl Holdings {
     }
 }
 
+/// What every session may take beside its history without being counted. There are 1024 at most.
+const FREE_BYTES: usize = 8 * 1024;
+
+/// About what an entry of a small map takes beside its words.
+const MAP_ENTRY_BYTES: usize = 96;
+
 impl Session {
+    /// About how many bytes it takes beside its history, beyond what every session may.
+    fn own_bytes(&self) -> OwnBytes {
+        let states = self.announced.iter().chain(&self.spoken);
+        let words = states.map(|(agent_id, state)| agent_id.len() + state.len()).sum::<usize>()
+            + self.producers.keys().map(|name| 2 * name.len()).sum::<usize>()
+            + self.producers.len() * MAX_PRODUCER_BYTES;
+        let entries = self.announced.len()
+            + self.spoken.len()
+            + self.producers.len()
+            + self.dropped_texts.len();
+        let needed = self.order.memory_bytes() + words + entries * MAP_ENTRY_BYTES;
+        let all = needed + self.dropped_ids.memory_bytes();
+        OwnBytes { needed: needed.saturating_sub(FREE_BYTES), all: all.saturating_sub(FREE_BYTES) }
+    }
+
     /// The envelope of its last event.
     pub(super) fn last_envelope(&self) -> Option<&Envelope> {
         let last = self.history.back().map(|entry| &entry.event.envelope);
@@ -193,6 +246,7 @@ impl Engine {
         let Some(session) = self.sessions.get(&entry.session) else { return };
         let (owner, is_long) = (session.owner(), session.history.len() > MAX_SESSION_EVENTS);
         self.holdings.hold(owner, entry);
+        self.count_own_bytes(entry.session);
         if is_long {
             self.drop_oldest_of(entry.session);
         }
@@ -205,7 +259,7 @@ impl Engine {
         let held = |engine: &Engine| engine.holdings.held.get(&owner).map_or(0, |it| it.bytes);
         while held(self) > share && self.drop_oldest_held(owner) {}
         while self.holdings.bytes > self.history_bytes() {
-            let Some((_, most)) = self.holdings.by_bytes.last().copied() else { return };
+            let Some(most) = self.holdings.largest() else { return };
             if !self.drop_oldest_held(most) {
                 return;
             }
@@ -227,7 +281,18 @@ impl Engine {
         self.event_ids.remove(&entry.event.envelope.event_id);
         self.holdings.let_go(owner, &entry);
         self.holdings.dropped.note(&entry.tags, entry.order);
+        self.count_own_bytes(key);
         true
+    }
+
+    /// Counts what a session takes beside its history.
+    fn count_own_bytes(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let after = session.own_bytes();
+        let before = std::mem::replace(&mut session.counted_bytes, after);
+        if before != after {
+            self.holdings.count_own(session.principal, before, after);
+        }
     }
 
     /// The place after the newest event of a session that left memory as a whole, of those that are heard.
@@ -248,6 +313,7 @@ impl Engine {
     pub(super) fn forget(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.remove(&key) else { return };
         self.session_keys.remove(&session.id);
+        self.holdings.count_own(session.owner(), session.counted_bytes, OwnBytes::default());
         for entry in &session.history {
             self.event_ids.remove(&entry.event.envelope.event_id);
             self.holdings.let_go(session.owner(), entry);

@@ -132,6 +132,10 @@ impl Engine {
             }
             self.check_ask_share(principal, event)?;
         }
+        let is_terminal = event.event_type().core().is_some_and(aaep::CoreType::is_terminal);
+        if !is_terminal {
+            self.check_own_bytes(principal)?;
+        }
         let id = &event.envelope.session_id;
         if let Some(&key) = self.session_keys.get(id) {
             let Some(session) = self.sessions.get_mut(&key) else {

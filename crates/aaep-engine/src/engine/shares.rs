@@ -101,6 +101,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the running sessions of a principal may remember more ids and names. Unlike their histories, these
+    /// cannot leave memory before the sessions end.
+    pub(super) fn check_own_bytes(&self, principal: Principal) -> Result<(), Refusal> {
+        let most = self.config.memory_bytes_per_principal / 2;
+        if self.holdings.needed_bytes(principal) > most {
+            return Err(Refusal::OverShare("tools and outputs in running sessions"));
+        }
+        Ok(())
+    }
+
     /// A session runs from now on, or is over.
     pub(super) fn count_session(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(&key) else { return };

@@ -20,6 +20,10 @@ use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 /// How many prompts may wait for a stream.
 const MAX_HELD_PROMPTS: usize = 16;
 
+/// How many bytes the prompts of one principal may have, and those of all.
+const MAX_HELD_BYTES_EACH: usize = 256 * 1024;
+const MAX_HELD_BYTES: usize = 16 * MAX_HELD_BYTES_EACH;
+
 /// The newest stream of a principal.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
@@ -108,6 +112,7 @@ impl Owner {
 
     fn note_legacy(&mut self, connection: ConnectionKey, subscription_id: &SubscriptionId) {
         if let Some(number) = self.connections.get(&connection).map(|it| it.number) {
+            self.forget_old_legacy();
             let legacy = self.legacy.entry(number).or_default();
             legacy.subscription_id = Some(subscription_id.clone());
         }
@@ -213,12 +218,28 @@ impl Owner {
                 Err(why) => LegacyAnswer::NotInstructed(why),
             };
         }
+        self.forget_old_legacy();
+        let bytes = |legacy: &Legacy| legacy.held.iter().map(String::len).sum::<usize>();
+        let in_all = text.len() + self.legacy.values().map(bytes).sum::<usize>();
         let legacy = self.legacy.entry(number).or_default();
-        if legacy.held.len() >= MAX_HELD_PROMPTS {
+        let own = text.len() + bytes(legacy);
+        if legacy.held.len() >= MAX_HELD_PROMPTS
+            || own > MAX_HELD_BYTES_EACH
+            || in_all > MAX_HELD_BYTES
+        {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         }
         legacy.held.push(text);
         LegacyAnswer::Taken
+    }
+
+    /// Forgets whose subscription is over, unless a prompt of theirs waits for a stream.
+    pub(super) fn forget_old_legacy(&mut self) {
+        let engine = &self.engine;
+        self.legacy.retain(|_, legacy| {
+            let id = legacy.subscription_id.as_ref();
+            !legacy.held.is_empty() || id.is_some_and(|id| engine.subscription(id).is_some())
+        });
     }
 
     fn legacy_prompt(

@@ -28,8 +28,15 @@ const MAX_POSTS: usize = 1024;
 /// How many agents of one principal may have a post.
 const MAX_POSTS_PER_PRINCIPAL: usize = MAX_POSTS / 8;
 
-/// How many instructions may lie in one post. Past it, no more is taken for that agent.
+/// How many instructions may lie in one post. Past it, only cancellations are taken for that agent.
 const MAX_INSTRUCTIONS: usize = 64;
+
+/// How many of them may be of one principal.
+const MAX_INSTRUCTIONS_EACH: usize = MAX_INSTRUCTIONS / 4;
+
+/// How many bytes the words of the instructions in one post may have, and those of one principal.
+const MAX_POST_BYTES: usize = 512 * 1024;
+const MAX_POST_BYTES_EACH: usize = MAX_POST_BYTES / 4;
 
 /// The posts of agents, by name.
 #[derive(Default)]
@@ -52,12 +59,19 @@ struct Post {
     accepts: Vec<Accepts>,
     /// The number of the last instruction.
     last: u64,
-    waiting: VecDeque<Instruction>,
+    waiting: VecDeque<WaitingInstruction>,
     /// The agent's socket, if it has one.
     connection: Option<ConnectionKey>,
     /// Wakes an agent that asks for instructions.
     poller: Option<oneshot::Sender<()>>,
     seen_us: u64,
+}
+
+/// An instruction that its agent has not taken yet.
+struct WaitingInstruction {
+    /// The id of the principal that gave it.
+    from: String,
+    instruction: Instruction,
 }
 
 /// What a person wants of an agent.
@@ -168,8 +182,8 @@ impl Owner {
     /// What waited for an agent goes to its new socket.
     fn deliver_waiting(&mut self, agent_id: &str, connection: ConnectionKey) {
         let waiting = self.posts.0.get_mut(agent_id).map(|post| std::mem::take(&mut post.waiting));
-        for instruction in waiting.into_iter().flatten() {
-            self.tell_agent(connection, &instruction);
+        for waiting in waiting.into_iter().flatten() {
+            self.tell_agent(connection, &waiting.instruction);
         }
     }
 
@@ -211,9 +225,10 @@ impl Owner {
         let now_us = self.clock.now().monotonic_us;
         let post = self.posts.0.get_mut(agent_id).filter(|post| post.principal == principal)?;
         post.seen_us = now_us;
-        post.waiting.retain(|instruction| instruction.number > after);
+        post.waiting.retain(|waiting| waiting.instruction.number > after);
         if !post.waiting.is_empty() {
-            return Some((post.waiting.iter().cloned().collect(), None));
+            let waiting = post.waiting.iter().map(|waiting| waiting.instruction.clone());
+            return Some((waiting.collect(), None));
         }
         let (sender, receiver) = oneshot::channel();
         post.poller = Some(sender);
@@ -290,7 +305,7 @@ impl Owner {
         let agent = fitting.max_by_key(|(_, post)| post.seen_us).map(|(name, _)| name.clone());
         let agent = agent.ok_or(NotInstructed::NoAgent)?;
         let post = self.posts.0.get_mut(&agent).ok_or(NotInstructed::NoAgent)?;
-        if post.waiting.len() >= MAX_INSTRUCTIONS {
+        if post.connection.is_none() && !post.has_room(&principal.id, &wish) {
             return Err(NotInstructed::Full);
         }
         post.last += 1;
@@ -301,7 +316,11 @@ impl Owner {
             self.tell_agent(connection, &instruction);
             return Ok(session_id);
         }
-        post.waiting.push_back(instruction);
+        if instruction.kind == CANCEL {
+            // One is enough, and so there are never more than sessions.
+            post.waiting.retain(|waiting| !waiting.instruction.cancels(&session_id));
+        }
+        post.waiting.push_back(WaitingInstruction { from: principal.id.clone(), instruction });
         if let Some(poller) = post.poller.take() {
             self.answer(poller, ());
         }
@@ -312,6 +331,40 @@ impl Owner {
 impl Post {
     fn is_alive(&self, now_us: u64) -> bool {
         self.connection.is_some() || self.seen_us.saturating_add(POST_US) > now_us
+    }
+
+    /// Whether one more of this principal may lie here. Whoever wants something to end is never turned away.
+    fn has_room(&self, principal: &str, wish: &Wish) -> bool {
+        let text = match wish {
+            Wish::Cancel { .. } => return true,
+            Wish::Prompt { text } | Wish::Steer { text, .. } => text,
+        };
+        let all = self.waiting.iter().filter(|waiting| waiting.instruction.kind != CANCEL);
+        let bytes =
+            |waiting: &WaitingInstruction| waiting.instruction.text.as_ref().map_or(0, String::len);
+        let (mut count, mut own, mut in_all, mut of_own) = (0, 0, text.len(), text.len());
+        for waiting in all {
+            count += 1;
+            in_all += bytes(waiting);
+            if waiting.from == principal {
+                own += 1;
+                of_own += bytes(waiting);
+            }
+        }
+        count < MAX_INSTRUCTIONS
+            && own < MAX_INSTRUCTIONS_EACH
+            && in_all <= MAX_POST_BYTES
+            && of_own <= MAX_POST_BYTES_EACH
+    }
+}
+
+/// The kind of an instruction that ends a session.
+const CANCEL: &str = "agentvoice:session.cancel";
+
+impl Instruction {
+    /// Whether it cancels this session.
+    fn cancels(&self, session_id: &SessionId) -> bool {
+        self.kind == CANCEL && self.session_id == *session_id
     }
 }
 
@@ -341,13 +394,9 @@ impl Wish {
                 text: Some(text),
                 reason: None,
             },
-            Wish::Cancel { session_id, reason } => Instruction {
-                number,
-                kind: "agentvoice:session.cancel",
-                session_id,
-                text: None,
-                reason,
-            },
+            Wish::Cancel { session_id, reason } => {
+                Instruction { number, kind: CANCEL, session_id, text: None, reason }
+            }
             Wish::Steer { session_id, text } => Instruction {
                 number,
                 kind: "agentvoice:session.steer",

@@ -162,3 +162,58 @@ async fn nobody_takes_the_name_or_the_post_of_an_agent() {
     let told = hub.tell(&listener, prompt(&accepted.subscription_id)).await.expect("answered");
     assert_eq!(told, Told::NotInstructed(NotInstructed::NotAllowed));
 }
+
+/// Whoever fills the post of an agent leaves room for others there, and a cancel always gets through.
+#[tokio::test]
+async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
+    let hub = hub();
+    hub.declare(&me(), "builder", vec![Accepts::Prompt, Accepts::Cancel]).await.expect("declared");
+    publish(&hub, started("sess_one")).await;
+    let mut people = Vec::new();
+    for name in ["one", "two", "three", "four", "five"] {
+        let mut who = somebody_else();
+        who.id = format!("token:{name}");
+        let door = aaep_engine::terms::Door::Open;
+        let asked = hub.subscribe(&who, door, crate::support::request(&json!({}))).await;
+        people.push((who, asked.expect("answered").expect("accepted").subscription_id));
+    }
+    let tell = |at: usize, text: &str| {
+        let (who, subscription_id) = people[at].clone();
+        let (hub, text) = (hub.clone(), text.to_owned());
+        async move {
+            let prompt = read(&json!({
+                "type": "agentvoice:agent.prompt", "subscription_id": subscription_id, "text": text,
+            }));
+            hub.tell(&who, prompt).await.expect("answered")
+        }
+    };
+    let full = Told::NotInstructed(NotInstructed::Full);
+    let mut taken = Vec::new();
+    for at in 0..people.len() {
+        let mut count = 0;
+        while tell(at, "Tidy up.").await != full {
+            count += 1;
+        }
+        taken.push(count);
+    }
+    assert_eq!(taken, [16, 16, 16, 16, 0]);
+    let (who, subscription_id) = people[4].clone();
+    let cancel = json!({
+        "type": "agentvoice:session.cancel", "subscription_id": subscription_id,
+        "session_id": "sess_one",
+    });
+    for _ in 0..2 {
+        let told = hub.tell(&who, read(&cancel)).await.expect("answered");
+        assert!(matches!(told, Told::Instructed(_)), "{told:?}");
+    }
+    let waiting = hub.instructions(&me(), "builder", 0, Duration::ZERO).await.expect("known");
+    assert_eq!(waiting.len(), 65, "one cancel is enough");
+    // Long words count as well.
+    let last = waiting.last().expect("some").number;
+    hub.instructions(&me(), "builder", last, Duration::ZERO).await.expect("known");
+    let long = "\u{1f4f7}".repeat(15_000);
+    assert!(matches!(tell(0, &long).await, Told::Instructed(_)));
+    assert!(matches!(tell(0, &long).await, Told::Instructed(_)));
+    assert_eq!(tell(0, &long).await, full);
+    assert!(matches!(tell(1, &long).await, Told::Instructed(_)));
+}

@@ -118,3 +118,18 @@ async fn a_legacy_socket_does_it_all() {
     let error: Value = peer.next_of("agentvoice:error");
     assert_eq!(error["error"], "not_accepted");
 }
+
+#[tokio::test]
+async fn prompts_that_wait_for_a_stream_are_bounded_in_bytes() {
+    let hub = hub();
+    let prompt = json!({ "kind": "user_input", "text": "x".repeat(100_000) }).to_string();
+    let mut taken = 0;
+    while hub.legacy_message(&me(), prompt.clone()).await == Ok(LegacyAnswer::Taken) {
+        taken += 1;
+    }
+    assert_eq!(taken, 2);
+    let mut other = me();
+    other.id = "token:other".to_owned();
+    let others = hub.legacy_message(&other, prompt).await;
+    assert_eq!(others, Ok(LegacyAnswer::Taken), "others have a share of their own");
+}
