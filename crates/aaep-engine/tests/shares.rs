@@ -221,3 +221,35 @@ fn what_a_session_takes_beside_its_history_is_counted() {
     assert_eq!(refusal(&ended), None);
     assert_eq!(refusal(&start_as(&mut world, 1, "sess_3")), None);
 }
+
+#[test]
+fn whoever_has_no_session_and_no_question_finds_room_for_one() {
+    let config = Config {
+        sessions_per_principal: aaep_engine::MAX_SESSIONS,
+        asks_per_principal: aaep_engine::MAX_OPEN_ASKS,
+        ..Config::new(offer(), [7; 32])
+    };
+    let mut world = World::with(config);
+    world.listen(9, everything());
+    let refused = (0..aaep_engine::MAX_SESSIONS)
+        .map(|number| start_as(&mut world, 1, &format!("sess_{number}")))
+        .find_map(|outputs| refusal(&outputs).cloned());
+    assert_eq!(refused, Some(Refusal::TooMany("sessions")));
+    assert_eq!(refusal(&start_as(&mut world, 2, "sess_other")), None);
+    let again = start_as(&mut world, 2, "sess_another");
+    assert_eq!(refusal(&again), Some(&Refusal::TooMany("sessions")), "it has one by now");
+
+    let ask = |world: &mut World, principal: u64, session: &str, number: usize| {
+        let more = json!({
+            "action": format!("Delete {number}."),
+            "producer": { "agent_id": format!("agent-{principal}") },
+        });
+        let question = confirmation(&format!("rpl_{principal}x{number}"), more);
+        world.publish(principal, World::draft(session, "awaiting.confirmation", question))
+    };
+    let refused = (0..aaep_engine::MAX_OPEN_ASKS)
+        .map(|number| ask(&mut world, 1, "sess_0", number))
+        .find_map(|outputs| refusal(&outputs).cloned());
+    assert!(refused.is_some(), "a part is kept free");
+    assert_eq!(refusal(&ask(&mut world, 2, "sess_other", 0)), None);
+}

@@ -28,11 +28,13 @@ mod recover;
 mod replay;
 mod session;
 mod set_aside;
+mod settled_shares;
 mod spare;
 mod sweep;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unused_names;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -245,6 +247,20 @@ impl Store {
         if let Some(folder) = self.shared.folder() {
             spare::keep(folder);
         }
+    }
+
+    /// If there are more than so many principals, forgets those to which nothing refers any more.
+    pub(crate) fn forget_unused_principals(
+        &mut self,
+        recovered: &mut Recovered,
+        many: u64,
+    ) -> Result<(), CommitError> {
+        if recovered.principals.len() as u64 <= many {
+            return Ok(());
+        }
+        let unused = self.transact(&[], |transaction, _| unused_names::forget(transaction))?;
+        recovered.principals.retain(|(number, _)| !unused.contains(number));
+        Ok(())
     }
 
     /// Sets aside what could not be read at this start, into a table of its own, ends the sessions that lost

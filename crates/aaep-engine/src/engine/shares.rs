@@ -6,13 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aaep::{Event, ReplyToken};
 
-use super::{Engine, MAX_OPEN_ASKS, MAX_USED_TOKENS};
+use super::{Engine, MAX_OPEN_ASKS, MAX_SESSIONS, MAX_USED_TOKENS};
 use crate::audience::SessionKey;
 use crate::io::{Principal, Refusal};
 use crate::weight::weight;
 
 /// How many used tokens of one principal are remembered.
 const MAX_USED_TOKENS_EACH: usize = MAX_USED_TOKENS / 16;
+
+/// This part of the sessions and of the open asks is kept for principals that have none.
+const KEPT_FREE: usize = 8;
 
 /// What one principal takes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,10 @@ pub(crate) struct Shares(BTreeMap<Principal, Share>);
 impl Shares {
     fn of(&self, principal: Principal) -> Share {
         self.0.get(&principal).copied().unwrap_or_default()
+    }
+
+    fn running_sessions(&self) -> usize {
+        self.0.values().map(|share| share.sessions).sum()
     }
 
     fn change(&mut self, principal: Principal, change: impl FnOnce(&mut Share)) {
@@ -81,10 +88,11 @@ impl Engine {
         principal: Principal,
         event: &Event,
     ) -> Result<(), Refusal> {
-        if self.asks.len() >= MAX_OPEN_ASKS {
+        let share = self.shares.of(principal);
+        let kept_free = if share.asks == 0 { 0 } else { MAX_OPEN_ASKS / KEPT_FREE };
+        if self.asks.len() >= MAX_OPEN_ASKS - kept_free {
             return Err(Refusal::TooMany("open questions"));
         }
-        let share = self.shares.of(principal);
         let most_bytes = self.config.memory_bytes_per_principal / 4;
         let bytes = share.ask_bytes + weight(event);
         if share.asks >= self.config.asks_per_principal || bytes > most_bytes {
@@ -95,8 +103,13 @@ impl Engine {
 
     /// Whether a principal may begin one more session.
     pub(super) fn check_session_share(&self, principal: Principal) -> Result<(), Refusal> {
-        if self.shares.of(principal).sessions >= self.config.sessions_per_principal {
+        let share = self.shares.of(principal);
+        if share.sessions >= self.config.sessions_per_principal {
             return Err(Refusal::OverShare("running sessions"));
+        }
+        let kept_free = if share.sessions == 0 { 0 } else { MAX_SESSIONS / KEPT_FREE };
+        if self.shares.running_sessions() >= MAX_SESSIONS - kept_free {
+            return Err(Refusal::TooMany("sessions"));
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ use super::running_bytes::RunningBytes;
 use super::status::Status;
 use super::{Hub, Shared, stored};
 use crate::access::{Guard, Limits, Roster};
-use crate::bounds::MAX_SUBSCRIPTIONS;
+use crate::bounds::{MAX_NAMES, MAX_SUBSCRIPTIONS};
 use crate::redact::{RedactConfig, RedactError, Redactor};
 use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
 
@@ -144,10 +144,14 @@ impl HubBuilder {
 
     /// Opens the store, goes on from what it has, and starts the threads.
     pub fn start(self) -> Result<Hub, StartError> {
-        let (store, recovered) = match &self.folder {
+        let (mut store, mut recovered) = match &self.folder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
+        // On a full disk there is still room for as many names again.
+        if let Err(error) = store.forget_unused_principals(&mut recovered, MAX_NAMES / 2) {
+            tracing::warn!(%error, "Names that nothing refers to could not be forgotten.");
+        }
         self.start_on(store, recovered)
     }
 

@@ -11,6 +11,7 @@ use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransacti
 use crate::store::change::StoredTime;
 use crate::store::fault::Fault;
 use crate::store::session::StoredSession;
+use crate::store::settled_shares;
 use crate::store::table::{
     ASKS, Counters, Row, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, pair, parse, second,
 };
@@ -114,7 +115,7 @@ pub(super) fn move_time(
     Ok(())
 }
 
-/// Settles a question. Of all that are settled, the newest `max` are remembered.
+/// Settles a question. Of all that are settled, `max` are remembered; whoever has most loses its oldest first.
 pub(super) fn settle(
     transaction: &WriteTransaction,
     counters: &mut Counters,
@@ -125,11 +126,12 @@ pub(super) fn settle(
 ) -> Result<(), Fault> {
     let token = reply_token.as_str();
     let found = transaction.open_table(ASKS)?.remove(token)?.map(|row| row.value().to_vec());
-    let session = match found {
+    let (session, principal) = match found {
         Some(row) => {
-            session_number(transaction, &OpenAsk::parse(reply_token.clone(), &row)?.session_id)?
+            let ask = OpenAsk::parse(reply_token.clone(), &row)?;
+            session_numbers(transaction, &ask.session_id)?
         }
-        None => 0,
+        None => (0, 0),
     };
     let mut settled = transaction.open_table(SETTLED)?;
     let before = settled.get(token)?.map(|row| row.value().to_vec());
@@ -149,11 +151,18 @@ pub(super) fn settle(
     let row = settled_row(age, session, unix_us, Some(resolution));
     settled.insert(token, row.as_slice())?;
     transaction.open_table(SETTLED_OF_SESSION)?.insert(pair(session, age), token)?;
+    settled_shares::add(transaction, principal, age, token)?;
     let mut by_age = transaction.open_table(SETTLED_BY_AGE)?;
     by_age.insert(age, token)?;
     while by_age.len()? > max {
-        let oldest =
-            by_age.pop_first()?.map(|(age, token)| (age.value(), token.value().to_owned()));
+        let oldest = settled_shares::take_oldest(transaction)?;
+        let oldest = match oldest {
+            Some((age, token)) => {
+                by_age.remove(age)?;
+                Some((age, token))
+            }
+            None => by_age.pop_first()?.map(|(age, token)| (age.value(), token.value().to_owned())),
+        };
         let Some((age, token)) = oldest else { break };
         let removed = settled.remove(token.as_str())?.map(|row| row.value().to_vec());
         let Some(removed) = removed else { continue };
@@ -171,7 +180,7 @@ pub(super) fn withdraw_all(
     session_id: &SessionId,
     unix_us: i64,
 ) -> Result<(), Fault> {
-    let session = session_number(transaction, session_id)?;
+    let (session, principal) = session_numbers(transaction, session_id)?;
     let mut asks = transaction.open_table(ASKS)?;
     let mut tokens = Vec::new();
     for row in asks.iter()? {
@@ -193,6 +202,7 @@ pub(super) fn withdraw_all(
         settled.insert(token.as_str(), settled_row(age, session, unix_us, None).as_slice())?;
         of_session.insert(pair(session, age), token.as_str())?;
         by_age.insert(age, token.as_str())?;
+        settled_shares::add(transaction, principal, age, token.as_str())?;
     }
     Ok(())
 }
@@ -243,9 +253,18 @@ pub(super) fn session_number(
     transaction: &WriteTransaction,
     session_id: &SessionId,
 ) -> Result<u64, Fault> {
+    session_numbers(transaction, session_id).map(|(session, _)| session)
+}
+
+/// The number of a session and of its principal; zeros if it is not stored.
+fn session_numbers(
+    transaction: &WriteTransaction,
+    session_id: &SessionId,
+) -> Result<(u64, u64), Fault> {
     let sessions = transaction.open_table(SESSIONS)?;
-    let found = sessions.get(session_id.as_str())?.map(|row| row.value().to_vec());
-    found.map_or(Ok(0), |row| Ok(StoredSession::parse(session_id.clone(), &row)?.number))
+    let Some(row) = sessions.get(session_id.as_str())? else { return Ok((0, 0)) };
+    let session = StoredSession::parse(session_id.clone(), row.value())?;
+    Ok((session.number, session.principal))
 }
 
 fn settled_row(age: u64, session: u64, unix_us: i64, resolution: Option<&[u8]>) -> Vec<u8> {

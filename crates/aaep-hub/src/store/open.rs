@@ -23,12 +23,12 @@ use crate::store::recover::{Recovered, counters, recover};
 use crate::store::table::{
     AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, is_incomplete, store_id,
 };
-use crate::store::{Retention, Store, event_ids, set_aside, spare};
+use crate::store::{Retention, Store, event_ids, set_aside, settled_shares, spare};
 
 /// The row that has the format.
 const FORMAT_KEY: &str = "format";
 
-/// The first format with an index of event ids.
+/// The first format with an index of event ids and shares of settled questions.
 const FORMAT_WITH_EVENT_IDS: u32 = 4;
 
 /// How the store is opened.
@@ -264,6 +264,7 @@ fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<()
                 create_all(transaction)?;
                 if before.is_some_and(|before| before < FORMAT_WITH_EVENT_IDS) {
                     event_ids::add_all(transaction)?;
+                    settled_shares::add_all(transaction)?;
                 }
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;

@@ -11,7 +11,8 @@ use crate::store::fault::Fault;
 use crate::store::journal::StoreId;
 
 /// The format of what is written here. A file of a larger one is refused, smaller ones are taken on: 1 had no
-/// journal, 2 did not say when the time of a question was stored and knew no counted time, 3 had no index of event ids.
+/// journal, 2 did not say when the time of a question was stored and knew no counted time, 3 had no index of event ids and did
+/// not count settled questions by principal.
 pub(crate) const FORMAT: u32 = 4;
 
 /// Things of which there is one: the format, the counters, how far the audit file is safe.
@@ -36,6 +37,11 @@ pub(crate) const SETTLED_BY_AGE: TableDefinition<u64, &str> =
 /// Session number and age to reply token.
 pub(crate) const SETTLED_OF_SESSION: TableDefinition<[u8; 16], &str> =
     TableDefinition::new("settled of session");
+/// Principal and age to reply token.
+pub(crate) const SETTLED_OF_PRINCIPAL: TableDefinition<[u8; 16], &str> =
+    TableDefinition::new("settled of principal");
+/// Principal to how many settled questions of it are remembered.
+pub(crate) const SETTLED_COUNTS: TableDefinition<u64, u64> = TableDefinition::new("settled counts");
 /// Subscription id to its terms.
 pub(crate) const SUBSCRIPTIONS: TableDefinition<&str, &[u8]> =
     TableDefinition::new("subscriptions");
@@ -71,6 +77,8 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(SETTLED)?;
     transaction.open_table(SETTLED_BY_AGE)?;
     transaction.open_table(SETTLED_OF_SESSION)?;
+    transaction.open_table(SETTLED_OF_PRINCIPAL)?;
+    transaction.open_table(SETTLED_COUNTS)?;
     transaction.open_table(SUBSCRIPTIONS)?;
     transaction.open_table(AGENTS)?;
     transaction.open_table(PRINCIPALS)?;

@@ -19,7 +19,7 @@ use super::{
 use crate::audit::verify;
 use crate::store::fault::Fault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
-use crate::store::{CommitError, OpenError, Retention, Store, event_ids};
+use crate::store::{CommitError, OpenError, Retention, Store, event_ids, settled_shares};
 
 /// How many bytes of rows are stored at once.
 const GROUP_BYTES: usize = 8 << 20;
@@ -154,6 +154,7 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
     read_stream(&mut source, &store, audit_log)?;
     let (_, indexed) = store.shared.write(|transaction| {
         event_ids::add_all(transaction)?;
+        settled_shares::add_all(transaction)?;
         Ok(Durability::Immediate)
     });
     indexed?;

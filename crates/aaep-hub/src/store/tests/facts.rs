@@ -324,3 +324,66 @@ fn an_empty_answer_forgets_its_key() {
     assert_eq!(keys, ["b"]);
     assert_eq!(store.reader().answer(1, "a"), Ok(None));
 }
+
+#[test]
+fn whoever_settles_without_end_forgets_its_own_outcomes_and_nobody_elses() {
+    const MAX: u64 = 10;
+    let mut store = Store::in_memory();
+    let Change::Event {
+        order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json, ..
+    } = event(0, "ofAda")
+    else {
+        panic!("an event")
+    };
+    let of_ada = Change::Event {
+        order,
+        session_id,
+        event_id,
+        agent,
+        principal: 1,
+        by_hub,
+        is_urgent,
+        unix_us,
+        json,
+    };
+    store.commit(&[of_ada, event(1, "hog")]).expect("stored");
+    let mut settle = |name: &str, of: &str| {
+        let reply_token = token(name);
+        let settled = store.transact(&[], |transaction, counters| {
+            asks::open(transaction, &reply_token, &session(of), time(Some(9), None))?;
+            asks::settle(transaction, counters, &reply_token, 0, b"1", MAX)
+        });
+        settled.expect("stored");
+    };
+    settle("ada1", "ofAda");
+    settle("ada2", "ofAda");
+    for number in 0..100 {
+        settle(&format!("hog{number}"), "hog");
+    }
+    let reader = store.reader();
+    let is_known = |name: &str| reader.settled(&token(name)).expect("read").is_some();
+    assert!(is_known("ada1") && is_known("ada2"));
+    assert!(!is_known("hog91") && is_known("hog92") && is_known("hog99"));
+}
+
+#[test]
+fn principals_to_which_nothing_refers_are_forgotten_when_there_are_many() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    let name = |key: u64| Change::Principal { key, name: format!("number {key}") };
+    // Eight has a session.
+    let changes: Vec<_> = (1..=20).map(name).chain([event(0, "a")]).collect();
+    store.commit(&changes).expect("stored");
+    drop(store);
+    let (mut store, mut recovered) = open(folder.path());
+    store.forget_unused_principals(&mut recovered, 20).expect("done");
+    assert_eq!(recovered.principals.len(), 20, "there are not many");
+    store.forget_unused_principals(&mut recovered, 19).expect("done");
+    let numbers = |recovered: &Recovered| -> Vec<u64> {
+        recovered.principals.iter().map(|it| it.0).collect()
+    };
+    assert_eq!(numbers(&recovered), [8, 20], "the last number is not given again");
+    drop(store);
+    let (_, recovered) = open(folder.path());
+    assert_eq!(numbers(&recovered), [8, 20]);
+}

@@ -1,0 +1,43 @@
+//! Principals to which nothing refers any more are forgotten, so that there is room for new ones.
+
+use std::collections::BTreeSet;
+
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::store::fault::Fault;
+use crate::store::table::{ANSWERS, PRINCIPALS, Row, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS};
+
+/// Forgets them; gives their numbers. The highest number stays, so that no number is given twice.
+pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, Fault> {
+    let mut used = BTreeSet::new();
+    for row in transaction.open_table(SESSIONS)?.iter()? {
+        let row = row?;
+        let mut row = Row::new(row.1.value(), "sessions");
+        let (_number, _agent) = (row.number()?, row.number()?);
+        used.insert(row.number()?);
+    }
+    for row in transaction.open_table(SUBSCRIPTIONS)?.iter()? {
+        used.insert(Row::new(row?.1.value(), "subscriptions").number()?);
+    }
+    for row in transaction.open_table(ANSWERS)?.iter()? {
+        let row = row?;
+        let number = row.0.value().first_chunk().ok_or_else(|| Fault::row("answers"))?;
+        used.insert(u64::from_be_bytes(*number));
+    }
+    for row in transaction.open_table(SETTLED_COUNTS)?.iter()? {
+        used.insert(row?.0.value());
+    }
+    let mut principals = transaction.open_table(PRINCIPALS)?;
+    used.extend(principals.last()?.map(|(number, _)| number.value()));
+    let mut unused = BTreeSet::new();
+    for row in principals.iter()? {
+        let number = row?.0.value();
+        if !used.contains(&number) {
+            unused.insert(number);
+        }
+    }
+    for number in &unused {
+        principals.remove(number)?;
+    }
+    Ok(unused)
+}
