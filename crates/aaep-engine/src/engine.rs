@@ -12,6 +12,7 @@ mod listeners;
 mod publish;
 mod rooms;
 mod shares;
+mod work;
 pub use publish::is_filled;
 mod recover;
 
@@ -345,6 +346,9 @@ pub struct Engine {
     asks_due: BTreeSet<(u64, ReplyToken)>,
     /// The open questions of each session that has any.
     asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
+    /// The places of the open questions that are heard by whoever hears a tag.
+    asks_by_tag: BTreeMap<String, BTreeSet<u64>>,
+    work: work::Work,
     used_tokens: shares::UsedTokens,
     shares: shares::Shares,
     audiences: BTreeMap<AudienceKey, Audience>,
@@ -387,6 +391,8 @@ impl Engine {
             ask_tokens: BTreeMap::new(),
             asks_due: BTreeSet::new(),
             asks_of: BTreeMap::new(),
+            asks_by_tag: BTreeMap::new(),
+            work: work::Work::default(),
             used_tokens: shares::UsedTokens::default(),
             shares: shares::Shares::default(),
             audiences: BTreeMap::new(),

@@ -253,3 +253,48 @@ fn whoever_has_no_session_and_no_question_finds_room_for_one() {
     assert!(refused.is_some(), "a part is kept free");
     assert_eq!(refusal(&ask(&mut world, 2, "sess_other", 0)), None);
 }
+
+/// Coming and going costs the same, however much others hold that this subscriber may not hear.
+#[test]
+fn coming_and_going_looks_at_nothing_that_may_not_be_heard() {
+    let costs = [1, 40].map(|many| {
+        let mut world = World::new();
+        let person = world.listen(9, everything());
+        let tagged =
+            |tag: &str| aaep_engine::Hears::Tagged(aaep_engine::AgentTags::new([tag.to_owned()]));
+        let start = |session: &str, agent: &str| {
+            let fields = json!({ "summary_normal": "Begins.", "producer": { "agent_id": agent } });
+            World::draft(session, "session.started", fields)
+        };
+        world.publish_tagged(2, "quiet", start("sess_quiet", "quiet"));
+        for number in 0..many {
+            let session = format!("sess_{number}");
+            world.publish_tagged(1, "loud", start(&session, "loud"));
+            let text = json!({
+                "chunk": "Half a sentence ", "position": 0, "complete": false,
+                "producer": { "agent_id": "loud" },
+            });
+            world.publish_tagged(1, "loud", World::draft(&session, "output.streaming", text));
+            let question = confirmation(
+                &format!("rpl_{number}"),
+                json!({ "producer": { "agent_id": "loud" } }),
+            );
+            let asked = World::draft(&session, "awaiting.confirmation", question);
+            world.publish_tagged(1, "loud", asked);
+        }
+        let before = world.engine.looked_at();
+        // A filter that nobody had before.
+        let wishes = json!({
+            "supports_confirmation_reply": true,
+            "event_filters": { "include": ["*"], "exclude": ["aaep:agent.tool.invoked"] },
+        });
+        let outputs = world.subscribe(5, tagged("quiet"), wishes, None);
+        let one = granted(5, &outputs);
+        world.close(&one);
+        let after = world.engine.looked_at();
+        world.close(&person);
+        (after.0 - before.0, after.1 - before.1)
+    });
+    assert_eq!(costs[0], costs[1]);
+    assert_eq!(costs[0].0, 0, "no question can be heard");
+}

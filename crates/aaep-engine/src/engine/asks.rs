@@ -128,6 +128,7 @@ impl Engine {
         let ask = self.asks.remove(token)?;
         self.ask_tokens.remove(&ask.order);
         self.count_ask(ask.principal, &ask.event, false);
+        self.forget_tags(&ask);
         if let Some(filed_us) = ask.filed_us {
             self.asks_due.remove(&(filed_us, token.clone()));
         }

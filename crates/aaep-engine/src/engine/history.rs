@@ -335,7 +335,7 @@ impl Engine {
     pub(super) fn past(&self, hears: &Hears, from: u64) -> Past<'_> {
         let from = self.past_from(hears, from);
         let mut past = Past { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
-        for session in self.sessions.values() {
+        for session in self.sessions.values().filter(|session| hears.includes(&session.tags)) {
             let is_before = session.history.back().is_none_or(|last| last.order < from);
             if is_before && session.order.is_ended() {
                 continue;
@@ -344,8 +344,9 @@ impl Engine {
             past.chunks
                 .extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
             past.entries.extend(session.history.range(begin..));
-            past.is_exact &= !hears.includes(&session.tags) || !session.misses_text_before(begin);
+            past.is_exact &= !session.misses_text_before(begin);
         }
+        self.work.count_events(past.chunks.len() + past.entries.len());
         past.entries.sort_unstable_by_key(|entry| entry.order);
         past
     }

@@ -4,7 +4,7 @@
 //! listener that comes late is sent a part of them at a time, as of everything else; until a question is sent, a
 //! reply to it does not count. Nothing here settles a question.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::ReplyToken;
 
@@ -13,7 +13,7 @@ use crate::ask::Ask;
 use crate::audience::ListenerKey;
 use crate::clock::Now;
 use crate::frame::encode;
-use crate::io::Output;
+use crate::io::{Hears, Output};
 
 /// The questions that one listener was asked, by their places among all events. Most have none.
 #[derive(Debug, Default)]
@@ -54,9 +54,39 @@ impl Engine {
             }
         }
         self.ask_tokens.insert(order, token.clone());
+        for tag in ask.tags.iter() {
+            if let Some(orders) = self.asks_by_tag.get_mut(tag) {
+                orders.insert(order);
+            } else {
+                self.asks_by_tag.insert(tag.to_owned(), [order].into());
+            }
+        }
         self.asks_of.entry(session).or_default().insert(token.clone());
         self.asks.insert(token.clone(), ask);
         self.file(token);
+    }
+
+    /// A question is not open any more.
+    pub(super) fn forget_tags(&mut self, ask: &Ask) {
+        for tag in ask.tags.iter() {
+            if let Some(orders) = self.asks_by_tag.get_mut(tag) {
+                orders.remove(&ask.order);
+                if orders.is_empty() {
+                    self.asks_by_tag.remove(tag);
+                }
+            }
+        }
+    }
+
+    /// The places of the open questions that can be heard, without looking at any other.
+    fn heard_asks(&self, hears: &Hears) -> Vec<u64> {
+        match hears {
+            Hears::All => self.ask_tokens.keys().copied().collect(),
+            Hears::Tagged(tags) => {
+                let by_tag = tags.iter().filter_map(|tag| self.asks_by_tag.get(tag));
+                by_tag.flatten().copied().collect::<BTreeSet<u64>>().into_iter().collect()
+            }
+        }
     }
 
     /// The open questions that a listener was asked.
@@ -142,12 +172,18 @@ impl Engine {
         listener: ListenerKey,
         out: &mut Vec<Output>,
     ) {
-        let Engine { audiences, members, asks, .. } = self;
+        let member = self.members.get(listener as usize).and_then(Option::as_ref);
+        let may_reply = member.filter(|it| it.presence == Presence::Here && it.may_reply);
+        let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.wish.hears));
+        self.work.count_asks(heard.len());
+        let Engine { audiences, members, asks, ask_tokens, .. } = self;
         if let Some(Some(member)) = members.get_mut(listener as usize)
             && member.presence == Presence::Here
             && let Some(audience) = audiences.get(&member.wish.audience)
         {
-            for ask in asks.values_mut() {
+            for order in heard {
+                let Some(token) = ask_tokens.get(&order) else { continue };
+                let Some(ask) = asks.get_mut(token) else { continue };
                 if !member.can_answer(ask) || !ask.told.insert(listener) {
                     continue;
                 }
