@@ -19,6 +19,7 @@ use aaep::{
     SessionId, Timestamp, Urgency,
 };
 
+use crate::boundary::Boundaries;
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 use crate::io::AgentTags;
@@ -27,6 +28,7 @@ use crate::member::Joined;
 use crate::terms::Terms;
 pub(crate) use rebuild::Past;
 use text::Texts;
+pub(crate) use text::is_text_alike;
 
 /// How many units an audience remembers. Who is further behind has a gap, and is told so.
 pub const MAX_UNITS: usize = 2048;
@@ -150,6 +152,8 @@ pub(crate) struct Audience {
     latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
     /// Where an urgent event last told the state of an agent: states before are not told after it.
     urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
+    /// Where each session starts.
+    starts: BTreeMap<SessionKey, u64>,
     /// Where the questions are, by their places among all events.
     questions: BTreeMap<u64, u64>,
     /// The text that was joined last.
@@ -178,6 +182,7 @@ impl Audience {
             latest_progress: BTreeMap::new(),
             latest_state: BTreeMap::new(),
             urgent_state: BTreeMap::new(),
+            starts: BTreeMap::new(),
             questions: BTreeMap::new(),
             joined: RefCell::new(None),
         }
@@ -193,8 +198,9 @@ impl Audience {
         let event = &entry.event;
         let core = event.event_type().core();
         self.note_purity(entry);
-        if core.is_some_and(aaep::CoreType::is_terminal) {
-            for unit in self.texts.end_session(entry.session, self.number) {
+        // Nobody is asked, and no session ends, before the text that went before was told (rulings 7 and 8).
+        if core.is_some_and(aaep::CoreType::is_terminal) || is_before_ask(event) {
+            for unit in self.texts.cut_session(entry.session, self.number) {
                 self.push(unit, entry.order);
             }
         }
@@ -210,8 +216,19 @@ impl Audience {
                 self.cut_for_room(entry.order);
             } else {
                 let kind = kind_of(&event.payload);
-                let unit = Unit::new(entry, Arc::clone(event), kind, self.number_of(entry));
-                self.push(unit, entry.order);
+                let told = match &event.payload {
+                    Payload::OutputStreaming(chunk) => {
+                        let boundaries = Boundaries::from_list(&self.terms.boundaries);
+                        let ends_at = if chunk.complete {
+                            boundaries.at_completion()
+                        } else {
+                            boundaries.finest()
+                        };
+                        text::with_hint(event, chunk, boundaries, ends_at)
+                    }
+                    _ => Arc::clone(event),
+                };
+                self.push(Unit::new(entry, told, kind, self.number_of(entry)), entry.order);
             }
         }
         begin
@@ -285,6 +302,7 @@ impl Audience {
         let at = self.end();
         let key = || (unit.session, Box::from(unit.agent()));
         match (&unit.kind, &unit.event.payload) {
+            (_, Payload::SessionStarted(_)) => drop(self.starts.insert(unit.session, at)),
             (Kind::Progress, _) => drop(self.latest_progress.insert(unit.session, at)),
             (Kind::State, _) => drop(self.latest_state.insert(key(), at)),
             (_, Payload::StateChanged(_)) => drop(self.urgent_state.insert(key(), at)),
@@ -349,6 +367,7 @@ impl Audience {
         self.latest_progress.retain(|_, at| *at >= first);
         self.latest_state.retain(|_, at| *at >= first);
         self.urgent_state.retain(|_, at| *at >= first);
+        self.starts.retain(|_, at| *at >= first);
         self.questions.retain(|_, at| *at >= first);
     }
 
@@ -418,6 +437,11 @@ impl Audience {
             // What is no longer remembered was made with events before this.
             None => self.from,
         }
+    }
+
+    /// Where a session starts, if that is still remembered.
+    pub(crate) fn start_of(&self, session: SessionKey) -> Option<u64> {
+        self.starts.get(&session).copied().filter(|at| *at >= self.first)
     }
 
     /// Where the question is that has this place among all events.
@@ -537,6 +561,18 @@ impl Unit {
             frame: OnceCell::new(),
         }
     }
+}
+
+/// Whether an event asks the person something, or says that its agent is about to.
+pub(crate) fn is_before_ask(event: &Event) -> bool {
+    let waits = matches!(&event.payload,
+        Payload::StateChanged(change) if change.to_state == state::AWAITING_INPUT);
+    waits || is_ask(event)
+}
+
+/// Whether an event asks the person something.
+fn is_ask(event: &Event) -> bool {
+    matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
 }
 
 fn kind_of(payload: &Payload) -> Kind {

@@ -8,9 +8,9 @@
 //! Memory is bounded: a cutter holds less than [`MAX_PIECE_CHARS`] characters and a small margin,
 //! whatever arrives. Work is linear: no character is looked at more than a fixed number of times.
 //!
-//! It never changes, trims or repeats a character, never cuts inside a grapheme cluster of up to
-//! [`MAX_CLUSTER_CHARS`] characters, and knows nothing of time: how long a piece may wait is for
-//! others to say.
+//! It never changes, trims or repeats a character, never cuts inside a grapheme cluster (except with
+//! `none`, which passes the agent's chunks as they came), and knows nothing of time: how long a piece
+//! may wait is for others to say.
 
 mod abbreviation;
 mod class;
@@ -33,10 +33,6 @@ pub use word::count_words;
 /// The most characters of a piece. Half of what a chunk may hold (§4.3.3), so that whoever wraps a
 /// piece has room left.
 pub const MAX_PIECE_CHARS: usize = 8_000;
-
-/// The longest grapheme cluster that is kept whole. Unicode calls 30 marks on one letter enough for
-/// every language; what is far longer is an attack on the reader.
-pub const MAX_CLUSTER_CHARS: usize = 256;
 
 /// A piece cut because of its size is at least this long, so that cutting makes progress.
 const MIN_FORCED_CHARS: usize = MAX_PIECE_CHARS / 2;
@@ -114,6 +110,11 @@ impl Boundaries {
         Level::ALL.into_iter().find(|level| self.has(*level)).unwrap_or(Level::Completion)
     }
 
+    /// What the last piece of an output reports: the strongest boundary asked for.
+    pub fn at_completion(self) -> CoalesceBoundary {
+        self.reported(Level::Completion).boundary()
+    }
+
     /// What a piece reports that ends at a boundary this strong: the strongest one asked for.
     fn reported(self, reached: Level) -> Level {
         let asked = |level: &Level| *level <= reached && self.has(*level);
@@ -148,7 +149,8 @@ struct Mark {
 
 /// The text of one output that has not been cut yet.
 ///
-/// Of an output that is not empty, the last piece always comes from [`Cutter::finish`].
+/// Of an output that is not empty, the last piece always comes from [`Cutter::finish`]; with `none`, nothing waits and
+/// nothing is left to finish.
 #[derive(Debug)]
 pub struct Cutter {
     boundaries: Boundaries,
@@ -188,7 +190,12 @@ impl Cutter {
     /// Takes the next chunk, and emits each piece that is now certain to end at a boundary.
     pub fn push(&mut self, chunk: &str, emit: &mut impl FnMut(Piece<'_>)) {
         if self.finest == Level::None {
-            return self.pass(chunk, emit);
+            // The agent's own chunks, each at once (ruling 31).
+            if !chunk.is_empty() {
+                let chars = chunk.chars().count();
+                emit(Piece { text: chunk, boundary: CoalesceBoundary::None, chars });
+            }
+            return;
         }
         let mut rest = chunk;
         loop {
@@ -350,24 +357,6 @@ impl Cutter {
             .unwrap_or((self.text.end(), Level::None));
         self.words.forget(position);
         self.cut(position, level, emit);
-    }
-
-    /// Passes the chunk as it comes, but for its last grapheme cluster, which may go on.
-    fn pass(&mut self, chunk: &str, emit: &mut impl FnMut(Piece<'_>)) {
-        let mut rest = chunk;
-        while !rest.is_empty() {
-            let room = MAX_PIECE_CHARS - self.text.chars();
-            let cut = rest.char_indices().nth(room.max(1)).map_or(rest.len(), |(byte, _)| byte);
-            self.text.push_str(&rest[..cut]);
-            rest = &rest[cut..];
-            let mut last = self.text.last_cluster();
-            if last.is_none() && self.text.chars() >= MAX_CLUSTER_CHARS {
-                last = Some(self.text.last_char());
-            }
-            if let Some(position) = last {
-                self.cut(position, Level::None, emit);
-            }
-        }
     }
 }
 

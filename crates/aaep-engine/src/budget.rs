@@ -1,7 +1,7 @@
 //! How many events a listener may still get now (§5.3.1.1, §5.6.1, ruling 6).
 //!
-//! In no window of one second more than the negotiated number; a burst up to that number is
-//! allowed; what was spent comes back piece by piece, one second later.
+//! In no window of one second more than the negotiated number. After quiet, a burst up to that number is
+//! allowed; while anything is held, events leave one by one, at least 1/rate apart.
 
 use crate::clock::SECOND_US;
 
@@ -19,11 +19,20 @@ pub(crate) struct Budget {
     /// The slots that count and in which something was spent, by number, the oldest first, and how
     /// much: at most [`COUNTED`].
     spent: Vec<(u64, u64)>,
+    /// When something was last spent.
+    last_us: u64,
+    /// Whether something is held: then events are spaced.
+    is_holding: bool,
 }
 
 impl Budget {
     pub(crate) fn new(max_events_per_second: u64) -> Self {
-        Budget { max: max_events_per_second.max(1), spent: Vec::new() }
+        Budget {
+            max: max_events_per_second.max(1),
+            spent: Vec::new(),
+            last_us: 0,
+            is_holding: false,
+        }
     }
 
     /// Another rate from now on; what was spent stays spent.
@@ -33,10 +42,10 @@ impl Budget {
 
     /// Takes one event out of the budget, if there is one.
     pub(crate) fn spend(&mut self, now_us: u64) -> bool {
-        self.forget(now_us);
-        if self.is_empty() {
+        if self.next_us(now_us) > now_us {
             return false;
         }
+        self.last_us = now_us;
         let newest = now_us / SLOT_US;
         match self.spent.last_mut() {
             Some((number, count)) if *number >= newest => *count += 1,
@@ -48,14 +57,20 @@ impl Budget {
         true
     }
 
-    /// When something is left again; now, if something is.
+    /// Whether something is held. Once nothing is, a burst is allowed again.
+    pub(crate) fn note_held(&mut self, is_held: bool) {
+        self.is_holding = is_held;
+    }
+
+    /// When the next event may go; now, if it may. If it may not, it is held, and events are spaced from then on.
     pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
         self.forget(now_us);
-        if !self.is_empty() {
-            return now_us;
-        }
-        let oldest = self.spent.first().map_or(now_us / SLOT_US, |(number, _)| *number);
-        (oldest + COUNTED as u64) * SLOT_US
+        let Some((oldest, _)) = self.spent.first().copied() else { return now_us };
+        self.is_holding |= self.is_empty();
+        let spaced_us =
+            self.last_us + if self.is_holding { SECOND_US.div_ceil(self.max) } else { 0 };
+        let free_us = if self.is_empty() { (oldest + COUNTED as u64) * SLOT_US } else { now_us };
+        now_us.max(free_us).max(spaced_us)
     }
 
     fn is_empty(&self) -> bool {
@@ -86,6 +101,23 @@ mod tests {
         assert!((SECOND_US + 500..=SECOND_US + 2 * SLOT_US).contains(&next), "{next}");
         assert!(!budget.spend(next - 1));
         assert!(budget.spend(next));
+    }
+
+    #[test]
+    fn while_something_is_held_events_leave_one_by_one() {
+        let mut budget = Budget::new(5);
+        let mut sent = Vec::new();
+        let mut now_us = 0;
+        while sent.len() < 15 {
+            now_us = budget.next_us(now_us);
+            assert!(budget.spend(now_us));
+            sent.push(now_us);
+        }
+        assert!(sent[..5].iter().all(|at| *at == 0), "{sent:?}");
+        assert!(sent[5..].windows(2).all(|pair| pair[1] - pair[0] >= SECOND_US / 5), "{sent:?}");
+        assert!(sent[14] <= 3 * SECOND_US + 2 * SLOT_US, "{sent:?}");
+        budget.note_held(false);
+        assert!((0..5).all(|_| budget.spend(now_us + 2 * SECOND_US)));
     }
 
     #[test]

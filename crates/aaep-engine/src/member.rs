@@ -1,6 +1,7 @@
 //! One listener's way through the log of its audience: how far it is, what it may get now, and what
 //! is merged when it is behind (§5.3.1.1, §5.3.1.11, §5.6.1, rulings 6 to 10).
 
+mod context;
 mod limits;
 mod memory;
 mod merge;
@@ -9,11 +10,11 @@ mod place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aaep::extension::Delivery;
-use aaep::{CoreType, EventId, LanguageTag, Payload};
+use aaep::{EventId, LanguageTag, Payload};
 
-use crate::audience::{Audience, SessionKey, Superseded, TextKey, Unit, text_key};
-use crate::frame::{Frame, encode};
+use crate::audience::{Audience, Kind, SessionKey, Superseded, TextKey, Unit, text_key};
+use crate::clock::Now;
+use crate::frame::Frame;
 
 pub(crate) use limits::Limits;
 pub use limits::MAX_ANNOUNCING_US;
@@ -46,6 +47,8 @@ pub(crate) enum Progressed {
     CaughtUp,
     /// Something is held until then.
     Until(u64),
+    /// Only text is held, for the sake of the pace, until then. Anything else may go at once (ruling 30).
+    TextUntil(u64),
     /// Enough was sent for now.
     Enough,
 }
@@ -54,8 +57,10 @@ pub(crate) enum Progressed {
 pub(crate) struct Telling<'a, F> {
     pub(crate) audience: &'a Audience,
     pub(crate) limits: Option<&'a mut Limits>,
-    pub(crate) now_us: u64,
+    pub(crate) now: Now,
     pub(crate) primary: &'a LanguageTag,
+    /// Whether the listener is still to be told that something is missing.
+    pub(crate) is_gap_owed: bool,
     /// How many events that can wait may go now.
     pub(crate) left: usize,
     pub(crate) send: F,
@@ -89,7 +94,11 @@ impl Cursor {
             return Progressed::Enough;
         }
         let end = telling.audience.end();
-        self.advance(telling, end)
+        let progressed = self.advance(telling, end);
+        if let Some(limits) = telling.limits.as_deref_mut() {
+            limits.note_held(progressed != Progressed::CaughtUp);
+        }
+        progressed
     }
 
     /// Everything in its order, for whoever counts.
@@ -130,7 +139,7 @@ impl Cursor {
                 self.owe_gap();
                 self.at += 1;
             } else if merge::is_partly_told(self, unit) {
-                let told = merge::next(self, telling, self.at + 1);
+                let told = merge::next(self, telling, (self.at, self.at + 1));
                 if let Some(told) = told {
                     self.urgent_at = self.urgent_at.max(self.at);
                     self.send(telling, told.frame);
@@ -178,8 +187,7 @@ impl Cursor {
         is_told
     }
 
-    /// Whether everything urgent is told. Before a session ends critically, what is held of it is told as
-    /// far as the limits allow; the rest is withdrawn, and the end says so (ruling 8).
+    /// Whether everything urgent is told, each with what is needed to understand it (rulings 7 and 8).
     fn tell_urgent_until_enough<F: FnMut(Arc<Frame>)>(
         &mut self,
         telling: &mut Telling<'_, F>,
@@ -199,23 +207,11 @@ impl Cursor {
                 self.step_over_urgent();
                 continue;
             }
-            let mut frame = audience.frame(unit, telling.primary);
-            if unit.event.event_type().core().is_some_and(CoreType::is_terminal) {
-                if self.advance(telling, at) == Progressed::Enough {
-                    return false;
-                }
-                let held = self.withdraw(unit.session, audience, at);
-                if held > 0 && audience.terms.understands_our_extension() {
-                    let mut event = (*unit.event).clone();
-                    Delivery { held_back: Some(held), ..Delivery::new() }.put_on(&mut event);
-                    frame = encode(&event, true, None, &audience.terms, telling.primary);
-                }
+            if !self.tell_context(telling, at, unit) {
+                return false;
             }
             self.step_over_urgent();
-            if let Some(limits) = telling.limits.as_deref_mut() {
-                limits.announce(telling.now_us, &unit.event.payload);
-            }
-            self.send(telling, frame);
+            self.send_at_once(telling, audience.frame(unit, telling.primary), &unit.event.payload);
         }
         true
     }
@@ -234,21 +230,26 @@ impl Cursor {
         (telling.send)(frame);
     }
 
-    /// What is held of a session before this position is told no more; how many units that are.
-    fn withdraw(&mut self, session: SessionKey, audience: &Audience, before: u64) -> u64 {
-        let is_held = |at: &u64| {
-            audience.unit(*at).is_some_and(|unit| {
-                unit.session == session && !unit.is_urgent && !self.is_ahead(*at)
-            })
-        };
-        let held: Vec<u64> = (self.at.max(audience.first())..before).filter(is_held).collect();
-        if !held.is_empty() {
-            let rest = self.rest_mut();
-            rest.ahead.extend(held.iter().copied());
-            rest.folded.retain(|(of, _), _| *of != session);
-            rest.told_text.retain(|(of, _), _| *of != session);
+    /// Sends something that is exempt from the rate.
+    fn send_at_once<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+        frame: Arc<Frame>,
+        payload: &Payload,
+    ) {
+        if let Some(limits) = telling.limits.as_deref_mut() {
+            limits.announce(telling.now.monotonic_us, payload);
         }
-        held.len() as u64
+        self.send(telling, frame);
+    }
+
+    /// The unit at this position is told.
+    fn take(&mut self, at: u64) {
+        if at == self.at {
+            self.at += 1;
+        } else {
+            self.rest_mut().ahead.insert(at);
+        }
     }
 
     /// Tells what is held before this position, as far as the limits allow.
@@ -260,7 +261,7 @@ impl Cursor {
         loop {
             if self.at < telling.audience.first() {
                 // Too far behind: it has to be told so, and is at the next moment.
-                return Progressed::Until(telling.now_us + 1);
+                return Progressed::Until(telling.now.monotonic_us + 1);
             }
             self.skip(telling.audience, until);
             if self.at >= until {
@@ -270,20 +271,60 @@ impl Cursor {
             if telling.left == 0 {
                 return Progressed::Enough;
             }
+            let now_us = telling.now.monotonic_us;
+            let mut at = self.at;
             if let Some(limits) = telling.limits.as_deref_mut() {
-                let next_us = limits.next_us(telling.now_us);
-                if next_us > telling.now_us {
+                let next_text_us = limits.next_text_us(now_us);
+                if next_text_us > now_us {
+                    match self.next_besides_text(telling.audience, until) {
+                        Some(next) => at = next,
+                        None => return Progressed::TextUntil(next_text_us),
+                    }
+                }
+                let next_us = limits.next_us(now_us);
+                if next_us > now_us {
                     return Progressed::Until(next_us);
                 }
             }
-            let Some(told) = merge::next(self, telling, until) else {
+            let Some(told) = merge::next(self, telling, (at, until)) else {
                 continue;
             };
             if let Some(limits) = telling.limits.as_deref_mut() {
-                limits.spend(telling.now_us, &told.event.payload);
+                limits.spend(now_us, &told.event.payload);
             }
             self.send(telling, told.frame);
         }
+    }
+
+    /// What goes next while the pace holds text: of the first session that has something else to tell, what is held
+    /// first, its text included, since the order of a session is kept. None where only text is held.
+    fn next_besides_text(&mut self, audience: &Audience, until: u64) -> Option<u64> {
+        let is_due = |at: &u64| {
+            audience.unit(*at).is_some_and(|unit| {
+                !unit.is_urgent
+                    && unit.kind != Kind::Text
+                    && !self.is_ahead(*at)
+                    && audience.superseded(*at, unit) == Superseded::No
+            })
+        };
+        let due = (self.at..until).find(is_due)?;
+        let session = audience.unit(due)?.session;
+        for at in self.at..due {
+            let Some(unit) = audience.unit(at).filter(|unit| unit.session == session) else {
+                continue;
+            };
+            if unit.is_urgent || self.is_ahead(at) {
+                continue;
+            }
+            match audience.superseded(at, unit) {
+                Superseded::No if self.is_text_told(unit) => {}
+                Superseded::No => return Some(at),
+                Superseded::ByLater => self.fold(unit),
+                Superseded::ByUrgent => self.unfold(unit),
+            }
+            self.take(at);
+        }
+        Some(due)
     }
 
     /// Steps over what needs not be told: urgent units are told at once, some were told with others,

@@ -214,19 +214,49 @@ fn a_critical_end_lets_held_text_go_first_where_the_budget_allows() {
 }
 
 #[test]
-fn a_critical_end_withdraws_held_text_and_says_so() {
-    for understands in [true, false] {
-        let extensions = if understands { json!([aaep::extension::CONTEXT]) } else { json!([]) };
-        let (mut world, one) = behind(json!({ "supported_extensions": extensions }));
-        world.chunk("One. Two. ", 0, false);
-        world.say("tool.invoked", invoked(1));
-        world.fail(SESSION);
-        world.pass_s(60);
-        let heard = world.heard(&one);
-        assert_eq!(kinds(heard), ["session.errored"], "nothing comes after the end");
-        let held = heard[0].delivery().and_then(|it| it.held_back);
-        assert_eq!(held.is_some_and(|it| it >= 2), understands);
-    }
+fn a_critical_end_loses_nothing_that_was_held() {
+    let (mut world, one) = behind(json!({}));
+    world.chunk("One. Two. ", 0, false);
+    world.say("tool.invoked", invoked(1));
+    world.say("tool.completed", done(1, "error"));
+    world.chunk("Three. And a ha", 10, false);
+    world.say("progress.updated", json!({ "progress": { "percent": 40 } }));
+    world.say("tool.invoked", invoked(2));
+    world.fail(SESSION);
+    let heard = world.heard(&one);
+    assert_eq!(text_of(heard, None), "One. Two. Three. And a ha");
+    let told = [
+        "progress.updated",
+        "output.streaming",
+        "tool.completed",
+        "tool.completed",
+        "session.errored",
+    ];
+    assert_eq!(kinds(heard), told, "a digest, the text as one, what failed, and the end");
+    assert!(heard.iter().all(|it| it.json["urgency"] == "critical"), "exempt from the rate");
+    let summary = heard[0].json["summary_normal"].as_str();
+    assert!(summary.is_some_and(|it| it.starts_with("2 tools started and 0 finished well")));
+    world.pass_s(60);
+    assert_eq!(kinds(world.heard(&one)), told, "nothing comes after the end");
+}
+
+#[test]
+fn before_an_ask_comes_the_text_that_was_held_and_what_starts_its_session() {
+    let (mut world, one) = behind(json!({}));
+    world.start("sess_2");
+    let chunk = |text: &str, position: usize, complete: bool| json!({ "chunk": text, "position": position, "complete": complete });
+    world.say_in(
+        "sess_2",
+        "output.streaming",
+        chunk("I would keep the subfolder. It is ", 0, false),
+    );
+    world.say_in("sess_2", "awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let heard = world.heard(&one);
+    assert_eq!(kinds(heard), ["session.started", "output.streaming", "awaiting.confirmation"]);
+    assert_eq!(text_of(heard, None), "I would keep the subfolder. It is ");
+    world.say_in("sess_2", "output.streaming", chunk("small.", 34, true));
+    world.pass_s(60);
+    assert_eq!(text_of(world.heard(&one), None), "I would keep the subfolder. It is small.");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::MAX_ANNOUNCING_US;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -109,6 +108,8 @@ fn a_burst_up_to_the_rate_passes_at_once_and_the_rest_waits() {
     world.pass_us(SECOND - 1);
     assert_eq!(world.heard(&one).len(), 3);
     world.pass_us(SECOND / 10);
+    assert_eq!(world.heard(&one).len(), 4, "one by one");
+    world.pass_us(SECOND / 3);
     assert_eq!(world.heard(&one).len(), 5);
 }
 
@@ -126,7 +127,7 @@ fn the_budget_comes_back_piece_by_piece() {
     world.pass_s(3);
     let begin_us = world.heard(&one)[0].at_us;
     let at: Vec<u64> = world.heard(&one).iter().map(|it| (it.at_us - begin_us) / 100_000).collect();
-    assert_eq!(at, [0, 6, 10, 16]);
+    assert_eq!(at, [0, 6, 11, 16]);
 }
 
 #[test]
@@ -322,22 +323,120 @@ fn the_slower_someone_reads_the_fewer_events_the_same_text_takes() {
 }
 
 #[test]
-fn someone_who_reads_is_never_far_behind_when_something_that_can_wait_arrives() {
+fn a_pace_makes_pieces_of_text_larger_and_holds_back_nothing_else() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "pace_wpm": 60 }));
     world.pass_s(30);
     world.take(&one);
-    for number in 0..10 {
-        world.say("tool.invoked", tool(number));
+    world.chunk("This sentence takes a while to speak. ", 0, false);
+    world.chunk("So does this one. ", 38, false);
+    world.chunk("And this. ", 56, false);
+    assert_eq!(kinds(world.heard(&one)), ["output.streaming"], "the rest would be too early");
+    world.start("sess_2");
+    world.say("tool.invoked", tool(1));
+    let told = ["output.streaming", "session.started", "output.streaming", "tool.invoked"];
+    assert_eq!(kinds(world.heard(&one)), told, "at once, and after the text of the same session");
+    assert_eq!(world.heard(&one)[2].json["chunk"], "So does this one. ");
+}
+
+/// The chunks that a listener got, each with its language and its hint.
+fn pieces(heard: &[Heard]) -> Vec<(String, Json, Json)> {
+    let text = heard.iter().filter(|it| it.kind() == "output.streaming");
+    text.map(|it| {
+        let [chunk, language, hint] =
+            ["chunk", "language", "coalesce_hint"].map(|it_is| it.json[it_is].clone());
+        (chunk.as_str().unwrap_or_default().to_owned(), language, hint)
+    })
+    .collect()
+}
+
+#[test]
+fn a_change_of_language_or_content_type_is_a_boundary_under_every_setting() {
+    let settings = [
+        json!({}),
+        json!({ "coalesce_boundaries": ["completion"] }),
+        json!({ "max_events_per_second": 1 }),
+        json!({ "pace_wpm": 60 }),
+        json!({ "cognitive_load": "low" }),
+    ];
+    for wishes in settings {
+        let mut world = World::started();
+        let one = world.listen(1, wishes);
+        let parts = [
+            ("He said ", "en-US", "text/plain"),
+            ("bonjour ", "fr-FR", "text/plain"),
+            ("and left. ", "en-US", "text/plain"),
+            ("<b>Really.</b>", "en-US", "text/html"),
+        ];
+        let mut position = 0;
+        for (index, (text, language, content_type)) in parts.into_iter().enumerate() {
+            let fields = json!({ "chunk": text, "position": position, "complete": index == 3,
+                "language": language, "content_type": content_type });
+            world.say("output.streaming", fields);
+            position += text.chars().count();
+        }
+        world.pass_s(60);
+        let got: Vec<(String, Json)> =
+            pieces(world.heard(&one)).into_iter().map(|it| (it.0, it.1)).collect();
+        let sent: Vec<(String, Json)> =
+            parts.iter().map(|it| (it.0.to_owned(), it.1.into())).collect();
+        assert_eq!(got, sent);
     }
-    world.pass_s(60);
-    let mut reading_until_us = 0;
-    for heard in world.heard(&one) {
-        assert!(reading_until_us <= heard.at_us + MAX_ANNOUNCING_US);
-        let words = heard.text("summary_normal").split(' ').count() as u64;
-        reading_until_us = heard.at_us.max(reading_until_us) + words * SECOND;
+}
+
+#[test]
+fn with_none_the_chunks_pass_as_they_came_and_the_hint_is_a_negotiated_one() {
+    for include in ["aaep:agent.*", "*"] {
+        let mut world = World::started();
+        let filters = json!({ "include": [include] });
+        let wishes = json!({ "coalesce_boundaries": ["none"], "event_filters": filters });
+        let one = world.listen(1, wishes);
+        let chunks = ["T", "he", " ", "cat"];
+        let mut position = 0;
+        for (index, text) in chunks.into_iter().enumerate() {
+            let fields = json!({ "chunk": text, "position": position, "complete": index == 3,
+                "coalesce_hint": if index == 3 { "completion" } else { "sentence" } });
+            world.say("output.streaming", fields);
+            position += text.len();
+            assert_eq!(pieces(world.heard(&one)).len(), index + 1, "each at once");
+        }
+        let got = pieces(world.heard(&one));
+        assert_eq!(got.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), chunks);
+        assert!(got.iter().all(|it| it.2 == "none"), "{got:?}");
     }
-    assert_eq!(world.heard(&one).len(), 10);
+}
+
+#[test]
+fn what_is_held_leaves_one_by_one() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(5, json!({})));
+    world.pass_s(2);
+    world.take(&one);
+    for number in 0..15 {
+        let fields = json!({ "tool": "x", "summary_normal": "x", "tool_call_id": format!("call_{number}"),
+            "irreversible": false });
+        world.say("tool.invoked", fields);
+    }
+    world.pass_s(5);
+    let at: Vec<u64> = world.heard(&one).iter().map(|it| it.at_us).collect();
+    assert!(at[4] == at[0] && at[5] >= at[0] + SECOND, "a burst after quiet: {at:?}");
+    assert!(at[5..].windows(2).all(|pair| pair[1] - pair[0] >= SECOND / 5), "{at:?}");
+}
+
+#[test]
+fn timestamps_of_a_session_do_not_go_back_where_text_is_merged() {
+    let mut world = World::started();
+    let one = world.listen(1, limited(1, json!({})));
+    world.pass_s(2);
+    for (number, text) in ["One. ", "Two. ", "Three. "].into_iter().enumerate() {
+        world.chunk(text, [0, 5, 10][number], false);
+        world.pass_us(100_000);
+    }
+    world.say("tool.invoked", tool(1));
+    world.pass_s(9);
+    let stamps: Vec<&str> =
+        world.heard(&one).iter().filter_map(|it| it.json["timestamp"].as_str()).collect();
+    assert!(stamps.is_sorted(), "{stamps:?}");
 }
 
 proptest! {

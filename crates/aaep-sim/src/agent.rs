@@ -231,15 +231,29 @@ impl Agent {
                 let session = self.session.as_mut()?;
                 let Some(chunks) = chunks else { return self.next(unix_us, rng, truth) };
                 let count = chunks.len();
-                for (at, (position, chunk)) in chunks.into_iter().enumerate().rev() {
-                    let output = output.clone();
-                    let complete = at + 1 == count;
-                    session.acts.push_front(Act::Chunk { output, position, chunk, complete });
+                let mut language = None;
+                let mut acts = Vec::new();
+                for (at, (position, chunk, begins)) in chunks.into_iter().enumerate() {
+                    // Only between sentences, where everyone agrees on what a full stop means.
+                    if begins && rng.chance(15) {
+                        language = if language.is_none() { Some("en-GB") } else { None };
+                    }
+                    if begins && rng.chance(10) {
+                        acts.push(Act::Confirm);
+                    }
+                    let (output, complete) = (output.clone(), at + 1 == count);
+                    acts.push(Act::Chunk { output, position, chunk, complete, language });
+                }
+                for act in acts.into_iter().rev() {
+                    session.acts.push_front(act);
                 }
                 self.next(unix_us, rng, truth)
             }
-            Act::Chunk { output, position, chunk, complete } => {
+            Act::Chunk { output, position, chunk, complete, language } => {
                 let mut words = json!({"chunk": chunk, "position": position, "complete": complete});
+                if let Some(language) = language {
+                    words["language"] = language.into();
+                }
                 if let Some(output) = output {
                     words["output_id"] = output.into();
                 }

@@ -5,6 +5,7 @@
 
 pub mod asks;
 pub mod consent;
+pub mod context;
 pub mod critical;
 pub mod form;
 pub mod handshake;
@@ -145,7 +146,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 34;
+pub const COUNT: usize = 38;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
 /// given.
@@ -158,6 +159,7 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
         Box::new(shares::Memory::new(memory_bytes)),
         Box::new(shares::Shares::default()),
         Box::new(pace::Rate::default()),
+        Box::new(pace::Spaced::default()),
         Box::new(pace::Filter),
         Box::new(pace::Quiet),
         Box::new(critical::AtOnce::default()),
@@ -184,6 +186,9 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
         Box::new(stream::Nothing::default()),
         Box::new(text::Whole::default()),
         Box::new(text::Boundary::default()),
+        Box::new(text::OneLanguage::default()),
+        Box::new(context::Context::default()),
+        Box::new(context::OnlyText::default()),
         Box::new(stall::Stall::new(twin)),
     ]
 }

@@ -3,6 +3,7 @@
 //! Each is the real engine with a hand in between that changes what goes in or comes out.
 
 mod consent;
+mod context;
 mod covering;
 mod hands;
 mod kill;
@@ -155,6 +156,21 @@ pub const ALL: &[Sabotage] = &[
         Box::new(hands::Stutter)
     }),
     sabotage("cuts text inside a word", "no text cut off a boundary", || Box::new(hands::CutWord)),
+    sabotage("loses held text when a session fails", "no text lost or repeated", || {
+        Box::new(context::LoseHeldText)
+    }),
+    sabotage("tells text in another language", "one language to a piece", || {
+        Box::new(context::Translate)
+    }),
+    sabotage("asks before it tells what was said", "context before what is critical", || {
+        Box::new(context::AskFirst)
+    }),
+    sabotage("holds tools for the sake of a pace", "a pace holds only text", || {
+        Box::new(context::HoldTools::default())
+    }),
+    sabotage("lets what was held go in bursts", "held events leave one by one", || {
+        Box::new(context::Burst::default())
+    }),
     sabotage("waits for the slowest listener", "no stall is visible to others", || {
         Box::new(hands::WaitForAll::default())
     }),

@@ -85,7 +85,6 @@ impl Text {
     /// Whether a listener who asked for this boundary can get a piece that ends there.
     pub fn ends_at(&self, place: usize, boundary: &CoalesceBoundary) -> bool {
         match boundary {
-            CoalesceBoundary::None => !self.inside_cluster.contains(&place),
             CoalesceBoundary::Word => self.words.contains(&place),
             CoalesceBoundary::Sentence => self.sentences.contains(&place),
             CoalesceBoundary::Paragraph => self.paragraphs.contains(&place),

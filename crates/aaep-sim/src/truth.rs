@@ -186,14 +186,15 @@ impl Truth {
         Some((at, &self.subscriptions[at]))
     }
 
-    /// An agent thinks of an output; its chunks, with their positions. None if that output was.
+    /// An agent thinks of an output; its chunks, with their positions and whether a sentence begins there. None if that
+    /// output was.
     pub fn write(
         &mut self,
         session: &str,
         output: Option<&str>,
         sentences: usize,
         rng: &mut Rng,
-    ) -> Option<Vec<(usize, String)>> {
+    ) -> Option<Vec<(usize, String, bool)>> {
         let key = (session.to_owned(), output.unwrap_or_default().to_owned());
         if self.texts.contains_key(&key) {
             return None;
@@ -206,11 +207,12 @@ impl Truth {
         let mut at = 0;
         while at < text.len() {
             let end = (at + rng.size(1, 60)).min(text.len());
-            chunks.push((at, text.chars[at..end].iter().collect()));
+            let begins = text.ends_at(at, &CoalesceBoundary::Sentence);
+            chunks.push((at, text.chars[at..end].iter().collect(), begins));
             at = end;
         }
         if rng.chance(30) {
-            chunks.push((at, String::new()));
+            chunks.push((at, String::new(), false));
         }
         self.texts.insert(key, Rc::new(text));
         Some(chunks)

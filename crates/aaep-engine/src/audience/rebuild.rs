@@ -4,13 +4,13 @@
 //! listener finds its place where it was. Where the histories no longer have all of it, the log begins later, and
 //! whoever was before that is told that something is missing. Nothing is ever guessed.
 
-use super::{Audience, Entry, FIRST_POSITION, MAX_PRIMED_UNITS, Texts, Unit};
+use super::{Audience, Entry, FIRST_POSITION, MAX_PRIMED_UNITS, Texts, Unit, is_before_ask};
 
 /// What the histories have of a time.
 pub(crate) struct Past<'e> {
     /// From which place among all events on they are whole.
     pub(crate) from: u64,
-    /// The chunks of text before, of the sessions that went on after it: what is cut where depends on them.
+    /// The chunks of text and the asks before, of the sessions that went on after it: what is cut where depends on them.
     pub(crate) chunks: Vec<&'e Entry>,
     /// The events from there on, in their order.
     pub(crate) entries: Vec<&'e Entry>,
@@ -36,6 +36,7 @@ impl Audience {
         self.latest_progress.clear();
         self.latest_state.clear();
         self.urgent_state.clear();
+        self.starts.clear();
         self.questions.clear();
         self.joined.take();
     }
@@ -141,6 +142,9 @@ impl Audience {
         for (key, at) in fresh.urgent_state {
             self.urgent_state.entry(key).or_insert(at);
         }
+        for (key, at) in fresh.starts {
+            self.starts.entry(key).or_insert(at);
+        }
         self.questions.append(&mut fresh.questions);
     }
 
@@ -151,8 +155,12 @@ impl Audience {
         fresh.from = past.from;
         if !self.terms.keeps_every_event() {
             for entry in &past.chunks {
-                let is_heard = fresh.hears.includes(&entry.tags) && !entry.is_urgent;
-                if is_heard && self.wants(&entry.event) {
+                if !fresh.hears.includes(&entry.tags) {
+                    continue;
+                }
+                if is_before_ask(&entry.event) {
+                    fresh.texts.cut_session(entry.session, self.number);
+                } else if !entry.is_urgent && self.wants(&entry.event) {
                     fresh.texts.take(entry, self.number, None);
                 }
             }
@@ -180,6 +188,7 @@ impl Audience {
         self.latest_progress = fresh.latest_progress;
         self.latest_state = fresh.latest_state;
         self.urgent_state = fresh.urgent_state;
+        self.starts = fresh.starts;
         self.questions = fresh.questions;
     }
 
@@ -188,6 +197,7 @@ impl Audience {
         self.first = self.first.wrapping_add(by);
         let maps = self.latest_state.values_mut().chain(self.urgent_state.values_mut());
         let maps = maps.chain(self.latest_progress.values_mut()).chain(self.questions.values_mut());
+        let maps = maps.chain(self.starts.values_mut());
         maps.for_each(|at| *at = at.wrapping_add(by));
     }
 

@@ -1,14 +1,15 @@
 //! Streamed text, cut at the boundaries of an audience (§5.6.3, ruling 10).
 //!
 //! The pieces of an output joined are the output: no character is lost or repeated. Each piece has
-//! the place of its last character in the order of the session.
+//! the place of its last character in the order of the session. A change of language or content type
+//! is a boundary under every setting (ruling 32), and so is an ask (ruling 7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::extension::{Delivery, Merged};
-use aaep::{CognitiveLoad, Event, EventId, Object, Payload};
+use aaep::{CognitiveLoad, Event, EventId, LanguageTag, Object, Payload};
 
 use super::{Entry, Kind, SessionKey, TextKey, Unit, text_key};
 use crate::boundary::{Boundaries, Cutter};
@@ -33,6 +34,7 @@ const OUTPUT_BYTES: usize = 1024;
 #[derive(Debug)]
 struct Output {
     cutter: Cutter,
+    boundaries: Boundaries,
     /// The position of the first character that is held.
     position: u64,
     /// How many events the held text is from, the newest one, and how many pieces it gave so far.
@@ -62,13 +64,17 @@ impl Texts {
     ) -> Vec<Unit> {
         let Payload::OutputStreaming(chunk) = &entry.event.payload else { return Vec::new() };
         let key = text_key(entry.session, chunk);
-        let language = chunk.language.as_ref().or_else(|| {
-            entry.event.envelope.localization_hints.as_ref()?.primary_language.as_ref()
-        });
+        let is_alike = |output: &Output| is_text_alike(&output.newest.event, &entry.event);
+        let mut units = match self.open.get(&key) {
+            Some(output) if !is_alike(output) => self.cut(&key, audience),
+            _ => Vec::new(),
+        };
+        let language = text_language(&entry.event);
         let boundaries = self.boundaries;
         let bytes_before = self.open.get(&key).map_or(0, Output::bytes);
         let output = self.open.entry(key.clone()).or_insert_with(|| Output {
             cutter: Cutter::new(boundaries, language),
+            boundaries,
             position: chunk.position,
             held_events: 0,
             newest: entry.clone(),
@@ -83,17 +89,17 @@ impl Texts {
         });
         let mut is_complete = false;
         if chunk.complete {
-            let before = pieces.len();
             output.cutter.finish(&mut |piece| {
                 pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
             });
             is_complete = true;
-            if pieces.len() == before {
-                pieces.push((String::new(), CoalesceBoundary::Completion, 0));
+            match pieces.last_mut() {
+                Some((_, boundary, _)) => *boundary = boundaries.at_completion(),
+                None => pieces.push((String::new(), boundaries.at_completion(), 0)),
             }
         }
         let extension = self.extension;
-        let units = output.units(pieces, is_complete, audience, sequence_number, extension);
+        units.extend(output.units(pieces, is_complete, audience, sequence_number, extension));
         let bytes = if is_complete { 0 } else { output.bytes() };
         if is_complete {
             self.open.remove(&key);
@@ -139,8 +145,8 @@ impl Texts {
         })
     }
 
-    /// The session is over: what is held of its outputs is told as it is.
-    pub(super) fn end_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
+    /// The session is over, or asks something: what is held of its outputs is told as it is.
+    pub(super) fn cut_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
         let keys: Vec<_> = self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
         keys.iter().flat_map(|key| self.cut(key, audience)).collect()
     }
@@ -200,7 +206,7 @@ impl Output {
             && self.held_events <= 1;
         let own_bytes = if is_whole { 0 } else { text.len() };
         let event = if is_whole {
-            Arc::clone(source)
+            with_hint(source, chunk, self.boundaries, boundary)
         } else {
             Arc::new(piece_of(
                 source,
@@ -243,6 +249,36 @@ fn piece_of(
     let mut event = Event::new(envelope, payload);
     event.extensions.clone_from(&source.extensions);
     event
+}
+
+/// The agent's own event. A `coalesce_hint` that was not negotiated is replaced by where the text really ends (§4.3.3).
+pub(super) fn with_hint(
+    event: &Arc<Event>,
+    chunk: &OutputStreaming,
+    boundaries: Boundaries,
+    boundary: CoalesceBoundary,
+) -> Arc<Event> {
+    if chunk.coalesce_hint.as_ref().is_none_or(|hint| boundaries.contains(hint)) {
+        return Arc::clone(event);
+    }
+    let chunk = OutputStreaming { coalesce_hint: Some(boundary), ..chunk.clone() };
+    Arc::new(Event { payload: chunk.into(), ..(**event).clone() })
+}
+
+/// The language of the text of an event: its own, or else that of all its words.
+fn text_language(event: &Event) -> Option<&LanguageTag> {
+    let Payload::OutputStreaming(chunk) = &event.payload else { return None };
+    let hints = event.envelope.localization_hints.as_ref();
+    chunk.language.as_ref().or_else(|| hints?.primary_language.as_ref())
+}
+
+/// Whether two events have text of the same language and content type, so that it may be merged (ruling 32).
+pub(crate) fn is_text_alike(one: &Event, other: &Event) -> bool {
+    let (Payload::OutputStreaming(a), Payload::OutputStreaming(b)) = (&one.payload, &other.payload)
+    else {
+        return false;
+    };
+    a.content_type == b.content_type && text_language(one) == text_language(other)
 }
 
 /// Says on a unit that it stands for several events.

@@ -54,13 +54,6 @@ impl Held {
         self.end.chars += 1;
     }
 
-    /// Adds text.
-    pub(super) fn push_str(&mut self, text: &str) {
-        self.buffer.push_str(text);
-        self.end.byte += text.len();
-        self.end.chars += text.chars().count();
-    }
-
     /// Adds the characters at the front that can neither end nor begin anything, while fewer than
     /// `limit` wait, and returns the rest.
     pub(super) fn take_plain<'a>(&mut self, text: &'a str, limit: usize) -> &'a str {
@@ -125,7 +118,7 @@ impl Held {
     }
 
     /// Where the last character begins.
-    pub(super) fn last_char(&self) -> Position {
+    fn last_char(&self) -> Position {
         let length = self.buffer.chars().next_back().map_or(0, char::len_utf8);
         Position { byte: self.end.byte - length, chars: self.end.chars - length.min(1) }
     }

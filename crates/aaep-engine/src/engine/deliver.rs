@@ -12,6 +12,20 @@ use crate::member::{Progressed, Telling};
 /// How long a wire has at most to take what goes at a time. It says when it has; should that get lost, it goes on.
 const REST_US: u64 = 1_000_000;
 
+/// When to go on with what is held for a listener.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldUntil {
+    pub(super) at_us: u64,
+    /// Only text is held, for the sake of the pace: the next event may go before (ruling 30).
+    is_text: bool,
+}
+
+impl HeldUntil {
+    pub(super) fn new(at_us: u64) -> Self {
+        HeldUntil { at_us, is_text: false }
+    }
+}
+
 impl Engine {
     /// Shapes an event for every audience and tells who can be told now.
     pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
@@ -44,9 +58,9 @@ impl Engine {
             }
             full.trim(grown);
         }
-        for (listener, due_us) in told {
-            let due_us = self.or_tell_of_deleted(now, listener, due_us);
-            self.sort_in(listener, due_us);
+        for (listener, held) in told {
+            let held = self.or_tell_of_deleted(now, listener, held);
+            self.sort_in(listener, held);
             self.note_order(listener, out);
         }
     }
@@ -87,14 +101,14 @@ impl Engine {
 
     /// Tells a listener what it may be told now, after the summaries.
     pub(super) fn tell_more(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let due_us = self.proceed_now(now, listener, out);
+        let held = self.proceed_now(now, listener, out);
         if let Some(Some(member)) = self.members.get(listener as usize)
             && let Some(audience) = self.audiences.get_mut(&member.wish.audience)
         {
             audience.trim(0);
         }
-        let due_us = self.or_tell_of_deleted(now, listener, due_us);
-        self.sort_in(listener, due_us);
+        let held = self.or_tell_of_deleted(now, listener, held);
+        self.sort_in(listener, held);
         self.note_order(listener, out);
     }
 
@@ -116,7 +130,7 @@ impl Engine {
         now: Now,
         listener: ListenerKey,
         out: &mut Vec<Output>,
-    ) -> Option<u64> {
+    ) -> Option<HeldUntil> {
         let Engine { audiences, members, primary, config, .. } = self;
         let Some(Some(member)) = members.get_mut(listener as usize) else { return None };
         if member.presence != Presence::Here {
@@ -127,7 +141,7 @@ impl Engine {
     }
 
     /// Files a listener by what the next event means for it.
-    fn sort_in(&mut self, listener: ListenerKey, due_us: Option<u64>) {
+    fn sort_in(&mut self, listener: ListenerKey, held: Option<HeldUntil>) {
         let Some(Some(member)) = self.members.get(listener as usize) else { return };
         if member.presence != Presence::Here {
             return;
@@ -138,15 +152,17 @@ impl Engine {
         let Engine { audiences, members, .. } = self;
         let Some(audience) = audiences.get_mut(&key) else { return };
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
-        if is_plain && due_us.is_none() {
+        if is_plain && held.is_none() {
             member.slot = ListenerKey::try_from(audience.listeners.unlimited.len()).ok();
             audience.listeners.unlimited.push(listener);
             return;
         }
         audience.listeners.connected.insert(listener);
-        match due_us {
-            Some(at) => self.set_due(listener, at),
-            None => drop(audience.listeners.ready.insert(listener)),
+        if held.is_none_or(|held| held.is_text) {
+            audience.listeners.ready.insert(listener);
+        }
+        if let Some(held) = held {
+            self.set_due(listener, held.at_us);
         }
     }
 
@@ -201,19 +217,21 @@ fn proceed(
     now: Now,
     primary: &aaep::LanguageTag,
     out: &mut Vec<Output>,
-) -> Option<u64> {
+) -> Option<HeldUntil> {
+    let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
     let Member { cursor, limits, rests, due_us, .. } = member;
     let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
     let limits = limits.as_deref_mut();
     let now_us = now.monotonic_us;
-    let mut telling = Telling { audience, limits, now_us, primary, left: at_a_time.max(1), send };
+    let left = at_a_time.max(1);
+    let mut telling = Telling { audience, limits, now, primary, is_gap_owed, left, send };
     let owes_summaries = cursor.owes_summaries();
     if *rests {
         // Who counts gets everything in its order.
         if owes_summaries || !audience.terms.keeps_every_event() {
             cursor.tell_urgent(&mut telling);
         }
-        return Some((*due_us).min(now_us + REST_US));
+        return Some(HeldUntil::new((*due_us).min(now_us + REST_US)));
     }
     let progressed = if owes_summaries {
         // Urgent things do not wait for summaries; everything else comes after them.
@@ -225,11 +243,12 @@ fn proceed(
     };
     match progressed {
         Progressed::CaughtUp => None,
-        Progressed::Until(at) => Some(at),
+        Progressed::Until(at_us) => Some(HeldUntil::new(at_us)),
+        Progressed::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
         Progressed::Enough => {
             *rests = true;
             out.push(Output::More { listener });
-            Some(now_us + REST_US)
+            Some(HeldUntil::new(now_us + REST_US))
         }
     }
 }

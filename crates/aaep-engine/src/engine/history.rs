@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aaep::Envelope;
 
 use super::{Engine, MAX_PRODUCER_BYTES, MAX_SESSION_EVENTS, Session};
-use crate::audience::{Entry, Hears, Past, SessionKey, TextKey, text_key};
+use crate::audience::{Entry, Hears, Past, SessionKey, TextKey, is_before_ask, text_key};
 use crate::clock::Now;
 use crate::io::{AgentTags, Principal};
 
@@ -341,8 +341,9 @@ impl Engine {
                 continue;
             }
             let begin = session.history.partition_point(|entry| entry.order < from);
-            past.chunks
-                .extend(session.history.range(..begin).filter(|entry| text_of(entry).is_some()));
+            let is_text_or_ask =
+                |entry: &&Entry| text_of(entry).is_some() || is_before_ask(&entry.event);
+            past.chunks.extend(session.history.range(..begin).filter(is_text_or_ask));
             past.entries.extend(session.history.range(begin..));
             past.is_exact &= !session.misses_text_before(begin);
         }

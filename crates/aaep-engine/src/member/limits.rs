@@ -1,4 +1,4 @@
-//! The rate and the pace of one listener (§5.3.1.1, §5.3.1.11, ruling 6).
+//! The rate and the pace of one listener (§5.3.1.1, §5.3.1.11, rulings 6 and 30).
 
 use aaep::Payload;
 
@@ -6,8 +6,8 @@ use crate::boundary::count_words;
 use crate::budget::Budget;
 use crate::clock::SECOND_US;
 
-/// How far announcing may be behind before more is held back and merged (§5.3.1.11): a listener
-/// never has more than this much left to announce when it gets something that can wait.
+/// How far announcing may be behind before more text is held and merged (§5.3.1.11). Only text waits for
+/// it; everything else comes when it happens (ruling 30).
 pub const MAX_ANNOUNCING_US: u64 = 2 * SECOND_US;
 
 /// What a listener keeps a rate and a pace with.
@@ -41,10 +41,21 @@ impl Limits {
         }
     }
 
-    /// When the next event that can wait may be sent; now, if it may.
+    /// When the rate lets the next event pass that is not critical; now, if it does.
     pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
-        let by_budget = self.budget.as_mut().map_or(now_us, |budget| budget.next_us(now_us));
-        by_budget.max(self.announcing_until_us.saturating_sub(MAX_ANNOUNCING_US)).max(now_us)
+        self.budget.as_mut().map_or(now_us, |budget| budget.next_us(now_us))
+    }
+
+    /// When the pace lets the next text pass; now, if it does.
+    pub(super) fn next_text_us(&self, now_us: u64) -> u64 {
+        self.announcing_until_us.saturating_sub(MAX_ANNOUNCING_US).max(now_us)
+    }
+
+    /// Whether something is held, by the rate or by the pace: then events leave one by one (ruling 6).
+    pub(super) fn note_held(&mut self, is_held: bool) {
+        if let Some(budget) = &mut self.budget {
+            budget.note_held(is_held);
+        }
     }
 
     /// The listener gets an event that counts.

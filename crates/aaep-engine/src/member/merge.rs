@@ -10,10 +10,10 @@ use std::sync::Arc;
 use aaep::event::action::OutputStreaming;
 use aaep::event::reasoning::{Progress, ProgressUpdated, StateChanged, state};
 use aaep::extension::{Delivery, Merged};
-use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload};
+use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload, Timestamp, Urgency};
 
 use super::{Cursor, MAX_WAITING_TOOLS, Telling};
-use crate::audience::{Audience, Kind, Superseded, Unit, cut, merged_id, text_key};
+use crate::audience::{Audience, Kind, Superseded, Unit, cut, is_text_alike, merged_id, text_key};
 use crate::frame::{Frame, encode};
 
 /// The most characters of one joined chunk: the limit of the protocol.
@@ -31,96 +31,119 @@ pub(crate) struct Told {
 
 /// Text that was joined for a listener, in case the next one is at the same place: those with the same terms mostly
 /// are, and then it is made once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Joined {
-    units: Vec<u64>,
-    /// How many characters of the first were left out.
-    told: usize,
+    key: JoinedKey,
     as_one: Told,
 }
 
-/// The next event, starting with the unit at the cursor and going no further than `until`; `None`
+/// What decides how joined text is told.
+#[derive(Debug, Clone, PartialEq)]
+struct JoinedKey {
+    units: Vec<u64>,
+    /// How many characters of the first were left out.
+    told: usize,
+    time: Timestamp,
+    urgency: Option<Urgency>,
+}
+
+/// The next event, starting with the unit at this position and going no further than `until`; `None`
 /// if there is nothing to say of it.
-pub(super) fn next<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, until: u64) -> Option<Told> {
+pub(super) fn next<F>(
+    cursor: &mut Cursor,
+    telling: &Telling<'_, F>,
+    (at, until): (u64, u64),
+) -> Option<Told> {
     let (audience, primary) = (telling.audience, telling.primary);
-    let unit = audience.unit(cursor.at)?;
+    let unit = audience.unit(at)?;
     // Without limits, nothing is merged past something of another session: then any event tells how
     // far the listener is, who may lose many events at once.
     let mixes = telling.limits.is_some();
     match unit.kind {
-        Kind::Text => join(cursor, audience, (until, mixes), primary),
-        Kind::State => tell_state(cursor, audience, unit, primary),
+        Kind::Text => join(cursor, telling, (at, until, mixes)),
+        Kind::State => tell_state(cursor, telling, at),
         Kind::PlainTool => {
-            let following = following(cursor, audience, (until, mixes), unit);
+            let following = following(cursor, audience, (at, until, mixes), unit);
             let tools = following.take_while(|(_, next)| next.kind == Kind::PlainTool);
-            let mut waiting = vec![cursor.at];
+            let mut waiting = vec![at];
             waiting.extend(tools.map(|(at, _)| at));
             // Who has no limits and was only away or slow gets every one of them (ruling 20).
             let too_many = mixes && waiting.len() > MAX_WAITING_TOOLS;
             match digest_type(audience).filter(|_| too_many) {
-                Some(digest) => Some(sum_up(cursor, audience, &waiting, digest, primary)),
-                None => Some(tell(cursor, audience, unit, primary)),
+                Some(digest) => sum_up(cursor, telling, &waiting, digest, None),
+                None => Some(tell(cursor, audience, (at, unit), primary)),
             }
         }
-        Kind::Deleted => None,
-        Kind::Progress | Kind::Other => Some(tell(cursor, audience, unit, primary)),
+        Kind::Deleted => {
+            cursor.owe_gap();
+            cursor.take(at);
+            None
+        }
+        Kind::Progress | Kind::Other => Some(tell(cursor, audience, (at, unit), primary)),
     }
 }
 
 /// One unit as it is.
-fn tell(cursor: &mut Cursor, audience: &Audience, unit: &Unit, primary: &LanguageTag) -> Told {
-    cursor.at += 1;
+fn tell(
+    cursor: &mut Cursor,
+    audience: &Audience,
+    (at, unit): (u64, &Unit),
+    primary: &LanguageTag,
+) -> Told {
+    cursor.take(at);
     Told { frame: audience.frame(unit, primary), event: Arc::clone(&unit.event) }
 }
 
 /// A state, from the first one left of those folded into it; nothing if that is where it ends.
-fn tell_state(
-    cursor: &mut Cursor,
-    audience: &Audience,
-    unit: &Unit,
-    primary: &LanguageTag,
-) -> Option<Told> {
+fn tell_state<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, at: u64) -> Option<Told> {
+    let (audience, primary) = (telling.audience, telling.primary);
+    let unit = audience.unit(at)?;
     let folded = cursor.take_folded(unit);
     let (Some((from, count)), Payload::StateChanged(change)) = (folded, &unit.event.payload) else {
-        return Some(tell(cursor, audience, unit, primary));
+        return Some(tell(cursor, audience, (at, unit), primary));
     };
-    cursor.at += 1;
+    let time = time_of_merged(cursor, telling, (at, unit));
+    cursor.take(at);
     if *from == *change.to_state {
         return None;
     }
     let change = StateChanged { from_state: from.into(), ..change.clone() };
-    Some(tell_merged(audience, unit, change.into(), count, primary))
+    Some(tell_merged(audience, unit, change.into(), (count, time, None), primary))
 }
 
 /// The text of the unit at the cursor and of what follows of the same output, as long as nothing
 /// else of the session comes between.
-fn join(
+fn join<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, span: (u64, u64, bool)) -> Option<Told> {
+    let unit = telling.audience.unit(span.0)?;
+    let joinable = joinable(cursor, telling.audience, span, unit);
+    if joinable.len() == 1 && told_chars(cursor, unit) == 0 {
+        return Some(tell(cursor, telling.audience, (span.0, unit), telling.primary));
+    }
+    tell_joined(cursor, telling, joinable, None)
+}
+
+/// The text of these units as one event, without what was told of the first.
+pub(super) fn tell_joined<F>(
     cursor: &mut Cursor,
-    audience: &Audience,
-    until: (u64, bool),
-    primary: &LanguageTag,
+    telling: &Telling<'_, F>,
+    units: Vec<u64>,
+    urgency: Option<Urgency>,
 ) -> Option<Told> {
-    let unit = audience.unit(cursor.at)?;
-    let from = unit.text()?;
-    let joinable = joinable(cursor, audience, until, unit);
-    let told = told_chars(cursor, unit);
-    let last = audience.unit(*joinable.last()?)?;
-    if joinable.len() == 1 && told == 0 {
-        return Some(tell(cursor, audience, unit, primary));
-    }
-    let as_one = match &*audience.joined.borrow() {
-        Some(it) if it.units == joinable && it.told == told => Some(it.as_one.clone()),
-        _ => None,
+    let (audience, primary) = (telling.audience, telling.primary);
+    let (first, last_at) = (audience.unit(*units.first()?)?, *units.last()?);
+    let last = audience.unit(last_at)?;
+    let told = told_chars(cursor, first);
+    let time = time_of_merged(cursor, telling, (last_at, last));
+    let key = JoinedKey { units, told, time, urgency };
+    let known = audience.joined.borrow().as_ref().filter(|it| it.key == key).cloned();
+    let as_one = match known {
+        Some(it) => it.as_one,
+        None => joined(audience, (first.text()?, last), &key, primary)?,
     };
-    let as_one = match as_one {
-        Some(as_one) => as_one,
-        None => joined(audience, (from, last), (&joinable, told), primary)?,
-    };
-    cursor.at += 1;
-    if joinable.len() > 1 {
-        cursor.rest_mut().ahead.extend(joinable[1..].iter().copied());
+    for at in &key.units {
+        cursor.take(*at);
     }
-    audience.joined.replace(Some(Joined { units: joinable, told, as_one: as_one.clone() }));
+    audience.joined.replace(Some(Joined { key, as_one: as_one.clone() }));
     Some(as_one)
 }
 
@@ -128,12 +151,13 @@ fn join(
 fn joined(
     audience: &Audience,
     (from, last): (&OutputStreaming, &Unit),
-    (joinable, told): (&[u64], usize),
+    key: &JoinedKey,
     primary: &LanguageTag,
 ) -> Option<Told> {
+    let told = key.told;
     let mut text = String::new();
     let mut stands_for = 0;
-    for unit in joinable.iter().filter_map(|at| audience.unit(*at)) {
+    for unit in key.units.iter().filter_map(|at| audience.unit(*at)) {
         text.push_str(&unit.text()?.chunk);
         stands_for += unit.stands_for;
     }
@@ -145,7 +169,34 @@ fn joined(
         coalesce_hint: to.coalesce_hint.clone(),
         ..from.clone()
     };
-    Some(tell_merged(audience, last, chunk.into(), stands_for, primary))
+    let urgency = key.urgency.clone();
+    Some(tell_merged(
+        audience,
+        last,
+        chunk.into(),
+        (stands_for, key.time.clone(), urgency),
+        primary,
+    ))
+}
+
+/// When a merged event was emitted: now (§3.2.5). Where more of its session is held, the time of the last event that it
+/// stands for, so that timestamps do not go back with the next one (ruling 7).
+fn time_of_merged<F>(
+    cursor: &Cursor,
+    telling: &Telling<'_, F>,
+    (at, last): (u64, &Unit),
+) -> Timestamp {
+    let own = last.event.envelope.timestamp.clone();
+    let audience = telling.audience;
+    let mut later = (at + 1..audience.end()).filter_map(|at| audience.unit(at).map(|it| (at, it)));
+    let is_held = |(at, unit): (u64, &Unit)| {
+        unit.session == last.session && !unit.is_urgent && !cursor.is_ahead(at)
+    };
+    if later.any(is_held) {
+        return own;
+    }
+    let is_later = |now: &Timestamp| now.unix_us() > own.unix_us();
+    Timestamp::from_unix_us(telling.now.unix_us).filter(is_later).unwrap_or(own)
 }
 
 /// Whether the beginning of a chunk was told already, under other terms.
@@ -176,7 +227,7 @@ fn json_bytes(text: &str) -> usize {
 fn following<'a>(
     cursor: &'a Cursor,
     audience: &'a Audience,
-    (until, mixes): (u64, bool),
+    (at, until, mixes): (u64, u64, bool),
     unit: &'a Unit,
 ) -> impl Iterator<Item = (u64, &'a Unit)> {
     let is_held = |(at, next): &(u64, &Unit)| {
@@ -185,66 +236,82 @@ fn following<'a>(
             && !cursor.is_ahead(*at)
             && audience.superseded(*at, next) == Superseded::No
     };
-    (cursor.at + 1..until)
+    (at + 1..until)
         .map_while(|at| audience.unit(at).map(|next| (at, next)))
         .take_while(move |(_, next)| mixes || next.session == unit.session)
         .filter(is_held)
 }
 
 /// The positions of the units that can be told as one chunk.
-fn joinable(cursor: &Cursor, audience: &Audience, until: (u64, bool), unit: &Unit) -> Vec<u64> {
-    let mut joinable = vec![cursor.at];
-    let Some(chunk) = unit.text() else { return joinable };
-    let mut chars = chunk.chunk.chars().count();
-    let mut bytes = json_bytes(&chunk.chunk);
-    for (at, next) in following(cursor, audience, until, unit) {
-        let Some(following) = next.text() else { break };
-        chars += following.chunk.chars().count();
-        bytes += json_bytes(&following.chunk);
-        let fits = following.output_id == chunk.output_id
-            && following.language == chunk.language
-            && following.content_type == chunk.content_type
-            && chars <= MAX_JOINED_CHARS
-            && bytes <= MAX_JOINED_BYTES;
-        if !fits {
+fn joinable(cursor: &Cursor, audience: &Audience, span: (u64, u64, bool), unit: &Unit) -> Vec<u64> {
+    let mut joining = Joining::with(span.0, unit);
+    for (at, next) in following(cursor, audience, span, unit) {
+        if !joining.add(at, next) {
             break;
         }
-        joinable.push(at);
     }
-    joinable
+    joining.units
+}
+
+/// Units of one output that can be told as one event.
+pub(super) struct Joining<'a> {
+    first: &'a Unit,
+    pub(super) units: Vec<u64>,
+    chars: usize,
+    bytes: usize,
+}
+
+impl<'a> Joining<'a> {
+    pub(super) fn with(at: u64, first: &'a Unit) -> Self {
+        let text = first.text().map_or("", |chunk| &chunk.chunk);
+        let (chars, bytes) = (text.chars().count(), json_bytes(text));
+        Joining { first, units: vec![at], chars, bytes }
+    }
+
+    /// Whether the unit is of the same output, in the same language, and there is room for it.
+    pub(super) fn add(&mut self, at: u64, next: &Unit) -> bool {
+        let (Some(first), Some(text)) = (self.first.text(), next.text()) else { return false };
+        self.chars += text.chunk.chars().count();
+        self.bytes += json_bytes(&text.chunk);
+        let fits = text.output_id == first.output_id
+            && is_text_alike(&self.first.event, &next.event)
+            && self.chars <= MAX_JOINED_CHARS
+            && self.bytes <= MAX_JOINED_BYTES;
+        if fits {
+            self.units.push(at);
+        }
+        fits
+    }
 }
 
 /// As what many tools are summed up: a type that the audience did not shut out; none if it shut
 /// out both, and then hears each tool.
-fn digest_type(audience: &Audience) -> Option<CoreType> {
+pub(super) fn digest_type(audience: &Audience) -> Option<CoreType> {
     let wanted = |core: &CoreType| audience.terms.wants(&EventType::Core(*core));
     [CoreType::ProgressUpdated, CoreType::StateChanged].into_iter().find(wanted)
 }
 
-/// Many tools in one event: how many ran, and which.
-fn sum_up(
+/// Many events in one: how many tools ran, and which, and how many other things there were.
+pub(super) fn sum_up<F>(
     cursor: &mut Cursor,
-    audience: &Audience,
+    telling: &Telling<'_, F>,
     waiting: &[u64],
     digest: CoreType,
-    primary: &LanguageTag,
-) -> Told {
+    urgency: Option<Urgency>,
+) -> Option<Told> {
+    let (audience, primary) = (telling.audience, telling.primary);
     let units: Vec<&Unit> = waiting.iter().filter_map(|at| audience.unit(*at)).collect();
     let mut started: Vec<&str> = Vec::new();
-    let mut finished = 0;
+    let (mut finished, mut updates) = (0, 0);
     for unit in &units {
         match &unit.event.payload {
             Payload::ToolInvoked(tool) => started.push(tool.tool.as_str()),
             Payload::ToolCompleted(_) => finished += 1,
-            _ => {}
+            _ => updates += 1,
         }
     }
-    let count = started.len();
-    started.sort_unstable();
-    started.dedup();
-    let text =
-        cut(format!("{count} tools started and {finished} finished well: {}.", started.join(", ")));
-    let terse = Some(format!("{count} tools."));
+    let (text, terse) = digest_words(started, finished, updates);
+    let terse = Some(terse);
     let summary: Payload = if digest == CoreType::ProgressUpdated {
         let description = Some(text.chars().take(4096).collect());
         let progress = Progress {
@@ -275,11 +342,39 @@ fn sum_up(
         }
         .into()
     };
-    let last = units[units.len() - 1];
-    cursor.at += 1;
-    cursor.rest_mut().ahead.extend(waiting[1..].iter().copied());
+    let (last_at, last) = (*waiting.last()?, *units.last()?);
+    let time = time_of_merged(cursor, telling, (last_at, last));
+    for at in waiting {
+        cursor.take(*at);
+    }
     let stands_for = units.iter().map(|unit| unit.stands_for).sum();
-    tell_merged(audience, last, summary, stands_for, primary)
+    Some(tell_merged(audience, last, summary, (stands_for, time, urgency), primary))
+}
+
+/// The words of a digest, normal and terse.
+fn digest_words(mut started: Vec<&str>, finished: usize, updates: usize) -> (String, String) {
+    let count = started.len();
+    started.sort_unstable();
+    started.dedup();
+    let mut parts = Vec::new();
+    match (count, finished) {
+        (0, 0) => {}
+        (0, _) => parts.push(format!("{finished} tools finished well.")),
+        _ => {
+            let names = started.join(", ");
+            parts.push(format!("{count} tools started and {finished} finished well: {names}."));
+        }
+    }
+    match updates {
+        0 => {}
+        1 => parts.push("1 other update.".to_owned()),
+        _ => parts.push(format!("{updates} other updates.")),
+    }
+    let terse = match count.max(finished) {
+        0 => format!("{updates} updates."),
+        tools => format!("{tools} tools."),
+    };
+    (cut(parts.join(" ")), terse)
 }
 
 /// An event that stands for several units, in the place of the last one.
@@ -287,11 +382,16 @@ fn tell_merged(
     audience: &Audience,
     last: &Unit,
     payload: Payload,
-    stands_for: u64,
+    (stands_for, timestamp, urgency): (u64, Timestamp, Option<Urgency>),
     primary: &LanguageTag,
 ) -> Told {
     let mut envelope = last.event.envelope.clone();
     envelope.event_id = merged_id(&last.event.envelope.event_id, audience.number);
+    envelope.timestamp = timestamp;
+    let is_critical = urgency.is_some();
+    if is_critical {
+        envelope.urgency = urgency;
+    }
     let mut event = Event::new(envelope, payload);
     event.extensions.clone_from(&last.event.extensions);
     if audience.terms.understands_our_extension() {
@@ -302,6 +402,6 @@ fn tell_merged(
         };
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
-    let frame = encode(&event, false, None, &audience.terms, primary);
+    let frame = encode(&event, is_critical, None, &audience.terms, primary);
     Told { frame, event: Arc::new(event) }
 }

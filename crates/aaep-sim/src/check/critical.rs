@@ -74,9 +74,11 @@ impl Invariant for AtOnce {
         if let Some((at, _)) = step.changed {
             self.resting.remove(&at);
         }
+        // Whoever is told that something is missing is told how things stand instead.
+        let gaps: BTreeSet<usize> = step.gaps().collect();
         for event in step.recorded().filter(|event| is_urgent(event)) {
             for (at, is_reachable) in standing(truth, step) {
-                if step.to(at).any(|sent| tells(event, sent)) {
+                if gaps.contains(&at) || step.to(at).any(|sent| tells(event, sent)) {
                     continue;
                 }
                 let subscription = &truth.subscriptions[at];

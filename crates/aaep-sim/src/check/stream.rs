@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::action::ToolStatus;
-use aaep::{CoreType, Event, EventId, Payload, SessionId, Urgency};
+use aaep::{Event, EventId, Payload, SessionId, Urgency};
 use aaep_engine::Input;
 
 use super::asks::token_in;
@@ -24,6 +24,8 @@ pub struct Once {
     resumed: BTreeSet<usize>,
     /// Who stalled or was away.
     stalled: BTreeSet<usize>,
+    /// What went along with something critical, exempt as it is.
+    went_along: BTreeSet<EventId>,
 }
 
 impl Invariant for Once {
@@ -70,7 +72,12 @@ impl Invariant for Once {
                 let is_again = before.is_some_and(|before_us| !before_us.is_some_and(between));
                 // One id cannot say which of the events that overtook it arrived: rather twice.
                 let is_excused = truth.subscriptions[*at].is_excused;
-                let may_repeat = is_excused || is_urgent(&sent.event) && self.resumed.contains(at);
+                if sent.event.is_critical() {
+                    self.went_along.insert(sent.frame.event_id.clone());
+                }
+                let is_urgent =
+                    is_urgent(&sent.event) || self.went_along.contains(&sent.frame.event_id);
+                let may_repeat = is_excused || is_urgent && self.resumed.contains(at);
                 if is_again && !may_repeat {
                     return Err(format!(
                         "{} of type {} arrived twice at {}.",
@@ -116,6 +123,10 @@ impl Invariant for Order {
             }
             Moment::Arrived(sent) => {
                 let Some(place) = self.places.get(&sent.frame.event_id) else { return Ok(()) };
+                // What goes along with something critical, to be understood, may overtake (ruling 7).
+                if sent.event.is_critical() {
+                    return Ok(());
+                }
                 let last = self.last.entry(sent.subscription).or_default();
                 let session = &sent.event.envelope.session_id;
                 if last.insert(session.clone(), *place).is_some_and(|last| last >= *place)
@@ -240,7 +251,6 @@ impl Invariant for Numbers {
 #[derive(Default)]
 pub struct Nothing {
     owed: Owed,
-    critically_ended: BTreeSet<SessionId>,
 }
 
 /// Whether an event always stays an event of its own (ruling 10).
@@ -270,12 +280,6 @@ impl Invariant for Nothing {
             Moment::Handled(step) => {
                 self.owed.hand_on(truth, step);
                 for event in step.recorded() {
-                    if event.event_type().core() == Some(CoreType::SessionErrored)
-                        || (is_urgent(event)
-                            && event.event_type().core().is_some_and(CoreType::is_terminal))
-                    {
-                        self.critically_ended.insert(event.envelope.session_id.clone());
-                    }
                     if !stands_alone(event) {
                         continue;
                     }
@@ -302,11 +306,7 @@ impl Invariant for Nothing {
                 self.owed.retain(sent.subscription, |event| event.envelope.event_id != *id);
             }
             Moment::Lost(_) | Moment::Restarted { .. } => {}
-            Moment::Finished => {
-                let has_ended =
-                    |event: &Event| self.critically_ended.contains(&event.envelope.session_id);
-                return self.owed.check(truth, |event| !has_ended(event));
-            }
+            Moment::Finished => return self.owed.check(truth, |_| true),
         }
         Ok(())
     }

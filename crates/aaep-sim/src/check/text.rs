@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
-use aaep::{CoreType, Payload, SessionId};
+use aaep::{CoreType, Event, LanguageTag, Payload, SessionId};
 
 use super::{Delivered, Invariant, Moment, Step};
 use crate::truth::{Presence, Truth};
@@ -35,6 +35,8 @@ struct Heard {
     is_complete: bool,
     /// A part may be missing next: there was a gap, or other terms.
     may_skip: bool,
+    /// The last piece went along with something critical. One id cannot say that it arrived: rather twice.
+    went_along: bool,
 }
 
 /// One listener's texts.
@@ -45,6 +47,8 @@ struct Texts {
     strict_since: u64,
     /// When something was last allowed to be missing: after what was on its way by then.
     loose_us: u64,
+    /// Whether the listener goes on with another subscription, or after a kill.
+    is_resumed: bool,
 }
 
 /// No text is lost or repeated.
@@ -52,7 +56,7 @@ struct Texts {
 pub struct Whole {
     count: u64,
     written: BTreeMap<Key, Written>,
-    /// The sessions that ended critically or were deleted: their text needs not be whole.
+    /// The sessions that were deleted: their text needs not be whole.
     let_off: BTreeSet<SessionId>,
     texts: BTreeMap<usize, Texts>,
     wants: BTreeMap<usize, bool>,
@@ -76,7 +80,11 @@ impl Invariant for Whole {
                 Ok(())
             }
             Moment::Arrived(sent) => self.hear(truth, sent),
-            Moment::Lost(_) | Moment::Restarted { .. } => Ok(()),
+            Moment::Restarted { .. } => {
+                self.texts.values_mut().for_each(|texts| texts.is_resumed = true);
+                Ok(())
+            }
+            Moment::Lost(_) => Ok(()),
             Moment::Finished => self.finish(truth),
         }
     }
@@ -88,10 +96,6 @@ impl Whole {
         for event in step.recorded() {
             self.count += 1;
             let session = &event.envelope.session_id;
-            let core = event.event_type().core();
-            if event.is_critical() && core.is_some_and(CoreType::is_terminal) {
-                self.let_off.insert(session.clone());
-            }
             let Payload::OutputStreaming(chunk) = &event.payload else { continue };
             let began = self.count;
             let written = self
@@ -108,7 +112,9 @@ impl Whole {
         for (at, before) in step.newcomers(truth) {
             let since = self.count;
             let fresh = || Texts { strict_since: since, ..Texts::default() };
-            let texts = before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
+            let mut texts =
+                before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
+            texts.is_resumed |= before.is_some();
             self.texts.insert(at, texts);
             if let Some(wanted) = before.and_then(|it| self.wants.get(&it)).copied() {
                 self.wants.insert(at, wanted);
@@ -145,6 +151,10 @@ impl Whole {
             None => (began > texts.strict_since).then_some(0),
         };
         let may_skip = known.is_some_and(|heard| heard.may_skip);
+        let may_repeat = texts.is_resumed && known.is_some_and(|heard| heard.went_along);
+        if may_repeat && next.is_some_and(|next| position < next) {
+            return Ok(());
+        }
         match next {
             Some(_) if truth.subscriptions[sent.subscription].is_excused => {}
             Some(next) if position < next => {
@@ -169,7 +179,8 @@ impl Whole {
             return Err(format!("{what} is not what the agent wrote."));
         }
         let may_skip = sent.sent_us < texts.loose_us;
-        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip };
+        let went_along = sent.event.is_critical();
+        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip, went_along };
         texts.heard.insert(key.clone(), heard);
         let written = self.written.get(&key);
         if chunk.complete && written.is_none_or(|written| written.chars != end) {
@@ -206,6 +217,11 @@ impl Whole {
 #[derive(Default)]
 pub struct Boundary {
     ended: BTreeSet<SessionId>,
+    /// Up to where each output went, and in which language.
+    written: BTreeMap<Key, (usize, Option<LanguageTag>)>,
+    /// Where the agent's chunks end, and where text was cut before an ask or another language.
+    chunk_ends: BTreeSet<(Key, usize)>,
+    cuts: BTreeSet<(Key, usize)>,
 }
 
 impl Invariant for Boundary {
@@ -214,16 +230,15 @@ impl Invariant for Boundary {
     }
 
     fn meaning(&self) -> &'static str {
-        "Every piece of text ends at a boundary that its listener asked for, or where the text ends."
+        "Every piece of text ends at a boundary that its listener asked for, where the text ends, or before an ask or \
+         another language. With none, it ends where a chunk does."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let sent = match moment {
             Moment::Handled(step) => {
                 for event in step.recorded() {
-                    if event.event_type().core().is_some_and(CoreType::is_terminal) {
-                        self.ended.insert(event.envelope.session_id.clone());
-                    }
+                    self.write(event);
                 }
                 return step.delivered.iter().try_for_each(|sent| self.check(truth, sent));
             }
@@ -235,6 +250,31 @@ impl Invariant for Boundary {
 }
 
 impl Boundary {
+    fn write(&mut self, event: &Event) {
+        let session = &event.envelope.session_id;
+        if event.event_type().core().is_some_and(CoreType::is_terminal) {
+            self.ended.insert(session.clone());
+        }
+        match &event.payload {
+            Payload::OutputStreaming(chunk) => {
+                let key = key(session, chunk);
+                let now = (end_of(chunk), chunk.language.clone());
+                self.chunk_ends.insert((key.clone(), now.0));
+                let before = self.written.insert(key.clone(), now);
+                if let Some((end, language)) = before
+                    && language != chunk.language
+                {
+                    self.cuts.insert((key, end));
+                }
+            }
+            _ if event.is_critical() || matches!(event.payload, Payload::StateChanged(_)) => {
+                let of_session = self.written.iter().filter(|(key, _)| key.0 == *session);
+                self.cuts.extend(of_session.map(|(key, (end, _))| (key.clone(), *end)));
+            }
+            _ => {}
+        }
+    }
+
     fn check(&self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
         let Payload::OutputStreaming(chunk) = &sent.event.payload else { return Ok(()) };
         let session = &sent.event.envelope.session_id;
@@ -248,7 +288,12 @@ impl Boundary {
             // Numbered events come as they are, wherever the agent cut them.
             return Ok(());
         }
-        if sent.terms.boundaries.iter().any(|boundary| text.ends_at(end, boundary)) {
+        let at = (key(session, chunk), end);
+        let ends_at = |boundary: &CoalesceBoundary| match boundary {
+            CoalesceBoundary::None => self.chunk_ends.contains(&at),
+            _ => text.ends_at(end, boundary),
+        };
+        if self.cuts.contains(&at) || sent.terms.boundaries.iter().any(ends_at) {
             return Ok(());
         }
         let before: String = text.chars[end.saturating_sub(12)..end].iter().collect();
@@ -260,5 +305,49 @@ impl Boundary {
             truth.subscriptions[sent.subscription].id,
             asked.join(" or ")
         ))
+    }
+}
+
+/// No piece of text is of two languages (ruling 32).
+#[derive(Default)]
+pub struct OneLanguage {
+    /// Where text of a language begins and ends.
+    written: BTreeMap<Key, Vec<(usize, usize, Option<LanguageTag>)>>,
+}
+
+impl Invariant for OneLanguage {
+    fn name(&self) -> &'static str {
+        "one language to a piece"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every piece of text is in the one language that the agent said it is in."
+    }
+
+    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for event in step.recorded() {
+            let Payload::OutputStreaming(chunk) = &event.payload else { continue };
+            let position = usize::try_from(chunk.position).unwrap_or(usize::MAX);
+            let part = (position, end_of(chunk), chunk.language.clone());
+            self.written.entry(key(&event.envelope.session_id, chunk)).or_default().push(part);
+        }
+        for sent in step.delivered {
+            let Payload::OutputStreaming(chunk) = &sent.event.payload else { continue };
+            let position = usize::try_from(chunk.position).unwrap_or(usize::MAX);
+            let end = end_of(chunk);
+            let parts = self.written.get(&key(&sent.event.envelope.session_id, chunk));
+            let mut parts = parts.into_iter().flatten().filter(|it| it.0 < end && position < it.1);
+            if let Some(other) = parts.find(|it| it.2 != chunk.language) {
+                return Err(format!(
+                    "{} for {} says {:?} of text in {:?}.",
+                    sent.frame.event_id,
+                    truth.subscriptions[sent.subscription].id,
+                    chunk.language,
+                    other.2
+                ));
+            }
+        }
+        Ok(())
     }
 }

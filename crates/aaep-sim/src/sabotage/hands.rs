@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Hand;
 
 /// The event in a frame.
-fn event(frame: &Frame) -> Option<Box<Event>> {
+pub(super) fn event(frame: &Frame) -> Option<Box<Event>> {
     match aaep::read(&frame.json, Mode::Tolerant).message {
         Some(Message::Event(event)) => Some(event),
         _ => None,
@@ -19,7 +19,7 @@ fn event(frame: &Frame) -> Option<Box<Event>> {
 }
 
 /// A frame with other JSON.
-fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Frame> {
+pub(super) fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Frame> {
     let mut json: Value = serde_json::from_slice(&frame.json).unwrap_or_default();
     change(&mut json);
     Arc::new(Frame {
@@ -29,7 +29,7 @@ fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Frame> {
     })
 }
 
-fn frames(
+pub(super) fn frames(
     outputs: &mut [Output],
 ) -> impl Iterator<Item = (&mut Arc<Frame>, &mut Vec<ListenerKey>)> {
     outputs.iter_mut().filter_map(|output| match output {

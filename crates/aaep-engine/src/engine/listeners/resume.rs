@@ -11,6 +11,7 @@ use aaep::event::reasoning::state;
 use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
+use super::super::deliver::HeldUntil;
 use super::super::publish::state_changed;
 use super::super::{Began, Engine, Member, Missing, Presence, SentLast, Session, Wish};
 use crate::audience::{ListenerKey, MAX_UNITS, SessionKey, TextKey};
@@ -302,16 +303,16 @@ impl Engine {
         &mut self,
         now: Now,
         listener: ListenerKey,
-        due_us: Option<u64>,
-    ) -> Option<u64> {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return due_us };
+        held: Option<HeldUntil>,
+    ) -> Option<HeldUntil> {
+        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return held };
         let is_known = member.cursor.owes_summaries() || self.owed_gaps.contains(&listener);
         if !member.cursor.owes_gap() || is_known || member.rests {
-            return due_us;
+            return held;
         }
         member.missing.get_or_insert_with(|| Box::new(Missing { after: None }));
         self.find_where_to_tell_gap(listener);
-        Some(now.monotonic_us + 1)
+        Some(HeldUntil::new(now.monotonic_us + 1))
     }
 
     /// The log may no longer reach back to where a listener is: then it starts anew. Whether it must be asked again

@@ -1,0 +1,134 @@
+//! Hands that take away what is needed to understand something critical, or hold what should come at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aaep::Payload;
+use aaep_engine::{Frame, Input, ListenerKey, Now, Output};
+
+use super::Hand;
+use super::hands::{event, frames, rewrite};
+
+/// Drops the text that goes directly before a critical end.
+pub(super) struct LoseHeldText;
+
+impl Hand for LoseHeldText {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        outputs.retain(|output| {
+            let Output::Deliver { frame, .. } = output else { return true };
+            let is_text = |frame: &Frame| {
+                event(frame).is_some_and(|it| matches!(it.payload, Payload::OutputStreaming(_)))
+            };
+            !(frame.is_critical && is_text(frame))
+        });
+    }
+}
+
+/// Says that every text is in one language.
+pub(super) struct Translate;
+
+impl Hand for Translate {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for (frame, _) in frames(outputs) {
+            let has_language = |it: &aaep::Event| matches!(&it.payload, Payload::OutputStreaming(chunk) if chunk.language.is_some());
+            if event(frame).is_some_and(|it| has_language(&it)) {
+                *frame = rewrite(frame, |json| json["language"] = "de-DE".into());
+            }
+        }
+    }
+}
+
+/// Sends what is critical before everything else that goes at the same moment.
+pub(super) struct AskFirst;
+
+impl Hand for AskFirst {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        let is_ask = |output: &Output| match output {
+            Output::Deliver { frame, .. } => event(frame).is_some_and(|it| {
+                matches!(
+                    it.payload,
+                    Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)
+                )
+            }),
+            _ => false,
+        };
+        let is_deliver = |output: &Output| matches!(output, Output::Deliver { .. });
+        let Some(first) = outputs.iter().position(is_deliver) else { return };
+        let mut rest = outputs.split_off(first);
+        rest.sort_by_key(|output| !is_ask(output));
+        outputs.extend(rest);
+    }
+}
+
+/// Sends tools to those with a pace when the next thing happens.
+#[derive(Default)]
+pub(super) struct HoldTools {
+    paced: BTreeSet<ListenerKey>,
+    held: Vec<Output>,
+}
+
+impl Hand for HoldTools {
+    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs.iter() {
+            if let Output::Accepted { listener, message } = output
+                && message.honored_capabilities.pace_wpm.is_some()
+            {
+                self.paced.insert(*listener);
+            }
+        }
+        let mut late = std::mem::take(&mut self.held);
+        for (frame, to) in frames(outputs) {
+            let is_tool =
+                event(frame).is_some_and(|it| matches!(it.payload, Payload::ToolInvoked(_)));
+            if !is_tool {
+                continue;
+            }
+            let (held, now): (Vec<ListenerKey>, Vec<ListenerKey>) =
+                to.iter().partition(|it| self.paced.contains(it));
+            *to = now;
+            if !held.is_empty() {
+                self.held.push(Output::Deliver { frame: Arc::clone(frame), to: held });
+            }
+        }
+        outputs.append(&mut late);
+    }
+}
+
+/// Keeps what goes to someone who is behind until there are two, and then sends both.
+#[derive(Default)]
+pub(super) struct Burst {
+    rated: BTreeSet<ListenerKey>,
+    held: BTreeMap<ListenerKey, Arc<Frame>>,
+}
+
+impl Hand for Burst {
+    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+        for output in outputs.iter() {
+            if let Output::Accepted { listener, message } = output
+                && message.honored_capabilities.max_events_per_second.is_some()
+            {
+                self.rated.insert(*listener);
+            }
+        }
+        if !matches!(input, Input::Tick) {
+            return;
+        }
+        for index in (0..outputs.len()).rev() {
+            let Output::Deliver { frame, to } = &outputs[index] else { continue };
+            let [listener] = to.as_slice() else { continue };
+            if frame.is_critical || !self.rated.contains(listener) {
+                continue;
+            }
+            let (listener, frame) = (*listener, Arc::clone(frame));
+            match self.held.remove(&listener) {
+                Some(before) => {
+                    outputs.insert(index, Output::Deliver { frame: before, to: vec![listener] })
+                }
+                None => {
+                    outputs.remove(index);
+                    self.held.insert(listener, frame);
+                }
+            }
+        }
+    }
+}
