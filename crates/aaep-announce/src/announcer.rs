@@ -286,7 +286,7 @@ impl Announcer {
             item.is_first = at == 0;
             item.text = text;
             if at + 1 == count && !rest.is_empty() {
-                item.words.push_str(&format!(" {}", own("For the rest: more.")));
+                item.words.extend([" ", &own("For the rest: more.")]);
             }
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }

@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn names_in_all_are_bounded_and_those_that_nobody_holds_go_first() {
         let mut holders = NameHolders::default();
-        for number in 0..MAX_NAMES {
-            holders.recover(&format!("bot{number}"), number as u64 % 128, number as i64);
+        for number in 0..65_536_i64 {
+            holders.recover(&format!("bot{number}"), number.unsigned_abs() % 128, number);
         }
         let used = holders.use_name(("one", NameClaim::OrFree), 999, 70_000, |_, _| false);
         assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are held");

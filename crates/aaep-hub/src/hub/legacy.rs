@@ -234,13 +234,10 @@ impl Owner {
                 Err(why) => LegacyAnswer::NotInstructed(why),
             };
         }
-<<<<<<< HEAD
         // What is held goes to an agent with the next stream, whoever opens it.
         if principal.is_local_program() && !self.roster.may_answer(UNNAMED_PROGRAM) {
             return LegacyAnswer::NotInstructed(NotInstructed::NotAllowed);
         }
-=======
->>>>>>> room
         self.forget_old_legacy();
         let bytes = |legacy: &Legacy| legacy.held.iter().map(String::len).sum::<usize>();
         let in_all = text.len() + self.legacy.values().map(bytes).sum::<usize>();

@@ -139,39 +139,6 @@ fn one_agent_cannot_fill_the_disk_with_a_running_session() {
 }
 
 #[test]
-fn one_agent_cannot_fill_the_disk_with_a_running_session() {
-    let hub = TestHub::with(|options| {
-        options.config.limits.running_bytes_per_principal = 20_000;
-    });
-    let hog = token(&hub.folder, "hog", &[Scope::Publish]);
-    let publish = |event: &serde_json::Value| {
-        hub.as_someone(&hog, "POST", "/aaep/v1/publish", &event.to_string())
-    };
-    assert_eq!(publish(&started("sess_hog", "hog")).status, 200);
-    let large = |number: u32| {
-        json!({
-            "type": "aaep:agent.progress.updated", "session_id": "sess_hog",
-            "producer": { "agent_id": "hog" }, "progress": { "percent": 50 },
-            "summary_normal": "Half. ".repeat(1000), "correlation_id": format!("c{number}"),
-        })
-    };
-    let refused = (0..100).map(|number| publish(&large(number))).find(|it| it.status != 200);
-    let refused = refused.expect("a bound");
-    assert!(refused.body.contains("End one"), "{}", refused.body);
-    refused.refuses(429, "over_share");
-    publish(&started("sess_more", "hog")).refuses(429, "over_share");
-    // Others notice nothing, and the end of the session is taken.
-    hub.begin("sess_1");
-    let end = json!({
-        "type": "aaep:agent.session.completed", "session_id": "sess_hog",
-        "producer": { "agent_id": "hog" }, "summary_normal": "Done.",
-    });
-    let ended = publish(&end);
-    assert_eq!(ended.status, 200, "{}", ended.body);
-    assert_eq!(publish(&started("sess_more", "hog")).status, 200);
-}
-
-#[test]
 fn a_session_is_ended_by_hand_and_everyone_hears_so() {
     let hub = TestHub::new();
     hub.begin("sess_1");

@@ -68,7 +68,10 @@ impl Invariant for Context {
                 }
                 Ok(())
             }
-            Moment::Arrived(sent) => self.hear(truth, sent),
+            Moment::Arrived(sent) => {
+                self.hear(truth, sent);
+                Ok(())
+            }
             Moment::Finished => {
                 let is_here = |at: &usize| {
                     let it = &truth.subscriptions[*at];
@@ -114,7 +117,7 @@ impl Context {
         }
     }
 
-    fn hear(&mut self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
+    fn hear(&mut self, truth: &Truth, sent: &Delivered) {
         let got = self.got.entry(sent.subscription).or_default();
         let session = &sent.event.envelope.session_id;
         match &sent.event.payload {
@@ -128,11 +131,11 @@ impl Context {
             _ => {}
         }
         let subscription = &truth.subscriptions[sent.subscription];
-        let Some(recorded) = self.critical.get(&sent.frame.event_id) else { return Ok(()) };
+        let Some(recorded) = self.critical.get(&sent.frame.event_id) else { return };
         // What is asked late, or told after a return, comes with a summary instead.
         // With little memory, whoever is behind is told of a gap.
         if subscription.is_excused || truth.is_cramped || recorded.at_us != sent.sent_us {
-            return Ok(());
+            return;
         }
         let wants_start = sent.terms.wants(&EventType::Core(CoreType::SessionStarted));
         let is_begun = self.began.get(session).is_some_and(|began| *began > got.since);
@@ -155,7 +158,6 @@ impl Context {
             );
             self.doubts.entry(sent.subscription).or_insert(doubt);
         }
-        Ok(())
     }
 }
 

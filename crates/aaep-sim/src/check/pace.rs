@@ -80,10 +80,10 @@ impl Invariant for Rate {
 /// While something is held, events leave one by one (ruling 6).
 #[derive(Default)]
 pub struct Spaced {
-    last_us: BTreeMap<usize, u64>,
-    recorded_us: BTreeMap<EventId, u64>,
+    last: BTreeMap<usize, u64>,
+    recorded: BTreeMap<EventId, u64>,
     /// When a stream began or went on: what was missed may come as a burst.
-    began_us: BTreeMap<usize, u64>,
+    began: BTreeMap<usize, u64>,
 }
 
 impl Invariant for Spaced {
@@ -99,11 +99,11 @@ impl Invariant for Spaced {
         let Moment::Handled(step) = moment else { return Ok(()) };
         let now_us = step.now.monotonic_us;
         for event in step.recorded() {
-            self.recorded_us.insert(event.envelope.event_id.clone(), now_us);
+            self.recorded.insert(event.envelope.event_id.clone(), now_us);
         }
         let began = step.accepted.iter().map(|(at, _)| *at).chain(step.gaps());
         for at in began.chain(step.changed.map(|(at, _)| at)) {
-            self.began_us.insert(at, now_us);
+            self.began.insert(at, now_us);
         }
         for it in step.delivered {
             let Some(rate) = it.terms.rate else { continue };
@@ -112,12 +112,12 @@ impl Invariant for Spaced {
             }
             let merged = Delivery::of(&it.event).and_then(|delivery| delivery.merged);
             let last = merged.map_or_else(|| it.frame.event_id.clone(), |it| it.last_event_id);
-            let recorded_us = self.recorded_us.get(&last).copied().unwrap_or(it.sent_us);
-            let began_us = self.began_us.get(&it.subscription).copied().unwrap_or(0);
+            let recorded_us = self.recorded.get(&last).copied().unwrap_or(it.sent_us);
+            let began_us = self.began.get(&it.subscription).copied().unwrap_or(0);
             // Text may have waited for its boundary instead.
             let is_text = matches!(it.event.payload, Payload::OutputStreaming(_));
             let is_held = !is_text && recorded_us > began_us && recorded_us < it.sent_us;
-            let before = self.last_us.insert(it.subscription, it.sent_us);
+            let before = self.last.insert(it.subscription, it.sent_us);
             let apart_us = SECOND_US / rate;
             if is_held && before.is_some_and(|before| it.sent_us < before + apart_us) {
                 return Err(format!(

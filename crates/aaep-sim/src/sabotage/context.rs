@@ -120,14 +120,11 @@ impl Hand for Burst {
                 continue;
             }
             let (listener, frame) = (*listener, Arc::clone(frame));
-            match self.held.remove(&listener) {
-                Some(before) => {
-                    outputs.insert(index, Output::Deliver { frame: before, to: vec![listener] })
-                }
-                None => {
-                    outputs.remove(index);
-                    self.held.insert(listener, frame);
-                }
+            if let Some(before) = self.held.remove(&listener) {
+                outputs.insert(index, Output::Deliver { frame: before, to: vec![listener] });
+            } else {
+                outputs.remove(index);
+                self.held.insert(listener, frame);
             }
         }
     }
