@@ -11,9 +11,10 @@ use std::sync::Arc;
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::reply::{ConfirmationReply, Response};
-use aaep::{Event, Payload, ReplyToken};
+use aaep::{DecisionTime, Event, Payload, ReplyToken};
 
 use crate::audience::{ListenerKey, SessionKey};
+use crate::clock::Now;
 use crate::io::{AgentTags, Principal, ReplyRefusal, Resolution};
 use crate::stakes::ActionStakes;
 
@@ -125,6 +126,13 @@ impl Ask {
             return Err(ReplyRefusal::NotByRule);
         }
         Ok(Resolution::Accept)
+    }
+
+    /// Whether a reply was decided in time by the clock of its subscriber, too (§6.3.4 step 4, ruling 13).
+    pub(crate) fn check_stamp(&self, now: Now, decided: &DecisionTime) -> Result<(), ReplyRefusal> {
+        let left_us = self.time.deadline_us().saturating_sub(now.monotonic_us);
+        let end_unix_us = now.unix_us.saturating_add_unsigned(left_us);
+        if decided.unix_us() >= end_unix_us { Err(ReplyRefusal::StampedLate) } else { Ok(()) }
     }
 
     /// What a reply to a clarification means (§6.5.5).

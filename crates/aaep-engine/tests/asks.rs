@@ -343,6 +343,27 @@ fn a_default_that_accepts_allows_what_is_harmless_and_nothing_else() {
 }
 
 #[test]
+fn a_reply_stamped_after_the_deadline_does_not_count_unless_it_is_a_no() {
+    let stamped = |world: &World, seconds: i64| {
+        let at = aaep::Timestamp::from_unix_us(world.now.unix_us + seconds * 1_000_000);
+        json!({ "timestamp": at.expect("a moment").as_str() })
+    };
+    for (decision, seconds, counts) in [
+        ("accept", 3600, false),
+        ("accept", 30, false),
+        ("accept", 29, true),
+        ("reject", 3600, true),
+    ] {
+        let mut world = World::started();
+        let one = world.listen(1, everything());
+        world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+        let stamp = stamped(&world, seconds);
+        let outputs = world.confirm_with(&one, "rpl_1", decision, stamp);
+        assert_eq!(replied(&outputs), counts, "{decision} {seconds}");
+    }
+}
+
+#[test]
 fn a_reject_counts_whatever_the_agent_allows() {
     for allowed in [json!(["accept"]), json!(["later"]), json!(["accept", "later"])] {
         let mut world = World::started();

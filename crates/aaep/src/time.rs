@@ -66,8 +66,8 @@ impl Timestamp {
     }
 }
 
-/// When a person decided, in any form of RFC 3339 (§6.3.1). It is recorded and not trusted, so an
-/// answer is never refused for the digits of its second.
+/// When a person decided, in any form of RFC 3339 (§6.3.1), so that an answer is never refused for the digits of its
+/// second.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DecisionTime(Box<str>);
 
@@ -79,6 +79,11 @@ impl DecisionTime {
         } else {
             Err(WrongForm { name: "DecisionTime", expected: EXPECTED })
         }
+    }
+
+    /// Microseconds since 1970 began.
+    pub fn unix_us(&self) -> i64 {
+        moment(&self.0).map_or(0, |(_, unix_us)| unix_us)
     }
 
     /// The time as it was written.

@@ -114,7 +114,7 @@ fn a_question_that_the_hub_refuses_is_exit_code_2() {
     let person = hub.person();
     let output = end(start(&hub, &["Delete it?", "--irreversible", "--default", "accept"]));
     assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-    assert!(err(&output).contains("/default_decision"), "{}", err(&output));
+    assert!(err(&output).contains("--default"), "{}", err(&output));
     person.hears("session.cancelled");
 }
 

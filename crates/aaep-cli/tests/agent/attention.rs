@@ -297,7 +297,7 @@ fn an_answer_by_a_rule_is_audited_as_automatic_and_that_of_a_person_is_not() {
         desk.ask("photos", &["Sort the mail?", "--risk", "low", "--irreversible"]);
     let (status, body) = desk.person.says(json!({
         "type": "confirmation.reply", "reply_token": question["reply_token"], "decision": "accept",
-        "timestamp": "2026-11-02T06:20:00.000Z", "decided_by": "automatic: sorting mail",
+        "timestamp": "2020-01-01T00:00:00.000Z", "decided_by": "automatic: sorting mail",
     }));
     assert_eq!(status, 204, "{body}");
     assert_eq!(end(asking).0, Some(0));

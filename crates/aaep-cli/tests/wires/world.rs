@@ -246,7 +246,7 @@ impl Listener {
         self.say(&json!({
             "type": "confirmation.reply", "reply_token": asked["reply_token"],
             "subscription_id": self.subscription_id, "decision": decision,
-            "timestamp": "2026-11-16T04:00:00.000Z",
+            "timestamp": "2020-01-01T00:00:00.000Z",
         }))
         .await;
     }

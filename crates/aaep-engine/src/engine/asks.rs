@@ -179,7 +179,11 @@ impl Engine {
         reply: &ConfirmationReply,
         out: &mut Vec<Output>,
     ) {
-        let decide = |ask: &Ask| ask.decide(reply);
+        let decide = |ask: &Ask| match ask.decide(reply)? {
+            // A no counts whatever a clock says.
+            resolution if resolution != Resolution::Accept => Ok(resolution),
+            resolution => ask.check_stamp(now, &reply.timestamp).map(|()| resolution),
+        };
         let names = (&reply.subscription_id, &reply.reply_token);
         self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
     }
@@ -191,7 +195,10 @@ impl Engine {
         reply: &ClarificationReply,
         out: &mut Vec<Output>,
     ) {
-        let decide = |ask: &Ask| ask.answer(&reply.response);
+        let decide = |ask: &Ask| {
+            ask.check_stamp(now, &reply.timestamp)?;
+            ask.answer(&reply.response)
+        };
         let names = (&reply.subscription_id, &reply.reply_token);
         self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
     }

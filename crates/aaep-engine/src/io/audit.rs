@@ -104,6 +104,8 @@ pub enum ReplyRefusal {
     OwnAsk,
     /// The time is over.
     TooLate,
+    /// By its own timestamp, it was decided after the time was over (ruling 13).
+    StampedLate,
     /// This subscription was not asked.
     NotAsked,
     /// The reply is of the wrong kind for the question.

@@ -135,6 +135,7 @@ fn word(refusal: ReplyRefusal) -> &'static str {
         ReplyRefusal::AlreadySettled => "already_settled",
         ReplyRefusal::OwnAsk => "own_ask",
         ReplyRefusal::TooLate => "too_late",
+        ReplyRefusal::StampedLate => "stamped_late",
         ReplyRefusal::NotAsked => "not_asked",
         ReplyRefusal::WrongKind => "wrong_kind",
         ReplyRefusal::NotAllowed => "not_allowed",

@@ -50,7 +50,7 @@ impl Told {
             Told::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
             Told::NotCounted => (
                 "invalid_token",
-                "The reply does not count: no open question of yours has this token.",
+                "The reply does not count: no open question of yours has this token, or your clock is ahead.",
             ),
             Told::NoSuchSubscription => (
                 "no_such_subscription",

@@ -75,7 +75,8 @@ impl App {
             Told::NotCounted => answer::refusal(
                 StatusCode::BAD_REQUEST,
                 "invalid_token",
-                "The reply does not count. Listen for how the question was settled.",
+                "The reply does not count. Listen for how the question was settled. If it is still open, the clock of \
+                 this machine may be wrong.",
             ),
             Told::Accepted(message) => answer::json(StatusCode::OK, &message),
             Told::Rejected(message) => answer::json(StatusCode::OK, &message),

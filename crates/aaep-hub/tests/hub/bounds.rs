@@ -41,10 +41,10 @@ fn messages(subscription: &str) -> Vec<Value> {
     let mut all: Vec<Value> = events();
     all.extend([
         json!({ "type": "confirmation.reply", "subscription_id": subscription, "reply_token": "rpl_x",
-            "decision": "accept", "timestamp": "2026-05-24T14:22:24.812Z", "decided_by": "person",
+            "decision": "accept", "timestamp": "2020-01-01T00:00:00.000Z", "decided_by": "person",
             "comment": "Yes." }),
         json!({ "type": "clarification.reply", "subscription_id": subscription, "reply_token": "rpl_y",
-            "response": "Blue.", "timestamp": "2026-05-24T14:22:24.812Z", "decided_by": "person" }),
+            "response": "Blue.", "timestamp": "2020-01-01T00:00:00.000Z", "decided_by": "person" }),
         json!({ "type": "subscription.renegotiate", "subscription_id": subscription,
             "capabilities": { "languages": ["en-US"], "coalesce_boundaries": ["sentence"],
                 "event_filters": { "include": ["*"], "exclude": ["aaep:x.*"] },

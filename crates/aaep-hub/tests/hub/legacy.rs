@@ -13,7 +13,7 @@ const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
 fn foreign_reply(decision: &str) -> String {
     json!({
         "type": "confirmation.reply", "reply_token": TOKEN, "decision": decision,
-        "subscription_id": "sub_never_given", "timestamp": "2026-05-24T14:22:24.812Z",
+        "subscription_id": "sub_never_given", "timestamp": "2020-01-01T00:00:00.000Z",
     })
     .to_string()
 }

@@ -93,7 +93,7 @@ fn request() -> Value {
 fn reply(subscription_id: &str, token: &str, decision: &str) -> Value {
     json!({
         "type": "confirmation.reply", "reply_token": token, "decision": decision,
-        "subscription_id": subscription_id, "timestamp": "2026-05-24T14:22:24.812Z",
+        "subscription_id": subscription_id, "timestamp": "2020-01-01T00:00:00.000Z",
     })
 }
 

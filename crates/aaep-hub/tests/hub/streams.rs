@@ -136,7 +136,7 @@ async fn everything_goes_over_one_websocket() {
     let ask = peer.next_of("aaep:agent.awaiting.confirmation");
     peer.send(&json!({
         "type": "confirmation.reply", "reply_token": ask["reply_token"], "decision": "accept",
-        "subscription_id": subscription, "timestamp": "2026-05-24T14:22:24.812Z",
+        "subscription_id": subscription, "timestamp": "2020-01-01T00:00:00.000Z",
     }));
     let settled = peer.next_of("aaep:agent.state.changed");
     assert_eq!(settled["to_state"], "calling_tool");
@@ -208,7 +208,7 @@ async fn a_reply_right_before_the_end_of_a_connection_counts() {
     peer.next_of("aaep:agent.awaiting.confirmation");
     peer.send(&json!({
         "type": "confirmation.reply", "reply_token": token, "decision": "accept",
-        "subscription_id": subscription, "timestamp": "2026-05-24T14:22:24.812Z",
+        "subscription_id": subscription, "timestamp": "2020-01-01T00:00:00.000Z",
     }));
     drop(peer);
     let wait = std::time::Duration::from_secs(20);

@@ -156,7 +156,7 @@ pub(crate) async fn reply(
 ) -> Told {
     let reply = json!({
         "type": "confirmation.reply", "reply_token": token, "decision": decision,
-        "subscription_id": subscription, "timestamp": "2026-05-24T14:22:24.812Z",
+        "subscription_id": subscription, "timestamp": "2020-01-01T00:00:00.000Z",
     });
     hub.tell(who, read(&reply)).await.expect("answered")
 }

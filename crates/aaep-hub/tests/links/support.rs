@@ -238,6 +238,6 @@ pub(crate) fn question(session_id: &str) -> Value {
 pub(crate) fn reply(token: &str, subscription_id: &str, decision: &str) -> Value {
     json!({
         "type": "confirmation.reply", "reply_token": token, "subscription_id": subscription_id,
-        "decision": decision, "timestamp": "2026-11-16T04:00:00.000Z",
+        "decision": decision, "timestamp": "2020-01-01T00:00:00.000Z",
     })
 }

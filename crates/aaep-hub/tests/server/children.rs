@@ -124,7 +124,7 @@ fn the_token_of_the_child_is_not_that_of_the_hub() {
     let asked = scene.stream.event_of("aaep:agent.awaiting.clarification");
     let answer = json!({
         "type": "clarification.reply", "reply_token": asked["reply_token"], "subscription_id": scene.id,
-        "response": "The old one", "timestamp": "2026-11-16T04:00:00.000Z",
+        "response": "The old one", "timestamp": "2020-01-01T00:00:00.000Z",
     });
     assert_eq!(scene.hub.post("/aaep/v1/replies", &answer).status, 204);
     // The child checks that the token is its own.

@@ -123,8 +123,10 @@ impl Invariant for Order {
             }
             Moment::Arrived(sent) => {
                 let Some(place) = self.places.get(&sent.frame.event_id) else { return Ok(()) };
-                // What goes along with something critical, to be understood, may overtake (ruling 7).
-                if sent.event.is_critical() {
+                // What goes along with something critical, to be understood, may overtake (ruling 7), and text waits for
+                // its boundary.
+                let is_text = matches!(sent.event.payload, Payload::OutputStreaming(_));
+                if sent.event.is_critical() || is_text {
                     return Ok(());
                 }
                 let last = self.last.entry(sent.subscription).or_default();
