@@ -21,6 +21,11 @@ fn is_plain(text: &str) -> bool {
     !text.contains(|c: char| steers(c) || c.is_control())
 }
 
+/// All that was spoken, with the parts of a sentence put together.
+fn joined(spoken: &[String]) -> String {
+    spoken.join(" ").replace(" ,", ",")
+}
+
 #[test]
 fn hostile_text_stays_text_in_lines_speech_and_braille() {
     let speech = SpeechServer::start(0.0, &["en"]);
@@ -53,12 +58,13 @@ fn hostile_text_stays_text_in_lines_speech_and_braille() {
         speech.spoken().iter().any(|it| it.contains("Refused.")).then_some(())
     });
     wait_until("the long word is spoken", || {
-        speech.spoken().iter().any(|it| it.contains("xxxxxxxx, cut, ")).then_some(())
+        // The note is ours, and so a part of its own.
+        joined(&speech.spoken()).contains("xxxxxxxx, cut, ").then_some(())
     });
 
     let spoken = speech.spoken();
     assert!(spoken.iter().all(|it| is_plain(it)), "{spoken:?}");
-    let whole = spoken.join(" ");
+    let whole = joined(&spoken);
     for words in ["STOP ALL SET ALL VOLUME", "Second.", "Third.", "Fourth.", "Fifth."] {
         assert_eq!(whole.matches(words).count(), 1, "{words:?} in {spoken:?}");
     }
