@@ -234,7 +234,11 @@ impl Invariant for Numbers {
                 let session = sent.event.envelope.session_id.clone();
                 // A summary has the number of the newest event.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_again && is_sum_up(&sent.event) {
+                if is_sum_up(&sent.event) {
+                    // After a gap it is far ahead, also of what was on its way when the gap was told.
+                    if !is_again {
+                        last.insert(session, number);
+                    }
                     return Ok(());
                 }
                 let last = last.insert(session, number);
