@@ -49,7 +49,7 @@ pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::agent_name;
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
 
-/// The longest utterance that is no question, in bytes. A longer text is told in parts, so that news wait for one of them
+/// The longest utterance other than a question, in bytes. A longer text is told in parts, so that news wait for one of them
 /// at most, and little has to be said again when it is cut off.
 pub const MAX_UTTERANCE: usize = 300;
 /// The same for a device that takes no time.

@@ -296,7 +296,7 @@ impl World {
             }
             Step::Device(what) => self.device(*what),
             Step::Wish(wish) => {
-                // Who skips what is being said may skip an end.
+                // A person who skips what is being said may skip an end.
                 self.handle(Input::Wish(*wish));
             }
             Step::Wait(count) => {

@@ -44,7 +44,7 @@ fn the_time_that_is_told_is_the_one_that_counts_from_presentation() {
     ask(&mut room, 1, &patient("rpl_1"));
     let told = room.listen().concat();
     assert!(told.contains("You have 1 minute."), "{told}");
-    // It was presented, and the hub says that the time runs: that is no news.
+    // The hub says that the time runs since the question was presented, which is already known.
     room.now = seconds(12);
     changed(&mut room, 60, None);
     assert_eq!(room.listen(), [""; 0]);

@@ -93,7 +93,7 @@ impl Announcer {
         let is_shortened = wanted.zip(left_before).is_some_and(|(wanted, before)| {
             remaining.saturating_add(SMALL_CHANGE) < before.saturating_add(wanted)
         });
-        // That the time runs as it was told is no news.
+        // A time that runs as it was told is not worth telling again.
         let is_as_told = match (is_paused, left_before) {
             (true, None) => true,
             (false, Some(before)) => remaining.abs_diff(before) < SMALL_CHANGE,

@@ -1,7 +1,7 @@
 //! Context before consent: what an agent said before it asks is not told after the answer.
 //!
 //! On a device that takes no time all of it comes before the question. A voice tells the last sentence, and the rest is kept
-//! for whoever asks for more. On a display that is read by hand nothing stands before a question.
+//! for a person who asks for more. On a display that is read by hand nothing stands before a question.
 
 use super::Announcer;
 use super::phrase::{Phrase, sentences};

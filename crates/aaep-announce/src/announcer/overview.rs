@@ -1,6 +1,6 @@
 //! Several questions at once: first that they wait, who asks and what; then each of them whole.
 //!
-//! A question takes long to tell. Whoever asks at the same moment must not wait for it unheard.
+//! A question takes long to tell. An agent that asks at the same moment must not go unheard until then.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Announcer {
         }
         let mut item = Item::new(Kind::Question, Weight::Critical, words, self.now);
         item.about = About::Overview(numbers);
-        // The name of whoever asks first is said again with their question.
+        // The name of the agent that asks first is said again with its question.
         self.speaker = None;
         Some(item)
     }

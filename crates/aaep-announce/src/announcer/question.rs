@@ -55,7 +55,7 @@ pub(super) struct Question {
     pub(super) clock: QuestionClock,
     /// What is asked, and what follows from it.
     asked: String,
-    /// Of a long question: what has to be told of it, and the rest for whoever wants to hear it.
+    /// Of a long question: the part that must be told, and the rest, which is told on request.
     brief: Option<(String, String)>,
     pub(super) is_rest_told: bool,
     /// The action or the question alone.

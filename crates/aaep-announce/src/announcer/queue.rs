@@ -379,7 +379,7 @@ impl Queue {
         self.skipped.iter().any(|it| it.serial == serial)
     }
 
-    /// What an agent said before a question that is over is kept for whoever wants to hear it.
+    /// Keeps what an agent said before a question that is over, to be told on request.
     pub(super) fn skip_context(&mut self, asked: AskNumber) {
         let is_it =
             |it: &Item| matches!(it.about, About::Context { number, .. } if number == asked);

@@ -152,7 +152,7 @@ pub(super) fn in_languages<'t>(
 }
 
 /// The runs of scripts. Digits and marks belong to what stands before them, or to the first letters; a single letter
-/// of an alphabet, as in a formula, is no change of language.
+/// of an alphabet, as in a formula, does not change the language.
 fn runs(text: &str) -> Vec<Run<'_>> {
     let mut runs: Vec<(usize, Option<&'static Script>, usize)> = Vec::new();
     for (at, c) in text.char_indices().filter(|(_, c)| c.is_alphabetic()) {

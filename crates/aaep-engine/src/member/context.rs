@@ -23,7 +23,7 @@ impl Cursor {
         before: u64,
         unit: &Unit,
     ) -> bool {
-        // Whoever is too far behind is told of that next.
+        // A subscriber that fell too far behind is told of the gap next.
         if self.at >= before || self.fell_behind(telling.audience) {
             return true;
         }

@@ -63,7 +63,7 @@ impl Languages {
             Some(tag) => self.best(tag),
             None => self.usual(),
         };
-        // Where there is no voice, the person was told so unless it is new.
+        // Tell the person once when a language has no voice.
         let is_told = tag.is_some_and(|it| self.told.contains(&it.primary().to_ascii_lowercase()));
         match best {
             None if is_told => self.usual().as_ref() == voice,
