@@ -350,6 +350,8 @@ pub struct Engine {
     asks_by_tag: BTreeMap<String, BTreeSet<u64>>,
     work: work::Work,
     used_tokens: shares::UsedTokens,
+    /// When the last event was recorded, by the clock of the machine.
+    event_unix_us: Option<i64>,
     shares: shares::Shares,
     audiences: BTreeMap<AudienceKey, Audience>,
     rooms: rooms::Rooms,
@@ -394,6 +396,7 @@ impl Engine {
             asks_by_tag: BTreeMap::new(),
             work: work::Work::default(),
             used_tokens: shares::UsedTokens::default(),
+            event_unix_us: None,
             shares: shares::Shares::default(),
             audiences: BTreeMap::new(),
             rooms: rooms::Rooms::default(),

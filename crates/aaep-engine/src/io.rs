@@ -102,6 +102,9 @@ pub struct AskTimeRecord {
     /// When this was stored, by the same clock; none if that is not known. After a stop, no more time is left
     /// than was left then, or when the question was asked.
     pub stored_unix_us: Option<i64>,
+    /// When the last event before it was recorded, by the same clock. A clock that was set back since then stores
+    /// a time that only seems to be earlier.
+    pub event_unix_us: Option<i64>,
 }
 
 /// A subscription as it is stored.

@@ -327,6 +327,18 @@ fn no_time_is_won_by_one_stop_after_another() {
 }
 
 #[test]
+fn a_second_stop_takes_no_time_for_a_clock_that_was_set_back_before_the_first() {
+    let (mut world, one) = asked(json!({ "timeout_seconds": 40 }));
+    restart_with_jump(&mut world, -3600);
+    let outputs = world.restart(1);
+    assert_eq!(resolution(&outputs), None, "nothing says that its time is over: {outputs:?}");
+    let one = again(&one, &outputs);
+    world.reconnect(&one, None);
+    assert_eq!(resolution(&world.pass_s(30)), None);
+    assert_eq!(resolution(&world.pass_s(11)), Some(Resolution::Reject));
+}
+
+#[test]
 fn a_clock_that_was_set_ahead_ends_a_question_and_accepts_nothing() {
     let (mut world, _) = asked(json!({ "timeout_seconds": 60 }));
     let outputs = restart_with_jump(&mut world, 40 * 24 * 3600);

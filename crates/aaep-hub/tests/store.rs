@@ -48,6 +48,7 @@ fn numbered(number: u64) -> Vec<Change> {
             limit_unix_us: 9,
             changes: 0,
             stored_unix_us: Some(0),
+            event_unix_us: None,
         },
     });
     if number > 0 {

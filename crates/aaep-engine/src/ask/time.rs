@@ -65,8 +65,13 @@ impl AskTime {
         time
     }
 
-    /// How it is stored.
-    pub(crate) fn record(&self, now: Now, reply_token: ReplyToken) -> AskTimeRecord {
+    /// How it is stored, after an event that was recorded then.
+    pub(crate) fn record(
+        &self,
+        now: Now,
+        event_unix_us: Option<i64>,
+        reply_token: ReplyToken,
+    ) -> AskTimeRecord {
         let unix_us = |at_us: u64| {
             let left_us = i64::try_from(at_us.saturating_sub(now.monotonic_us));
             now.unix_us.saturating_add(left_us.unwrap_or(i64::MAX))
@@ -78,11 +83,19 @@ impl AskTime {
         };
         let (limit_unix_us, changes) = (unix_us(self.limit_us), self.changes);
         let stored_unix_us = Some(now.unix_us);
-        AskTimeRecord { reply_token, ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us }
+        AskTimeRecord {
+            reply_token,
+            ends_unix_us,
+            left_us,
+            limit_unix_us,
+            changes,
+            stored_unix_us,
+            event_unix_us,
+        }
     }
 
-    /// After a stop: as it was stored. `seen_unix_us` is the last moment that was recorded before the stop, at
-    /// the earliest when the question was asked.
+    /// After a stop: as it was stored. `seen_unix_us` is the last moment after that which was recorded before the
+    /// stop, at the earliest when the question was asked.
     ///
     /// The clock of the machine may have been set back or ahead meanwhile. It can only take time away:
     /// never is more left than when the time was stored, or at that last moment.

@@ -266,6 +266,7 @@ impl Engine {
     ) {
         let Some(entry) = self.file_event(key, event, is_urgent) else { return };
         let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
+        self.event_unix_us = Some(now.unix_us);
         out.push(Output::Record(Record {
             principal,
             tags: entry.tags.clone(),

@@ -54,14 +54,6 @@ pub struct Recovered {
     pub is_incomplete: bool,
 }
 
-/// What is known of the stop.
-#[derive(Debug, Clone, Copy)]
-struct Stop {
-    /// The last moment that was recorded before it.
-    seen_unix_us: i64,
-    is_incomplete: bool,
-}
-
 /// A question that was open, as far as it was played again.
 struct OpenAsk {
     session: SessionKey,
@@ -96,11 +88,10 @@ impl Engine {
             engine.used_tokens.add(None, token);
         }
         let mut open = BTreeMap::new();
-        let mut seen_unix_us = i64::MIN;
         for event in events {
             match event {
                 Replayed::Record(record) => {
-                    seen_unix_us = record.unix_us;
+                    engine.event_unix_us = Some(record.unix_us);
                     engine.play_again(now, record, &mut open);
                 }
                 Replayed::Lost(session_id) | Replayed::Ended(session_id) => {
@@ -116,8 +107,7 @@ impl Engine {
             recovered.times.iter().map(|time| (&time.reply_token, time)).collect();
         for (token, ask) in open {
             let time = times.get(&token).copied();
-            let stop = Stop { seen_unix_us, is_incomplete: recovered.is_incomplete };
-            engine.ask_again(now, stop, (&token, time), &ask, &mut out);
+            engine.ask_again(now, recovered.is_incomplete, (&token, time), &ask, &mut out);
         }
         (engine, out)
     }
@@ -273,7 +263,7 @@ impl Engine {
     fn ask_again(
         &mut self,
         now: Now,
-        stop: Stop,
+        is_incomplete: bool,
         (token, time): (&ReplyToken, Option<&AskTimeRecord>),
         open: &OpenAsk,
         out: &mut Vec<Output>,
@@ -291,11 +281,17 @@ impl Engine {
             limit_unix_us: i64::MIN,
             changes: 0,
             stored_unix_us: None,
+            event_unix_us: None,
+        };
+        // The time was stored after the last event, or the last event came after it.
+        let event_unix_us = match time.map(|time| time.event_unix_us) {
+            Some(before) if before == self.event_unix_us => None,
+            _ => self.event_unix_us,
         };
         // Where it is not known when the time was stored, it was not before the question was asked.
         let is_dated = time.is_some_and(|time| time.stored_unix_us.is_some());
         let asked_unix_us = if is_dated { i64::MIN } else { open.asked_unix_us };
-        let seen_unix_us = stop.seen_unix_us.max(asked_unix_us);
+        let seen_unix_us = event_unix_us.map_or(asked_unix_us, |it| it.max(asked_unix_us));
         ask.time.go_back_to(now, seen_unix_us, time.unwrap_or(&over));
         ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
@@ -303,7 +299,7 @@ impl Engine {
         self.store_time(now, token, out);
         if is_over {
             self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
-        } else if stop.is_incomplete {
+        } else if is_incomplete {
             self.end_without_consent(now, token, out);
         } else {
             self.look_for_someone(now, token, out);

@@ -372,6 +372,7 @@ impl Owner {
             limit_unix_us: record.limit_unix_us,
             changes: record.changes,
             stored_unix_us: record.stored_unix_us,
+            event_unix_us: record.event_unix_us,
         };
         let Some(ask) = self.asks.get_mut(&reply_token) else { return };
         ask.ends_unix_us = time.ends_unix_us;

@@ -133,6 +133,7 @@ pub(super) fn load(
         limit_unix_us: ask.time.limit_unix_us,
         changes: ask.time.changes,
         stored_unix_us: ask.time.stored_unix_us,
+        event_unix_us: ask.time.event_unix_us,
     });
     let mut unreadable = Vec::new();
     let mut subscriptions = Vec::new();

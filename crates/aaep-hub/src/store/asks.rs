@@ -41,17 +41,22 @@ impl OpenAsk {
 /// In the number of changes: when the time was stored follows. Versions before did not say.
 const IS_DATED: u64 = 1 << 63;
 
+/// The same for when the last event before it was recorded.
+const IS_AFTER_AN_EVENT: u64 = 1 << 62;
+
 /// The time of a question as bytes, which say by themselves how many they are.
 pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
-    let StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us } = time;
-    let mut bytes = Vec::with_capacity(40);
+    let StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us, event_unix_us } =
+        time;
+    let mut bytes = Vec::with_capacity(48);
     bytes.extend(ends_unix_us.unwrap_or(i64::MIN).to_le_bytes());
     bytes.extend(left_us.unwrap_or(u64::MAX).to_le_bytes());
     bytes.extend(limit_unix_us.to_le_bytes());
     let dated = if stored_unix_us.is_some() { IS_DATED } else { 0 };
-    bytes.extend((u64::from(changes) | dated).to_le_bytes());
-    if let Some(stored_unix_us) = stored_unix_us {
-        bytes.extend(stored_unix_us.to_le_bytes());
+    let after = if event_unix_us.is_some() { IS_AFTER_AN_EVENT } else { 0 };
+    bytes.extend((u64::from(changes) | dated | after).to_le_bytes());
+    for moment in [stored_unix_us, event_unix_us].into_iter().flatten() {
+        bytes.extend(moment.to_le_bytes());
     }
     bytes
 }
@@ -62,9 +67,11 @@ pub(super) fn time_of(row: &mut Row<'_>) -> Result<StoredTime, Fault> {
     let left_us = Some(row.number()?).filter(|left| *left != u64::MAX);
     let limit_unix_us = row.moment()?;
     let number = row.number()?;
-    let changes = u32::try_from(number & !IS_DATED).unwrap_or(u32::MAX);
-    let stored_unix_us = if number & IS_DATED == 0 { None } else { Some(row.moment()?) };
-    Ok(StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us })
+    let changes = u32::try_from(number & !(IS_DATED | IS_AFTER_AN_EVENT)).unwrap_or(u32::MAX);
+    let mut moment = |flag| if number & flag == 0 { Ok(None) } else { row.moment().map(Some) };
+    let stored_unix_us = moment(IS_DATED)?;
+    let event_unix_us = moment(IS_AFTER_AN_EVENT)?;
+    Ok(StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us, event_unix_us })
 }
 
 /// A question that is settled.

@@ -25,6 +25,8 @@ pub struct StoredTime {
     pub changes: u32,
     /// When this was stored; none if a version before stored it.
     pub stored_unix_us: Option<i64>,
+    /// When the last event before it was recorded; none if there was none, or if a version before stored it.
+    pub event_unix_us: Option<i64>,
 }
 
 /// One fact to be stored. A commit stores all of its changes or none.

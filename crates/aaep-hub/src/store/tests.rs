@@ -38,8 +38,15 @@ fn json(order: u64) -> Arc<[u8]> {
 
 /// The time of a question.
 fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
-    let stored_unix_us = Some(700);
-    StoredTime { ends_unix_us, left_us, limit_unix_us: 900, changes: 3, stored_unix_us }
+    let (stored_unix_us, event_unix_us) = (Some(700), Some(600));
+    StoredTime {
+        ends_unix_us,
+        left_us,
+        limit_unix_us: 900,
+        changes: 3,
+        stored_unix_us,
+        event_unix_us,
+    }
 }
 
 /// An event whose facts all follow from its order.

@@ -92,7 +92,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         if let Some(ask) = self.asks.get(token) {
-            out.push(Output::Time(ask.time.record(now, token.clone())));
+            out.push(Output::Time(ask.time.record(now, self.event_unix_us, token.clone())));
         }
     }
 

@@ -265,9 +265,15 @@ mod tests {
             limit_unix_us: i64::MAX,
             changes: 3,
             stored_unix_us: Some(i64::MIN),
+            event_unix_us: Some(5),
         };
-        let waits =
-            StoredTime { ends_unix_us: None, left_us: Some(7), stored_unix_us: None, ..runs };
+        let waits = StoredTime {
+            ends_unix_us: None,
+            left_us: Some(7),
+            stored_unix_us: None,
+            event_unix_us: None,
+            ..runs
+        };
         vec![
             event(1, "a"),
             event(2, "b"),

@@ -30,6 +30,7 @@ fn filled(folder: &Path) -> Store {
         limit_unix_us: 9,
         changes: 1,
         stored_unix_us: Some(1),
+        event_unix_us: None,
     };
     let settled = token("two");
     let opened = |reply_token| Change::AskOpened { reply_token, session_id: session("a"), time };
