@@ -72,9 +72,16 @@ impl Cursor {
         Cursor { at, urgent_at: at, memory: None }
     }
 
-    /// At the end of the log: only what comes from now on.
-    pub(crate) fn at_end(audience: &Audience) -> Self {
-        Cursor::starting_at(audience.end())
+    /// To the end of the log: only what comes from now on. Of a text that is held, what was told stays told.
+    pub(crate) fn go_to_end(&mut self, audience: &Audience) {
+        let rest = self.memory.take().and_then(|memory| memory.rest);
+        let mut told_text = rest.map(|rest| rest.told_text).unwrap_or_default();
+        let held: BTreeSet<TextKey> = audience.held_texts().map(|(key, ..)| key).collect();
+        told_text.retain(|key, _| held.contains(key));
+        *self = Cursor::starting_at(audience.end());
+        if !told_text.is_empty() {
+            self.rest_mut().told_text = told_text;
+        }
     }
 
     /// Whether the listener takes everything as it comes, with nothing to remember about text.

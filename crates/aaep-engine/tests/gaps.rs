@@ -33,6 +33,24 @@ fn an_unknown_last_event_means_a_gap_notice_and_a_summary_of_each_session() {
 }
 
 #[test]
+fn after_a_gap_no_text_is_repeated_that_was_told_under_other_terms() {
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "coalesce_boundaries": ["word"] }));
+    world.chunk("The folder is empty now. ", 0, false);
+    let told = world.take(&one);
+    let told: String = told.iter().map(|heard| heard.text("chunk")).collect();
+    assert!(told.starts_with("The folder is"), "{told}");
+    world.renegotiate(&one, json!({ "coalesce_boundaries": ["paragraph"] }));
+    world.disconnect(&one);
+    world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+    world.chunk("It can go.", 25, true);
+    let heard = world.heard(&one);
+    let texts: Vec<_> = heard.iter().filter(|heard| heard.kind() == "output.streaming").collect();
+    assert_eq!(texts.len(), 1, "{heard:?}");
+    assert_eq!(texts[0].text("chunk"), &"The folder is empty now. It can go."[told.len()..]);
+}
+
+#[test]
 fn a_session_that_ended_before_it_was_summed_up_has_no_other_summed_up_twice() {
     let mut world = World::started();
     world.start("sess_2");

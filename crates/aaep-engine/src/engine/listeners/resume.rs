@@ -260,7 +260,7 @@ impl Engine {
         let Some(Some(member)) = members.get_mut(listener as usize) else { return };
         let Some(audience) = audiences.get(&member.wish.audience) else { return };
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.wish));
-        member.cursor = Cursor::at_end(audience);
+        member.cursor.go_to_end(audience);
         member.cursor.owe_summaries(running.map(|(key, _)| *key));
     }
 
