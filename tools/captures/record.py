@@ -11,7 +11,7 @@ import time
 sys.dont_write_bytecode = True
 from stage import Stage  # noqa: E402
 
-SCENES = ["coding", "answer", "permissions", "three"]
+SCENES = ["coding", "answer", "permissions", "three", "flood", "crossing", "claim"]
 
 aaep, folder, *names = sys.argv[1:]
 for name in names or SCENES:

@@ -267,8 +267,8 @@ impl Announcer {
         if phrase.weight != Weight::Critical && self.was_just_told(session_id, &phrase.words) {
             return;
         }
-        let is_whole =
-            phrase.kind == Kind::Question || !matches!(about, About::Nothing | About::End);
+        let is_whole = phrase.kind == Kind::Question
+            || !matches!(about, About::Nothing | About::Started | About::End);
         let parts = match phrase.kind {
             _ if is_whole => vec![phrase.words.as_str()],
             _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
@@ -277,7 +277,7 @@ impl Announcer {
         };
         let (parts, rest) = self.first_parts(phrase.kind, keep_own_marks(parts));
         let count = parts.len();
-        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::turn);
+        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::text);
         for (at, words) in parts.into_iter().enumerate() {
             let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
             item.session_id = session_id.cloned();

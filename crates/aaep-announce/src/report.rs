@@ -56,6 +56,9 @@ pub struct ListeningReport {
     pub furthest_behind_ms: u64,
     /// The same for errors and for how questions were settled.
     pub urgent_behind_ms: u64,
+    /// How much of what agents say and do was begun while it was known that an agent had finished or failed, or how a
+    /// question was settled, at worst: what is being said is said to its end, and nothing else; should be 0.
+    pub said_before_an_end: u64,
     /// How long after the last event all that had happened was said.
     pub behind_at_the_end_ms: u64,
 }
@@ -128,6 +131,11 @@ impl ListeningReport {
             ask_to_first_word_ms: first_words,
             furthest_behind_ms: behind.map(behind_ms).max().unwrap_or_default(),
             urgent_behind_ms: urgent.map(behind_ms).max().unwrap_or_default(),
+            said_before_an_end: said
+                .iter()
+                .map(|it| before_end(it, said))
+                .max()
+                .unwrap_or_default(),
             behind_at_the_end_ms: milliseconds(caught_up.saturating_sub(end)),
         }
     }
@@ -137,9 +145,15 @@ impl ListeningReport {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Whether nothing was repeated, cut off for good or missed.
+    /// Whether nothing was repeated, cut off for good or missed, and no end came late.
     pub fn is_good(&self) -> bool {
-        self.repeated_announcements == 0 && self.cut_announcements == 0 && self.asks_missed == 0
+        let faults = [
+            self.repeated_announcements,
+            self.cut_announcements,
+            self.asks_missed,
+            self.said_before_an_end,
+        ];
+        faults == [0; 4]
     }
 
     /// Each figure with its name, for people.
@@ -169,6 +183,7 @@ impl ListeningReport {
         figures.extend([
             ("Behind what happened, at most", seconds(self.furthest_behind_ms)),
             ("The same for errors and settled questions", seconds(self.urgent_behind_ms)),
+            ("Said before an end that was known", none(self.said_before_an_end)),
             ("Behind at the end", seconds(self.behind_at_the_end_ms)),
         ]);
         figures
@@ -204,6 +219,22 @@ fn emitted(events: &[(Duration, Event)]) -> u64 {
         }
     }
     words
+}
+
+/// Of something that tells of an end: how much of what agents say and do was begun although it was known.
+fn before_end(end: &Said, said: &[Said]) -> u64 {
+    let is_end = |it: &Said| match it.utterance.kind {
+        Kind::Done | Kind::Settled => true,
+        Kind::Error => it.utterance.weight == Weight::Critical,
+        _ => false,
+    };
+    let is_less = |it: &&Said| {
+        let is_talk = matches!(it.utterance.kind, Kind::Reply | Kind::Doing | Kind::Progress);
+        is_talk && it.utterance.weight < Weight::Critical
+    };
+    let meanwhile = end.arrived..end.began;
+    let begun = said.iter().filter(|it| meanwhile.contains(&it.began));
+    if is_end(end) { begun.filter(is_less).count() as u64 } else { 0 }
 }
 
 fn behind_ms(said: &Said) -> u64 {

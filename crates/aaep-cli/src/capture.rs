@@ -167,7 +167,9 @@ fn wishes(arguments: &Arguments) -> Wishes {
     }
     // Text is recorded in the pieces in which it came.
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
-    wishes.bearer.clone_from(&arguments.token);
+    // The questions themselves are told to the person alone.
+    let key = || arguments.questions.then(|| crate::person::key_for(&arguments.url)).flatten();
+    wishes.bearer = arguments.token.clone().or_else(key);
     wishes.without_handshake = arguments.without_handshake;
     wishes.insecure_allow_plain_http = arguments.insecure_allow_plain_http;
     wishes

@@ -11,7 +11,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-const CAPTURES: [&str; 4] = ["coding", "answer", "permissions", "three"];
+const CAPTURES: [&str; 7] =
+    ["coding", "answer", "permissions", "three", "flood", "crossing", "claim"];
 const PROFILES: [&str; 4] = ["screen-reader", "braille", "low-cognitive-load", "quiet"];
 
 fn folder() -> PathBuf {
@@ -103,7 +104,7 @@ fn cell(name: &str, value: &Value) -> String {
     }
 }
 
-const FIGURES: [(&str, &str); 15] = [
+const FIGURES: [(&str, &str); 16] = [
     ("Words per minute", "words_per_minute"),
     ("Events", "events"),
     ("From the first event to the last", "session_ms"),
@@ -118,6 +119,7 @@ const FIGURES: [(&str, &str); 15] = [
     ("From a question to its first word, at most", "slowest_ask_ms"),
     ("Behind what happened, at most", "furthest_behind_ms"),
     ("The same for errors and settled questions", "urgent_behind_ms"),
+    ("Said before an end that was known", "said_before_an_end"),
     ("Behind at the end", "behind_at_the_end_ms"),
 ];
 
@@ -173,7 +175,11 @@ fn the_sessions_have_the_character_that_they_are_kept_for() {
     assert!(of("answer")["words_emitted"].as_u64() > Some(300));
     let text = |name: &str| fs::read_to_string(capture(name)).expect("the capture");
     assert!(text("coding").matches("tool.invoked").count() > 15, "storms of tools");
-    for (name, agents) in [("coding", 1), ("answer", 1), ("permissions", 2), ("three", 3)] {
+    assert!(of("flood")["words_emitted"].as_u64() > Some(3000), "more than anyone can hear");
+    assert_eq!(of("crossing")["asks"], 2);
+    assert!(text("claim").contains("all tests pass.") && text("claim").contains("FAILED"));
+    let agents = [1, 1, 2, 3, 3, 3, 2];
+    for (name, agents) in CAPTURES.into_iter().zip(agents) {
         let mut names: Vec<String> = text(name)
             .lines()
             .map(|it| {

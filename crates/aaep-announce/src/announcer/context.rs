@@ -18,7 +18,7 @@ impl Announcer {
         let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
         let words = session.take_unfinished();
         session.unhush();
-        session.begin_turn();
+        session.begin_text();
         if self.preferences.replies == Replies::Never || self.preferences.only_decisions {
             return;
         }

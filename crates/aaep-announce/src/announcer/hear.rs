@@ -55,6 +55,7 @@ impl Announcer {
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
                 self.asked_elsewhere(event);
             }
+            Payload::SessionStarted(_) => self.plain(event, About::Started),
             _ => self.plain(event, About::Nothing),
         }
     }
@@ -165,7 +166,7 @@ impl Announcer {
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.truth.invoked(tool);
             session.activity.tool_began(self.now, tool, phrase.as_ref());
-            session.begin_turn();
+            session.begin_text();
         }
         let Some(phrase) = phrase else { return };
         if !self.preferences.tools && phrase.weight < Weight::Normal {
@@ -213,8 +214,13 @@ impl Announcer {
 
     /// Tells the text that still waited for the end of its sentence.
     fn last_words_of(&mut self, session_id: &SessionKey) {
-        // Small steps are not told after what came of them.
+        // Neither small steps nor the beginning are told after what came of them.
         let is_in_order = self.queue.takes_no_time;
+        let is_beginning =
+            |it: &Item| it.about == About::Started && it.is_of(session_id) && !is_in_order;
+        for item in self.queue.take(is_beginning) {
+            self.queue.skip(item);
+        }
         self.queue.remove(|it| {
             let is_step = matches!(it.about, About::Tools(_)) && !is_in_order;
             let is_over = it.kind == Kind::Progress

@@ -67,6 +67,8 @@ pub(super) enum About {
     Warning(AskNumber),
     /// How much time there is for a question, after that has changed.
     Time(AskNumber),
+    /// That a session began: not told after its end.
+    Started,
     /// The state of an agent: only the newest counts.
     State,
     /// Tools of no great consequence, which are counted when there are many.

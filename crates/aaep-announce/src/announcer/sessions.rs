@@ -19,6 +19,8 @@ pub const MAX_SESSIONS: usize = 64;
 const MAX_OUTPUTS: usize = 8;
 /// How many texts of a session are remembered.
 pub const MAX_TEXTS: usize = 4;
+/// What an agent says in more outputs than this is no longer one text: each of them is one, as in a log.
+const MAX_TEXT_OUTPUTS: usize = 8;
 /// How much of each text is remembered, in bytes.
 pub const MAX_TEXT: usize = 32 * 1024;
 /// The longest name of an agent that is told, in bytes.
@@ -45,8 +47,10 @@ pub(super) struct Session {
     last_heard: Duration,
     outputs: VecDeque<Output>,
     texts: VecDeque<Text>,
-    /// How many turns it has begun: what it says between one thing that it does and the next is one text.
-    turn: u64,
+    /// How many texts it has begun: what it says between one thing that it does and the next is one text.
+    text: u64,
+    /// How many outputs that text has.
+    text_outputs: usize,
     pub(super) truth: Truth,
     pub(super) activity: Activity,
     /// The last words that were to be said of it, and when.
@@ -199,7 +203,8 @@ impl Session {
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
             texts: VecDeque::new(),
-            turn: 0,
+            text: 0,
+            text_outputs: 0,
             truth: Truth::default(),
             activity: Activity::default(),
             last_words: None,
@@ -267,6 +272,10 @@ impl Session {
     fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
         let known = at.and_then(|at| self.texts.remove(at));
+        if known.is_none() {
+            self.text_outputs += 1;
+            self.text += u64::from(self.text_outputs > MAX_TEXT_OUTPUTS);
+        }
         let text = known.unwrap_or_else(|| Text {
             id: piece.output_id.clone(),
             is_complete: false,
@@ -286,14 +295,15 @@ impl Session {
         text.is_complete = piece.complete;
     }
 
-    /// Which of its turns is the newest.
-    pub(super) fn turn(&self) -> u64 {
-        self.turn
+    /// Which of its texts is the newest.
+    pub(super) fn text(&self) -> u64 {
+        self.text
     }
 
-    /// The agent does something, and what it says after that is another text.
-    pub(super) fn begin_turn(&mut self) {
-        self.turn += 1;
+    /// What the agent says from now on is another text.
+    pub(super) fn begin_text(&mut self) {
+        self.text += 1;
+        self.text_outputs = 0;
     }
 
     /// Whether the person wants to hear no more of the output that a piece belongs to.

@@ -10,7 +10,10 @@ use crate::support::{Hub, aaep, err, out};
 
 /// A recorder that has begun.
 fn recorder(url: &str, arguments: &[&str]) -> Child {
-    let mut command = aaep(&[&["capture", url], arguments].concat());
+    begin(&mut aaep(&[&["capture", url], arguments].concat()))
+}
+
+fn begin(command: &mut Command) -> Child {
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("aaep runs");
     let stderr = child.stderr.take().expect("its words");
@@ -99,6 +102,20 @@ fn questions_are_recorded_only_if_they_are_wanted() {
     let recorded = lines(&out(&plain.wait_with_output().expect("ends")));
     assert!(recorded.iter().any(|it| it["to_state"] == "awaiting_input"));
     assert!(!recorded.iter().any(|it| it["type"] == "aaep:agent.awaiting.confirmation"));
+}
+
+#[test]
+fn the_person_records_questions_on_a_hub_that_trusts_no_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve_without_trust(folder.path());
+    let options = ["capture", &hub.origin, "--questions", "--type", "awaiting.*", "--limit", "1"];
+    let mut command = aaep(&options);
+    let child = begin(command.env("XDG_CONFIG_HOME", folder.path()).env("HOME", folder.path()));
+    let asked = hub.aaep(&["ask", "Delete it?", "--timeout", "3600"]).stderr(Stdio::null()).spawn();
+    let mut asked = asked.expect("aaep runs");
+    let recorded = lines(&out(&child.wait_with_output().expect("ends")));
+    assert_eq!(recorded[0]["type"], "aaep:agent.awaiting.confirmation");
+    assert_eq!(asked.wait().expect("ends").code(), Some(1), "nobody is left who could answer");
 }
 
 #[test]

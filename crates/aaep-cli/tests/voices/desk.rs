@@ -38,8 +38,18 @@ impl Desk {
         Desk::new(&format!("unix_socket:{}", speech.socket().display()))
     }
 
+    /// The same for someone with this profile.
+    pub(crate) fn with_profile(speech: &SpeechServer, profile: &str) -> Self {
+        let address = format!("unix_socket:{}", speech.socket().display());
+        Desk::listening(&address, &["--profile", profile])
+    }
+
     /// One where speech goes to this address, as speech-dispatcher writes it. Braille moves on by keys alone.
     pub(crate) fn new(speech_address: &str) -> Self {
+        Desk::listening(speech_address, &[])
+    }
+
+    fn listening(speech_address: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("aaep");
         std::fs::create_dir_all(&place).expect("a folder");
@@ -48,6 +58,7 @@ impl Desk {
         let hub = Hub::serve(folder.path(), "127.0.0.1:0");
         let braille = BrailleServer::start();
         let mut command = hub.aaep(&["listen", "--speech", "--braille"]);
+        command.args(options);
         for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
             command.env(name, folder.path());
         }
@@ -71,8 +82,9 @@ impl Desk {
         });
     }
 
-    /// Moves on in braille until these words are on the display.
-    pub(crate) fn read_until(&mut self, words: &str) {
+    /// Moves on in braille until these words are on the display; the pages that were there before them.
+    pub(crate) fn read_until(&mut self, words: &str) -> Vec<String> {
+        let mut pages = Vec::new();
         wait_until(&format!("{words:?} is shown"), || {
             let before = self.braille.shown();
             if before.contains(words) {
@@ -80,6 +92,7 @@ impl Desk {
             }
             // With nothing on the display there is nothing to move on from, and what comes next would be passed over.
             if before != "no screen" {
+                pages.push(before.clone());
                 self.braille.press("fwinrt");
                 let until = Instant::now() + Duration::from_secs(2);
                 while self.braille.shown() == before && Instant::now() < until {
@@ -88,6 +101,7 @@ impl Desk {
             }
             None
         });
+        pages
     }
 
     /// All that was written so far.
@@ -112,6 +126,15 @@ impl Desk {
     /// The agent publishes an event of its session: the type after `aaep:agent.`, and its fields.
     pub(crate) fn publish(&self, kind: &str, fields: &Value) {
         let (status, body) = post(&self.hub.origin, "/aaep/v1/publish", &event(kind, fields));
+        assert_eq!(status, 200, "{body}");
+    }
+
+    /// Another agent publishes an event of a session of its own.
+    pub(crate) fn publish_as(&self, agent: &str, kind: &str, fields: &Value) {
+        let mut event = event(kind, fields);
+        event["session_id"] = json!(format!("sess_{agent}"));
+        event["producer"]["agent_id"] = json!(agent);
+        let (status, body) = post(&self.hub.origin, "/aaep/v1/publish", &event);
         assert_eq!(status, 200, "{body}");
     }
 

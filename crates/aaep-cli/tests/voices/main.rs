@@ -19,6 +19,7 @@ mod pace;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]
 #[path = "../../../aaep-announce/tests/devices/patience.rs"]
 mod patience;
+mod present;
 mod questions;
 mod session;
 #[expect(dead_code, reason = "the tests of the devices use the rest")]

@@ -34,6 +34,10 @@ pub fn tells(event: &Event, sent: &Delivered) -> bool {
         && change.summary_normal.as_ref().is_some_and(|words| words.contains(about.as_str()))
 }
 
+fn is_question(event: &Event) -> bool {
+    matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
+}
+
 /// The subscriptions that were there before the step and still are, with whether they could be
 /// reached all the time.
 fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (usize, bool)> + 'a {
@@ -125,9 +129,11 @@ impl Invariant for AtOnce {
             waiting.retain(|event| !step.to(*at).any(|sent| tells(event, sent)));
             let is_free = matches!(step.input, Input::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
-            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end.
+            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end. Only
+            // what is still asked is asked again at once.
             let terms = &truth.subscriptions[*at].terms;
-            if is_free && sent == 0 && (terms.rate.is_some() || terms.pace.is_some()) {
+            let has_limits = terms.rate.is_some() || terms.pace.is_some();
+            if is_free && has_limits && step.to(*at).all(|sent| is_question(&sent.event)) {
                 waiting.clear();
             }
             if (is_free || sent > 0)
