@@ -44,8 +44,10 @@ impl Place {
             |at: &u64| log.unit(*at).is_some_and(|it| !it.is_urgent && !rest.ahead.contains(at));
         let held = (at..log.end()).filter(is_held).filter_map(|at| log.unit(at));
         let (deleted, held): (Vec<&Unit>, Vec<&Unit>) = held.partition(|unit| unit.is_deleted());
-        let urgent = (urgent_at..log.end()).filter_map(|at| log.unit(at));
-        let misses_urgent = urgent.filter(|it| it.is_urgent).any(Unit::is_deleted);
+        let urgent = (urgent_at..log.end()).filter_map(|at| log.unit(at)).filter(|it| it.is_urgent);
+        let misses_urgent = urgent.clone().any(Unit::is_deleted);
+        // A text that waits may have begun before something urgent that was told.
+        let urgent_end = urgent.map(|unit| unit.order).next().map_or(end, |order| order.min(end));
         // Another log may know nothing of what was deleted.
         let owes_gap = rest.owes_gap || !deleted.is_empty() || misses_urgent;
         let untold =
@@ -67,7 +69,6 @@ impl Place {
                 texts.insert(key, begin);
             }
         }
-        let urgent_end = log.unit(urgent_at).map_or(end, |unit| unit.order.min(end));
         let (folded, summaries) = (rest.folded.clone(), rest.summaries.clone());
         Place { end, untold, texts, begun_texts, urgent_end, folded, summaries, owes_gap }
     }
