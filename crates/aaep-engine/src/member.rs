@@ -122,12 +122,15 @@ impl Cursor {
                 telling.audience.frame(unit, telling.primary)
             }
         };
-        // Under other terms, something urgent may have been left behind.
+        // Under other terms, or after a gap, something urgent may have been left behind. It comes out of its place.
         while self.urgent_at < self.at {
             self.urgent_at += 1;
             match telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent) {
                 Some(unit) if unit.is_deleted() => self.owe_gap(),
-                Some(unit) => self.send(telling, frame(telling, self.urgent_at - 1, unit)),
+                Some(unit) => {
+                    let frame = telling.audience.frame_without_number(unit, telling.primary);
+                    self.send(telling, frame);
+                }
                 None => {}
             }
         }

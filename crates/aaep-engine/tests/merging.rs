@@ -44,23 +44,6 @@ fn of_held_progress_the_newest_is_told() {
 }
 
 #[test]
-fn other_terms_repeat_nothing_urgent_that_came_within_a_text_that_is_held() {
-    let mut world = World::new();
-    world.start("sess_2");
-    let one = world.listen(1, limited(1, json!({ "coalesce_boundaries": ["sentence"] })));
-    world.start(SESSION);
-    world.say("progress.updated", progress(1));
-    world.chunk("It goes on", 0, false);
-    world.fail("sess_2");
-    world.chunk(" and on. And", 10, false);
-    assert!(kinds(&world.take(&one)).contains(&"session.errored"));
-    world.renegotiate(&one, json!({ "preferred_verbosity": "detailed" }));
-    world.pass_s(10);
-    let heard = world.heard(&one);
-    assert!(!kinds(heard).contains(&"session.errored"), "{heard:?}");
-}
-
-#[test]
 fn held_states_are_told_from_the_first_left_to_the_last_entered() {
     let (mut world, one) = behind(json!({}));
     world.change("idle", "thinking");
