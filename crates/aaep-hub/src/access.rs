@@ -54,7 +54,7 @@ pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
 pub(crate) use penalty::{CredentialHash, Penalties, TooManyFailures};
-pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
+pub use person_key::{PERSON_KEY_FILE, PersonKey, is_person_key, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
     HUB_OWNER, Hears, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
