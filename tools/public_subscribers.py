@@ -11,11 +11,13 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 AAEP, SUBSCRIBERS, PAGE = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -93,14 +95,18 @@ class Process:
         self.process.stdin.flush()
 
 
+def own_environment(folder):
+    """For a program that knows nothing of the hubs, agents and people of this machine."""
+    own = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR"]
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("AAEP")}
+    return kept | {name: folder for name in own}
+
+
 class Hub:
     """A hub of its own, as a person starts it or as `aaep demo --serve`."""
 
     def __init__(self, folder, words, config=""):
-        own = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR"]
-        # Hubs, agents and people of this machine are not meant.
-        self.env = {key: value for key, value in os.environ.items() if not key.startswith("AAEP")}
-        self.env |= {name: folder for name in own}
+        self.env = own_environment(folder)
         (Path(folder) / "hub.toml").write_text(config, encoding="utf-8")
         self.process = Process([AAEP, *words, "--bind", "127.0.0.1:0"], self.env)
         self.origin = self.process.until(r"^Listening on (http\S+?)/?[.]?$")[1]
@@ -272,6 +278,33 @@ def at_the_demonstration(programs, origin):
     return counted
 
 
+def public_producer():
+    """The other way round: `aaep listen` hears and answers a public producer that knows no handshake."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words, env = python("../producers/python-minimal", "-m", "aaep_minimal_producer.server", "--port", str(port))
+    place = f"http://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory(prefix="aaep-public-") as folder, Process(words, env) as producer:
+        producer.until("GET    /healthz")
+        reached = time.monotonic() + PATIENCE
+        while time.monotonic() < reached:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        with Process([AAEP, "listen", place], own_environment(folder), typed=True) as listening:
+            listening.until("without a hub")
+            begin = urllib.request.Request(f"{place}/sessions", json.dumps({"user_message": "Send an email."}).encode(),
+                                           {"Content-Type": "application/json"})
+            urllib.request.urlopen(begin, timeout=PATIENCE).close()
+            listening.until("Yes or no")
+            # It says which question is meant, so that nobody has to wait until it can have been read.
+            time.sleep(1)
+            listening.type("1 yes")
+            listening.until("Email sent")
+    print("  The public minimal producer: aaep listen heard its question, and it did what was accepted.")
+
+
 def main():
     programs = {"command-line": command_line, "nvda": nvda, "narrator": narrator}
     with contextlib.ExitStack() as stack:
@@ -284,6 +317,8 @@ def main():
         as_strangers(programs, origin)
         print("At aaep demo --serve, as it comes:")
         demonstrated = at_the_demonstration(programs, origin)
+    print("The other way round:")
+    public_producer()
     wanted = 2 * len(programs)
     print(f"Public subscribers: {own} of {wanted} answers were settled at their addresses, "
           f"{demonstrated} of {len(programs)} at the demonstration.")
