@@ -50,7 +50,7 @@ aaep_listener aaep_connect(const char *url, const char *options);
  *                      forgotten, or unknown if the line broke after the answer was sent
  *   ask_time_changed   reply_token, remaining_ms, paused
  *   gap                something of session_id was not heard
- *   reconnecting, reconnected, terms_changed, refused, violation, left_out
+ *   reconnecting, reconnected, terms_changed, refused, violation, left_out, without_handshake
  *   ended              how and message; AAEP_OVER follows
  * and others in later versions. An event is always the last member. A program that does not call this
  * slows the producer; nothing is dropped. */

@@ -41,6 +41,7 @@ pub(crate) fn line(news: &News) -> String {
         News::Violation(violation) => json!({
             "news": "violation", "code": violation.code(), "message": violation.to_string(),
         }),
+        News::WithoutHandshake => json!({ "news": "without_handshake" }),
         News::LeftOut { count } => json!({ "news": "left_out", "count": count }),
         News::Ended(ended) => {
             json!({ "news": "ended", "how": how(ended), "message": ended.to_string() })

@@ -1,23 +1,26 @@
 //! `aaep allow`: lets programs on this machine answer questions, and takes that back (ruling 37).
 //!
-//! A program without a token may listen to your agents. It answers them only after you allowed it, by
-//! the name that it gives itself. What you allow is in the file of the tokens; the hub sees a change
-//! within a second.
+//! A program without a token may listen to your agents. It answers them only after you allowed it: by
+//! the name that it gives itself, or, if it gives none, by an address that you make for it alone. What you allow is
+//! in the file of the tokens; the hub sees a change within a second.
 
 use std::process::ExitCode;
 
 use aaep::printable;
-use aaep_hub::access::{Tokens, TokensError, UNNAMED_PROGRAM};
+use aaep_hub::access::{AllowedProgram, Tokens, TokensError, path_for_secret};
+use aaep_transport::link::Target;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::agent::DEFAULT_HUB;
 use crate::console::{Failure, ascii_json, count};
 use crate::keys::tell;
 use crate::tokens::{self, now};
 
 const EXIT_CODES: &str = "\
 A program gives itself a name: its subscriber_id. Another program can give itself the same name, so \
-allow only programs on a machine that you trust; for all others, make a token. Exit codes:
+allow only programs on a machine that you trust. With --address, it is known by a secret that it alone \
+has, and needs neither a name nor a token: give it the address that is shown. Exit codes:
   0  it is done
   2  it could not be done: wrong usage, or a file that cannot be used";
 
@@ -27,14 +30,18 @@ allow only programs on a machine that you trust; for all others, make a token. E
 pub(crate) struct Arguments {
     /// The program, by the name that it gives itself. Without one, the allowed programs are listed.
     program: Option<String>,
-    /// Allow programs that give no name: streams without a handshake.
-    #[arg(long, conflicts_with = "program")]
-    unnamed: bool,
+    /// Make an address for this program alone, for one that gives no name and can send no token. An address that was
+    /// made for this name before is not good any more.
+    #[arg(long, requires = "program", conflicts_with_all = ["revoke", "json"])]
+    address: bool,
+    /// The hub that the address is for.
+    #[arg(long, value_name = "URL", env = "AAEP_HUB", default_value = DEFAULT_HUB)]
+    hub: String,
     /// Take it back: from now on the program only listens.
     #[arg(long)]
     revoke: bool,
     /// Print the list as a JSON array, for machines.
-    #[arg(long, conflicts_with_all = ["program", "unnamed", "revoke"])]
+    #[arg(long, conflicts_with_all = ["program", "revoke"])]
     json: bool,
     #[command(flatten)]
     place: tokens::Place,
@@ -44,14 +51,18 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let path = arguments.place.path()?;
     let mut tokens = Tokens::load(&path).map_err(|error| failure(&error))?;
-    let unnamed = arguments.unnamed.then_some(UNNAMED_PROGRAM);
-    match (arguments.program.as_deref().or(unnamed), arguments.revoke) {
+    match (arguments.program.as_deref(), arguments.revoke) {
         (None, false) => list(&tokens, arguments.json)?,
         (None, true) => {
             return Err(Failure::new(
                 "it is not said which program",
                 "Name one. See them with: aaep allow",
             ));
+        }
+        (Some(program), false) if arguments.address => {
+            let origin = origin(&arguments.hub)?;
+            tokens::make_folder_of(&path)?;
+            make_address(&mut tokens, program, &origin)?;
         }
         (Some(program), false) => {
             tokens::make_folder_of(&path)?;
@@ -79,9 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn list(tokens: &Tokens, as_json: bool) -> Result<(), Failure> {
     let programs = tokens.programs();
     if as_json {
-        let rows =
-            programs.iter().map(|it| json!({ "name": it.name, "allowed": it.allowed.to_string() }));
-        return tell(&ascii_json(&Value::Array(rows.collect())));
+        return tell(&ascii_json(&Value::Array(programs.iter().map(row).collect())));
     }
     if programs.is_empty() {
         return tell(
@@ -89,9 +98,57 @@ fn list(tokens: &Tokens, as_json: bool) -> Result<(), Failure> {
         );
     }
     tell(&format!("{} may answer your agents.", count(programs.len() as u64, "program")))?;
-    programs
-        .iter()
-        .try_for_each(|it| tell(&format!("{}, allowed {}.", printable(&it.name), it.allowed)))
+    programs.iter().try_for_each(|it| {
+        let by = match &it.address {
+            Some(address) => {
+                format!("by its address, which ends in {}", printable(&address.last_four))
+            }
+            None => "by its name".to_owned(),
+        };
+        tell(&format!("{}, allowed {}, {by}.", printable(&it.name), it.allowed))
+    })
+}
+
+/// A program for machines. Of its address, only as much as is kept.
+fn row(program: &AllowedProgram) -> Value {
+    json!({
+        "name": program.name,
+        "allowed": program.allowed.to_string(),
+        "address_ends_in": program.address.as_ref().map(|it| &it.last_four),
+    })
+}
+
+/// Makes an address and shows it, once.
+fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), Failure> {
+    let made = tokens.make_address(program, now()).map_err(|error| failure(&error))?;
+    let (secret, had_one) = made;
+    let name = printable(program);
+    if had_one {
+        tell(&format!("The address that {name} had before is not good any more."))?;
+    }
+    tell(&format!(
+        "Give this address to {name} and to nothing else: whoever has it hears your agents and answers them as you. \
+         It is good on this machine, and it is not shown again. To take it back: aaep allow {name} --revoke"
+    ))?;
+    tell(&format!("{origin}{}", path_for_secret(secret.reveal())))
+}
+
+/// Where the hub is for programs that know addresses of HTTP alone.
+fn origin(hub: &str) -> Result<String, Failure> {
+    match Target::parse(hub) {
+        Ok(Target::Sse(place)) if place.is_loopback() => {
+            let scheme = if place.is_tls() { "https" } else { "http" };
+            Ok(format!("{scheme}://{}", place.authority()))
+        }
+        // The hub of this person, by its socket: it listens on its usual port too, if on none that was said.
+        Ok(Target::Unix(_)) => Ok(DEFAULT_HUB.to_owned()),
+        _ => Err(Failure::new(
+            format!("{} is no address of HTTP on this machine", printable(hub)),
+            format!(
+                "Say it like --hub {DEFAULT_HUB}. For a hub elsewhere, make a token: aaep tokens new"
+            ),
+        )),
+    }
 }
 
 /// A failure of the file, whose words bring their own next step.

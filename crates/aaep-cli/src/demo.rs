@@ -8,6 +8,7 @@ mod listener;
 mod photos;
 mod scenes;
 mod script;
+mod serving;
 mod words;
 
 use std::net::SocketAddr;
@@ -45,9 +46,11 @@ pub(crate) struct Arguments {
     /// Answer by itself, without waiting for anyone.
     #[arg(long, value_enum)]
     answer: Option<Answering>,
-    /// Run only the hub with the scripted agent, until it is stopped. Prompt it from elsewhere.
+    /// Run only the hub with the scripted agent, until it is stopped, for programs elsewhere.
     #[arg(long, conflicts_with = "answer")]
     serve: bool,
+    #[command(flatten)]
+    serving: serving::Flags,
 }
 
 /// How questions are answered when nobody is at the keyboard.
@@ -71,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Failure::new(format!("the system gives no threads: {error}"), "Try again.")
         })?;
     let folder = temporary_folder()?;
-    let daemon = start(&runtime, arguments.bind, folder.path())?;
+    let daemon = start(&runtime, arguments, folder.path())?;
     let origin = daemon.origins().first().cloned().unwrap_or_default();
     let agent = Agent::new(daemon.hub().clone(), arguments.answer.is_none());
     runtime
@@ -79,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::of_sentences(&error.to_string(), "Try again."))?;
     runtime.spawn(agent.serve());
     let result = if arguments.serve {
-        serve(&runtime, &daemon, &origin)
+        serve(&runtime, &daemon, &origin, &arguments.serving)
     } else {
         let _inside = runtime.enter();
         clean_up_when_stopped(&runtime, folder.path().to_owned())
@@ -116,25 +119,26 @@ fn clean_up_when_stopped(runtime: &Runtime, folder: PathBuf) -> Result<(), Failu
 }
 
 /// A hub with its store in the folder, that knows no tokens.
-fn start(runtime: &Runtime, bind: SocketAddr, folder: &Path) -> Result<Daemon, Failure> {
+fn start(runtime: &Runtime, arguments: &Arguments, folder: &Path) -> Result<Daemon, Failure> {
     let mut options = DaemonOptions::new(folder.join("tokens.toml"));
     options.store = Some(folder.join("store"));
-    options.bind = vec![bind];
+    options.bind = vec![arguments.bind];
     // It is there to be tried out: with curl, the public tools, anything.
-    options.config.access.trust_local_programs = true;
+    arguments.serving.apply(&mut options);
     let started = runtime.block_on(Daemon::start(options));
     started.map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))
 }
 
 /// The agent alone, for listeners elsewhere.
-fn serve(runtime: &Runtime, daemon: &Daemon, origin: &str) -> Result<(), Failure> {
+fn serve(
+    runtime: &Runtime,
+    daemon: &Daemon,
+    origin: &str,
+    flags: &serving::Flags,
+) -> Result<(), Failure> {
     let stopped = watch(runtime)?;
-    tell(&format!("Listening on {origin}"))?;
-    tell(&format!("To hear it: curl -N {origin}/events"))?;
-    tell(&format!(
-        "To prompt it: curl {origin}/messages -H 'content-type: application/json' \
-         -d '{{\"kind\":\"user_input\",\"text\":\"Find old photos.\"}}'"
-    ))?;
+    flags.introduce(origin)?;
+    runtime.spawn(serving::Flags::ask_again(daemon.hub().clone(), flags.pause()));
     runtime.block_on(async {
         tokio::select! {
             () = stopped.wait() => Ok(()),

@@ -168,6 +168,8 @@ pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
     let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
     wishes.capabilities = settings.listen.profile.capabilities(&languages);
     wishes.bearer = token.map(str::to_owned);
+    // An agent that serves its own events is no hub, and must not get what proves that somebody is the person.
+    wishes.is_bearer_for_hubs = token.is_some_and(aaep_hub::access::is_person_key);
     wishes
 }
 

@@ -6,6 +6,7 @@
 //! whether they may do what they ask. Ids and reply tokens of the protocol open none of them. Nothing
 //! here reads a clock or a socket; files are read for tokens and keys alone.
 
+mod address;
 mod authority;
 mod bind;
 mod certificate;
@@ -32,6 +33,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aaep_engine::Now;
 use http::{HeaderMap, Method, Uri};
 
+pub(crate) use address::SecretPath;
+pub use address::path_for_secret;
 pub use authority::{Authority, Origin};
 pub use bind::{BindError, INSECURE_FLAG, may_bind};
 pub use certificate::{
@@ -51,7 +54,7 @@ pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
 pub(crate) use penalty::{CredentialHash, Penalties, TooManyFailures};
-pub use person_key::{PERSON_KEY_FILE, PersonKey, read_person_key};
+pub use person_key::{PERSON_KEY_FILE, PersonKey, is_person_key, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
     HUB_OWNER, Hears, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
@@ -60,11 +63,15 @@ pub(crate) use request::is_cross_site;
 pub use request::{
     MAX_CONFIGURED, Page, RequestError, check_host, check_origin, cors_headers, preflight,
 };
-pub use roster::{Roster, UNNAMED_PROGRAM};
+pub use roster::Roster;
+pub(crate) use roster::UNNAMED_PROGRAM;
 pub use token::{TOKEN_PREFIX, Token, TokenSecret};
-pub use tokens::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, Tokens, TokensError};
+pub use tokens::{
+    AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, NewToken, ProgramAddress, Tokens, TokensError,
+};
 pub use user::UserRule;
 
+use credential::{Credential, credential};
 use jwt::Issuer;
 use person_key::PERSON_KEY_PREFIX;
 
@@ -158,8 +165,11 @@ impl Access {
         if !peer.is_local() && !peer.is_tls && !self.allow_plain_http {
             return Err(AccessError::PlainRemote);
         }
-        let credential = credential::bearer(headers, uri, self.token_in_query)?;
-        if let Some(credential) = credential {
+        let credential = credential(headers, uri, self.token_in_query)?;
+        if let Some(Credential::Address(secret)) = credential {
+            return self.at_address(peer, headers, secret, now);
+        }
+        if let Some(Credential::Bearer(credential)) = credential {
             if self.is_person(peer, credential) {
                 return Ok(Principal::person());
             }
@@ -201,14 +211,20 @@ impl Access {
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Option<CredentialHash> {
-        let credential = credential::bearer(headers, uri, self.token_in_query).ok()??;
-        (!self.is_person(peer, credential)).then(|| CredentialHash::of(credential))
+        let credential = credential(headers, uri, self.token_in_query).ok()??;
+        let is_person = matches!(credential, Credential::Bearer(it) if self.is_person(peer, it));
+        (!is_person).then(|| CredentialHash::of(credential.secret()))
     }
 
     /// Whether somebody who was let in may stay: their proof has not ended, and nobody revoked it.
     pub fn may_stay(&self, principal: &Principal, now: Now) -> bool {
         if principal.until_unix_us.is_some_and(|until| until <= now.unix_us) {
             return false;
+        }
+        if principal.proof.is_some() {
+            let tokens = self.fresh_tokens(now);
+            let is_still = |it: &AllowedProgram| it.principal().as_ref() == Some(principal);
+            return tokens.programs().iter().any(is_still);
         }
         if !principal.id.starts_with(token::PRINCIPAL_PREFIX) {
             return true;
@@ -231,6 +247,26 @@ impl Access {
     /// Whether anyone could prove who they are: what [`may_bind`] asks.
     pub fn has_credentials(&self) -> bool {
         self.issuer.is_some() || !self.certificates.is_empty() || !self.tokens().list().is_empty()
+    }
+
+    /// Whoever uses the address that was made for a program. It is only good on this machine, where it was made: an
+    /// address is copied, kept and passed on more easily than a header.
+    fn at_address(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        secret: &str,
+        now: Now,
+    ) -> Result<Principal, AccessError> {
+        if !peer.is_local() || credential::is_forwarded(headers) {
+            return Err(AccessError::UnknownToken);
+        }
+        let mut tokens = self.fresh_tokens(now);
+        if tokens.find_address(secret) == Err(AccessError::UnknownToken) && tokens.read_again(now) {
+            // It was made less than a second ago.
+            self.fill_roster(&tokens);
+        }
+        tokens.find_address(secret)
     }
 
     fn bearer(&self, credential: &str, now: Now) -> Result<Principal, AccessError> {
@@ -273,7 +309,7 @@ impl Access {
     /// Tells the hub which programs may answer and which names are bound.
     fn fill_roster(&self, tokens: &Tokens) {
         let mut known = roster::Known {
-            allowed: tokens.programs().iter().map(|it| it.name.clone()).collect(),
+            allowed: tokens.programs().iter().filter_map(known_by_name).collect(),
             ..roster::Known::default()
         };
         let principals = tokens.list().iter().map(Token::principal);
@@ -289,4 +325,11 @@ impl Access {
     fn tokens(&self) -> MutexGuard<'_, Tokens> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The name by which a local program is known that has no address. That of programs without a name is nobody's: every
+/// agent could answer itself by it. Files of earlier versions may have it.
+fn known_by_name(program: &AllowedProgram) -> Option<String> {
+    let is_known = program.address.is_none() && program.name != UNNAMED_PROGRAM;
+    is_known.then(|| program.name.clone())
 }

@@ -25,6 +25,8 @@ pub enum ConnectError {
     NoAnswer,
     /// The producer refused; it may say after how many seconds it is worth trying again.
     Rejected(Box<SubscriptionRejected>),
+    /// The producer knows no handshake.
+    NoHandshake,
     /// The producer did not take the request, for the reason that it gives. It is foreign text.
     Refused(String),
     /// Only a signed manifest was acceptable, and the producer's is not, or not by the right key.
@@ -47,6 +49,9 @@ impl fmt::Display for ConnectError {
             ConnectError::NoAnswer => {
                 f.write_str("The producer did not answer. See whether it runs and speaks AAEP.")
             }
+            ConnectError::NoHandshake => f.write_str(
+                "The producer knows no handshake. If it speaks at /events, give that address, and say that there is none.",
+            ),
             ConnectError::Rejected(why) => {
                 write!(f, "The producer refused: {}", printable(&why.reason_message))?;
                 match why.retry_after_seconds {
@@ -78,6 +83,8 @@ pub enum SayError {
     LineDown,
     /// The line broke meanwhile. Nobody knows whether it arrived, and it is not sent again.
     LineBroke,
+    /// The producer knows no handshake, and nothing but answers can be said to it. Nothing was sent.
+    OnlyAnswers,
     /// The subscription is over.
     Ended,
 }
@@ -102,6 +109,9 @@ impl fmt::Display for SayError {
             SayError::LineBroke => {
                 f.write_str("The line broke. Nobody knows whether this arrived.")
             }
+            SayError::OnlyAnswers => f.write_str(
+                "This producer takes answers and nothing else, so the time of its questions stays as it is.",
+            ),
             SayError::Ended => f.write_str("The subscription is over."),
         }
     }

@@ -32,6 +32,9 @@ pub enum News {
         /// How many events are missing, where that is known.
         missed: Option<u64>,
     },
+    /// The producer knows no handshake, so nothing is agreed with it: what happened before, who else listens, and how
+    /// questions are settled is known only as far as its events say it.
+    WithoutHandshake,
     /// The subscription holds on new terms.
     TermsChanged(Box<Terms>),
     /// The line broke. The kit tries again by itself; what is missed meanwhile comes afterwards.
@@ -76,6 +79,8 @@ pub enum Ended {
     ClosedByProducer(Option<String>),
     /// The producer does not let us in any more.
     Refused(String),
+    /// The producer knows no handshake.
+    NoHandshake,
     /// The producer flooded us with more than it had promised, again and again, and was left (§10 T4).
     Flooded,
     /// Only a signed manifest was acceptable, and the producer's is not, or not by the right key.
@@ -94,6 +99,7 @@ impl fmt::Display for Ended {
             }
             Ended::ClosedByProducer(None) => f.write_str("The producer closed the subscription."),
             Ended::Refused(why) => write!(f, "The producer does not let us in: {}", printable(why)),
+            Ended::NoHandshake => f.write_str("The producer knows no handshake."),
             Ended::Flooded => {
                 f.write_str("The producer sent far more than it had promised, and was left.")
             }

@@ -272,6 +272,7 @@ fn connect_error(ended: &Ended) -> ConnectError {
         Ended::Rejected(why) => ConnectError::Rejected(why.clone()),
         Ended::Refused(why) => ConnectError::Refused(why.clone()),
         Ended::NotTrusted(why) => ConnectError::NotTrusted(why.clone()),
+        Ended::NoHandshake => ConnectError::NoHandshake,
         Ended::ClosedByProducer(why) => ConnectError::Refused(why.clone().unwrap_or_default()),
         Ended::Closed | Ended::Flooded => ConnectError::NoAnswer,
     }

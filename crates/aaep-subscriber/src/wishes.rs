@@ -32,6 +32,10 @@ pub struct Wishes {
     pub bearer: Option<String>,
     /// Whether the producer knows no handshake and just speaks (level 1). Nothing can be answered then.
     pub without_handshake: bool,
+    /// Whether a producer without a handshake takes answers all the same, at `/messages` beside its `/events`.
+    pub answers_without_handshake: bool,
+    /// Whether the proof is for hubs alone: a producer without a manifest is not told it.
+    pub is_bearer_for_hubs: bool,
     /// The file that says by which key each producer is known.
     pub pins: Option<PathBuf>,
     /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
@@ -53,6 +57,8 @@ impl Wishes {
             capabilities: Capabilities::new(),
             bearer: None,
             without_handshake: false,
+            answers_without_handshake: false,
+            is_bearer_for_hubs: false,
             pins: None,
             insecure_allow_plain_http: false,
             longest_wait: crate::backoff::LONGEST_WAIT,
@@ -113,6 +119,12 @@ impl Wishes {
     pub fn without_handshake(mut self) -> Self {
         self.without_handshake = true;
         self
+    }
+
+    /// The producer knows no handshake, speaks at `/events` and takes answers at `/messages` (ruling 27).
+    pub fn answering_without_handshake(mut self) -> Self {
+        self.answers_without_handshake = true;
+        self.without_handshake()
     }
 
     /// Only a producer whose manifest is signed will do (§5.3.1.12).

@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 
 pub use dial::{DialError, DialOptions, Resume, dial};
 pub use place::Place;
+pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
 
 /// How long a wire goes on for what was said last, when its listener is gone or the producer has ended.

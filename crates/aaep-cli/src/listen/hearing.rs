@@ -13,6 +13,11 @@ use super::room::Room;
 use crate::console::{self, COULD_NOT, Failure};
 use crate::hubs::Hub;
 
+/// What the person has to know of a producer that speaks at `/events` and takes answers at `/messages`, and nothing
+/// else.
+const WITHOUT_HANDSHAKE: &str = "This agent is heard and answered without a hub. What it did before, who else listens \
+    to it, and what came of an answer is known only as far as it says so. The time of its questions cannot be changed.";
+
 /// A hub, and how it stands with it.
 struct Line {
     hub: Hub,
@@ -163,6 +168,7 @@ impl Room {
             News::Reconnected => self.line(hub, false),
             News::LeftOut { count } => self.tell_from(hub, &Input::LeftOut(count)),
             News::Refused { error, message } => self.refused(hub, &error, &message),
+            News::WithoutHandshake => self.tell_from(hub, &Input::HubNotice(WITHOUT_HANDSHAKE)),
             // New terms are as good as the old ones, and broken rules are nothing for ears.
             _ => {}
         }

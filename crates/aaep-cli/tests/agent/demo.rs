@@ -1,11 +1,16 @@
 //! `aaep demo`: the person's answers decide, in every way in which they can be given.
 
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
+use std::net::TcpStream;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Hub, aaep, err, out};
+use crate::support::{Hub, aaep, err, out, post};
+
+/// How long anything may take before a test fails. Nothing is asserted about less.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const DELETED: &str = "Done: 240 photos are deleted.";
 const KEPT: &str = "Done: Nothing was deleted.";
@@ -95,6 +100,41 @@ fn who_asks_for_something_else_is_not_asked_any_more() {
     assert_eq!(person.hears("session.cancelled")["session_id"], first["session_id"]);
     assert_eq!(person.hears("session.completed")["session_id"], second["session_id"]);
     assert!(!person.decides(&question, "accept"));
+}
+
+#[test]
+fn when_served_it_asks_by_itself_and_takes_an_answer_that_names_no_subscription() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut child = aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"])
+        .env("TMPDIR", home.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("aaep runs");
+    let mut said = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut line = || said.next().expect("a line").expect("text");
+    let origin = line().strip_prefix("Listening on ").expect("where").to_owned();
+    assert!(line().starts_with("This hub trusts every program on this computer"));
+    let place = origin.strip_prefix("http://").expect("an address").to_owned();
+    let mut stream = TcpStream::connect(&place).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    write!(stream, "GET /events HTTP/1.1\r\nhost: {place}\r\n\r\n").expect("asked");
+    let mut events = BufReader::new(stream)
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let mut hears = |kind: &str| {
+        let is_it = |event: &Value| event["type"] == format!("aaep:agent.{kind}");
+        events.find(is_it).unwrap_or_else(|| panic!("no {kind}"))
+    };
+    let asked = hears("awaiting.confirmation");
+    let reply = json!({
+        "type": "confirmation.reply", "reply_token": asked["reply_token"], "decision": "accept",
+        "timestamp": "2020-01-01T00:00:00Z",
+    });
+    assert_eq!(post(&origin, "/messages", &reply).0, 202);
+    hears("tool.invoked");
+    child.kill().expect("it ends");
+    child.wait().expect("it ends");
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut command = aaep(&["demo", "--serve", "--bind", "127.0.0.1:0"]);
+        let mut command = aaep(&["demo", "--serve", "--ask-every", "0", "--bind", "127.0.0.1:0"]);
         command.env("TMPDIR", folder.path());
         Hub::run_in(&mut command, Some(folder))
     }

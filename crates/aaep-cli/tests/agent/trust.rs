@@ -120,3 +120,49 @@ fn a_key_that_other_users_could_read_keeps_the_hub_from_starting_and_says_why() 
         err(&output)
     );
 }
+
+#[test]
+fn a_program_without_a_name_is_given_an_address_that_is_shown_once_and_taken_back() {
+    let machine = Machine::new();
+    let hub = machine.hub.origin.as_str();
+    let make = || machine.run(&["allow", "narrator", "--address", "--hub", hub]);
+    let address = |said: &str| said.lines().last().unwrap_or_default().to_owned();
+    let reply = json!({
+        "type": "confirmation.reply", "decision": "accept", "timestamp": "2020-01-01T00:00:00Z",
+        "reply_token": "rpl_00000000000000000000000000000000",
+    });
+    let answer = |address: &str| {
+        let path = address.strip_prefix(hub).expect("an address of the hub").to_owned();
+        post(hub, &format!("{path}/messages"), &reply).0
+    };
+    let (code, said) = make();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("aaep allow narrator --revoke"), "{said}");
+    let first = address(&said);
+    // It is known, and was sent nothing that it could answer.
+    assert_eq!(answer(&first), 400);
+    let (_, said) = make();
+    assert!(said.starts_with("The address that narrator had before"), "{said}");
+    let second = address(&said);
+    let began = std::time::Instant::now();
+    while answer(&first) != 401 {
+        assert!(began.elapsed().as_secs() < 20, "the first is not good any more");
+    }
+    assert_eq!(answer(&second), 400);
+    for listing in [&["allow"][..], &["allow", "--json"]] {
+        let (_, listed) = machine.run(listing);
+        assert!(listed.contains("narrator") && listed.contains(&second[second.len() - 4..]));
+        assert!(!listed.contains(&second[second.len() - 20..]), "the secret is not shown again");
+    }
+    assert!(!machine.may_answer("narrator"), "its name alone is nothing");
+    assert_eq!(machine.run(&["allow", "narrator", "--revoke"]).0, Some(0));
+    let began = std::time::Instant::now();
+    while answer(&second) != 401 {
+        assert!(began.elapsed().as_secs() < 20, "it was taken back");
+    }
+    let (code, said) = machine.run(&["allow", "unnamed"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--address"), "{said}");
+    let elsewhere = machine.run(&["allow", "x", "--address", "--hub", "https://hub.example.org"]);
+    assert_eq!(elsewhere.0, Some(2), "{}", elsewhere.1);
+}

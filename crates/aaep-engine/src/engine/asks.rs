@@ -254,11 +254,17 @@ impl Engine {
         if ask.principal == principal {
             return Err(ReplyRefusal::OwnAsk);
         }
-        let is_asked = ask.told.contains(&listener) && !member.asked.waits(ask.order);
-        if !is_asked || !member.can_answer(ask) {
+        if !was_sent(ask, listener, member) || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
         Ok(ask)
+    }
+
+    /// Whether a subscription was sent an ask that is still open.
+    pub fn was_sent_ask(&self, subscription: &SubscriptionId, token: &ReplyToken) -> bool {
+        let Some(listener) = self.subscriptions.get(subscription).copied() else { return false };
+        let member = self.members.get(listener as usize).and_then(Option::as_ref);
+        self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, listener, it))
     }
 
     /// Settles a question, once and for all: grants what was accepted, tells the agent and everyone
@@ -442,4 +448,9 @@ fn about(event: &Event) -> &str {
         Payload::AwaitingClarification(it) => &it.question,
         _ => "",
     }
+}
+
+/// Whether a subscription was sent an ask, and it does not just wait to be sent.
+fn was_sent(ask: &Ask, listener: ListenerKey, member: &Member) -> bool {
+    ask.told.contains(&listener) && !member.asked.waits(ask.order)
 }

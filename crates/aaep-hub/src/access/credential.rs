@@ -1,12 +1,13 @@
 //! Finding the one credential in a request (§8.2.7, RFC 6750).
 //!
-//! Exactly one, in the header, or where it is configured in the query for browsers whose
-//! `EventSource` and `WebSocket` cannot set headers. Nothing here says whether it is good.
+//! Exactly one: in the header, in an address that was made for one program, or where it is configured in the query
+//! for browsers whose `EventSource` and `WebSocket` cannot set headers. Nothing here says whether it is good.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
 
 use crate::access::AccessError;
+use crate::access::address::SecretPath;
 
 /// How long a credential may be. A signed token with many claims is the longest there is.
 pub const MAX_CREDENTIAL_BYTES: usize = 8 * 1024;
@@ -18,8 +19,39 @@ const SCHEME: &str = "bearer";
 const FORWARDING: [&str; 5] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
 
+/// What a request shows to be let in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credential<'r> {
+    /// A token, or the person's key.
+    Bearer(&'r str),
+    /// The secret in an address that was made for one program.
+    Address(&'r str),
+}
+
+impl<'r> Credential<'r> {
+    /// The text that is kept secret.
+    pub(crate) fn secret(self) -> &'r str {
+        let (Credential::Bearer(secret) | Credential::Address(secret)) = self;
+        secret
+    }
+}
+
+/// The credential of a request, if it has one.
+pub(crate) fn credential<'r>(
+    headers: &'r HeaderMap,
+    uri: &'r Uri,
+    is_query_allowed: bool,
+) -> Result<Option<Credential<'r>>, AccessError> {
+    let bearer = bearer(headers, uri, is_query_allowed)?;
+    match (bearer, SecretPath::find(uri.path())) {
+        (Some(_), Some(_)) => Err(AccessError::SeveralCredentials),
+        (None, Some(path)) => Ok(Some(Credential::Address(path.secret))),
+        (bearer, None) => Ok(bearer.map(Credential::Bearer)),
+    }
+}
+
 /// The bearer token of a request, if it has one.
-pub(crate) fn bearer<'r>(
+fn bearer<'r>(
     headers: &'r HeaderMap,
     uri: &'r Uri,
     is_query_allowed: bool,

@@ -82,7 +82,7 @@ pub fn read_person_key(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     file.take(MAX_BYTES).read_to_string(&mut text)?;
     let key = text.trim();
-    if !is_key(key) {
+    if !is_person_key(key) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "it is not a key; delete it, and the hub makes a new one when it starts",
@@ -114,8 +114,8 @@ fn make(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Whether a text has the form of a key.
-fn is_key(text: &str) -> bool {
+/// Whether a text has the form of a key of some person.
+pub fn is_person_key(text: &str) -> bool {
     text.strip_prefix(PERSON_KEY_PREFIX).is_some_and(|rest| {
         rest.len() == KEY_CHARS
             && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

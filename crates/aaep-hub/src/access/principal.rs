@@ -29,6 +29,8 @@ const LOCAL_ID: &str = "local";
 const PERSON_ID: &str = "person";
 /// What the id begins with under which an allowed local program listens and answers.
 const PROGRAM_PREFIX: &str = "program:";
+/// What the id begins with of a program that uses the address that the person made for it.
+const ADDRESS_PREFIX: &str = "address:";
 
 /// Somebody who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Principal {
     pub speaks_as: Option<BTreeSet<String>>,
     /// Until when the proof is good, in microseconds since 1970 began; for good if absent.
     pub until_unix_us: Option<i64>,
+    /// Which proof it showed, where another one can take its place: that ends what was begun with it.
+    pub proof: Option<String>,
 }
 
 impl Principal {
@@ -62,6 +66,7 @@ impl Principal {
             hears: Hears::Own,
             speaks_as: None,
             until_unix_us: None,
+            proof: None,
         }
     }
 
@@ -82,6 +87,15 @@ impl Principal {
         let scopes = [Scope::Listen, Scope::Reply].into_iter().collect();
         Principal::new(format!("{PROGRAM_PREFIX}{program}"), program, scopes)
             .owned_by([HUB_OWNER.to_owned()])
+    }
+
+    /// A program that uses the address that the person made for it. It is known by the secret in there, and not by
+    /// a name that others could give as well.
+    pub(crate) fn at_address(name: &str, proof: String) -> Self {
+        let scopes = [Scope::Listen, Scope::Reply].into_iter().collect();
+        let principal = Principal::new(format!("{ADDRESS_PREFIX}{name}"), name, scopes)
+            .owned_by([HUB_OWNER.to_owned()]);
+        Principal { proof: Some(proof), ..principal }
     }
 
     /// The same, with these owners instead.
@@ -106,10 +120,15 @@ impl Principal {
         id.strip_prefix(PROGRAM_PREFIX)
     }
 
+    /// Whether it is a program that the person allowed to answer.
+    pub(crate) fn is_allowed_program(&self) -> bool {
+        is_allowed_program(&self.id)
+    }
+
     /// Whether the person who runs the hub stands behind both: by their own programs, or by programs that
     /// they allowed.
     pub(crate) fn is_same_person(&self, other_id: &str) -> bool {
-        let is_persons = |id: &str| id == PERSON_ID || id.starts_with(PROGRAM_PREFIX);
+        let is_persons = |id: &str| id == PERSON_ID || is_allowed_program(id);
         // In stores of earlier versions, the person's answers are those of `local`.
         let was_persons = other_id == LOCAL_ID;
         self.id == other_id || (is_persons(&self.id) && (is_persons(other_id) || was_persons))
@@ -141,6 +160,11 @@ impl Principal {
     pub fn allow(&self, scope: Scope) -> Result<(), AccessError> {
         if self.scopes.has(scope) { Ok(()) } else { Err(AccessError::ScopeMissing(scope)) }
     }
+}
+
+/// Whether an id is that of a program that the person allowed to answer.
+fn is_allowed_program(id: &str) -> bool {
+    [PROGRAM_PREFIX, ADDRESS_PREFIX].iter().any(|prefix| id.starts_with(prefix))
 }
 
 /// The tag of all agents of an owner.

@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// The name under which programs are allowed that give none: streams without a handshake.
-pub const UNNAMED_PROGRAM: &str = "unnamed";
+/// What programs are called that give no name: streams without a handshake. Nobody is allowed by it.
+pub(crate) const UNNAMED_PROGRAM: &str = "unnamed";
 
 /// Which local programs may answer, and which names are bound to whom.
 #[derive(Debug, Default)]

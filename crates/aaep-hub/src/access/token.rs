@@ -39,6 +39,11 @@ impl TokenSecret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// Its last four characters, to recognise it by.
+    pub(crate) fn last_four(&self) -> String {
+        self.0[self.0.len() - 4..].to_owned()
+    }
 }
 
 impl fmt::Debug for TokenSecret {
@@ -73,7 +78,7 @@ impl TokenHash {
         hex(&self.0)
     }
 
-    fn from_hex(text: &str) -> Option<Self> {
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
         let pair = |at: usize| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok();
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;

@@ -14,7 +14,8 @@ use aaep_engine::Now;
 use jiff::Timestamp;
 
 use crate::access::AccessError;
-use crate::access::principal::{Hears, Scopes, is_name, name_list};
+use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
+use crate::access::roster::UNNAMED_PROGRAM;
 use crate::access::token::{Token, TokenHash, TokenSecret, hex, is_token};
 use file::{Contents, Stamp};
 
@@ -39,10 +40,34 @@ pub struct Tokens {
 /// A local program that may answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedProgram {
-    /// What it calls itself: its `subscriber_id`.
+    /// What it calls itself: its `subscriber_id`. With an address, what the person calls it.
     pub name: String,
     /// Since when.
     pub allowed: Timestamp,
+    /// The address by which it is known. Without one, it is known by its name.
+    pub address: Option<ProgramAddress>,
+}
+
+/// What is known of the address of a program once it was given away.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProgramAddress {
+    /// The last four characters of its secret, to recognise it by.
+    pub last_four: String,
+    pub(crate) hash: TokenHash,
+}
+
+impl AllowedProgram {
+    /// Whoever has the address of this program.
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        let proof = self.address.as_ref()?.hash.to_hex();
+        Some(Principal::at_address(&self.name, proof))
+    }
+}
+
+impl fmt::Debug for ProgramAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgramAddress").finish_non_exhaustive()
+    }
 }
 
 /// What a new token shall be.
@@ -92,7 +117,7 @@ impl Tokens {
             speaks_as: name_list(new.speaks_as).map_err(|_| TokensError::BadName)?,
             created,
             expires: new.expires,
-            last_four: secret.reveal()[secret.reveal().len() - 4..].to_owned(),
+            last_four: secret.last_four(),
             hash: TokenHash::of(secret.reveal()),
         };
         let added = token.clone();
@@ -116,27 +141,48 @@ impl Tokens {
         self.read.as_ref().map_or(&[], |it| &it.programs)
     }
 
-    /// Allows a local program to answer, by what it calls itself. Says whether it was not allowed before.
+    /// Lets a local program answer, by what it calls itself. Says whether it was not allowed before.
     pub fn allow_program(&mut self, name: &str, now: Now) -> Result<bool, TokensError> {
-        if !is_name(name) || name.chars().count() > MAX_PROGRAM_CHARS {
-            return Err(TokensError::BadName);
+        // Every program that gives no name has this one, agents among them.
+        if name == UNNAMED_PROGRAM {
+            return Err(TokensError::NameOfEveryone);
         }
-        let allowed = whole_second(now)?;
+        let allowed = allowed_at(name, now)?;
         let mut is_new = false;
         self.change(|contents| {
-            is_new = !contents.programs.iter().any(|it| it.name == name);
-            if contents.programs.len() >= MAX_TOKENS {
-                return Err(TokensError::TooMany);
-            }
+            let is_it = |it: &AllowedProgram| it.name == name && it.address.is_none();
+            is_new = !contents.programs.iter().any(is_it);
             if is_new {
-                contents.programs.push(AllowedProgram { name: name.to_owned(), allowed });
+                let program = AllowedProgram { name: name.to_owned(), allowed, address: None };
+                contents.add_program(program)?;
             }
             Ok(())
         })?;
         Ok(is_new)
     }
 
-    /// Takes that back. From then on the program only listens.
+    /// Makes an address for a local program that may answer. The secret in it is shown here and never again. One that
+    /// was made for this name before is not good any more; says whether there was one.
+    pub fn make_address(
+        &mut self,
+        name: &str,
+        now: Now,
+    ) -> Result<(TokenSecret, bool), TokensError> {
+        let allowed = allowed_at(name, now)?;
+        let secret = TokenSecret::from_bytes(random()?);
+        let hash = TokenHash::of(secret.reveal());
+        let address = Some(ProgramAddress { last_four: secret.last_four(), hash });
+        let mut had_one = false;
+        self.change(|contents| {
+            let before = contents.programs.len();
+            contents.programs.retain(|it| it.name != name || it.address.is_none());
+            had_one = contents.programs.len() < before;
+            contents.add_program(AllowedProgram { name: name.to_owned(), allowed, address })
+        })?;
+        Ok((secret, had_one))
+    }
+
+    /// Takes both back. From then on the program only listens.
     pub fn forbid_program(&mut self, name: &str) -> Result<(), TokensError> {
         self.change(|contents| {
             let before = contents.programs.len();
@@ -191,6 +237,21 @@ impl Tokens {
         if token.is_expired(now.unix_us) { Err(AccessError::ExpiredToken) } else { Ok(token) }
     }
 
+    /// Whoever has the address with this secret.
+    pub(crate) fn find_address(&self, secret: &str) -> Result<Principal, AccessError> {
+        let contents = self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?;
+        if !is_token(secret) {
+            return Err(AccessError::UnknownToken);
+        }
+        let hash = TokenHash::of(secret);
+        // All are compared, so that the time does not tell which one it was.
+        let found = contents.programs.iter().fold(None, |found, program| {
+            let is_it = program.address.as_ref().is_some_and(|it| it.hash.is(&hash));
+            if is_it { Some(program) } else { found }
+        });
+        found.and_then(AllowedProgram::principal).ok_or(AccessError::UnknownToken)
+    }
+
     /// Reads the file, changes what it says, and writes it, with nobody else in between.
     fn change(
         &mut self,
@@ -204,6 +265,14 @@ impl Tokens {
         self.read = Ok(contents);
         Ok(())
     }
+}
+
+/// When a program of this name was allowed: now, if it can have the name.
+fn allowed_at(name: &str, now: Now) -> Result<Timestamp, TokensError> {
+    if !is_name(name) || name.chars().count() > MAX_PROGRAM_CHARS {
+        return Err(TokensError::BadName);
+    }
+    whole_second(now)
 }
 
 /// This moment without its fraction.
@@ -238,6 +307,8 @@ pub enum TokensError {
     NoSuchToken,
     /// The name is empty, too long, or has control characters.
     BadName,
+    /// The name stands for every program that gives none.
+    NameOfEveryone,
     /// A token that allows nothing is of no use.
     NoScopes,
     /// The expiry is not in the future.
@@ -282,6 +353,10 @@ impl fmt::Display for TokensError {
             }
             TokensError::BadName => f.write_str(
                 "The name of a token has 1 to 256 characters, none of them control characters. Choose another.",
+            ),
+            TokensError::NameOfEveryone => f.write_str(
+                "Every program that gives no name is called so, your agents among them. Make an address for the one \
+                 that you mean, with --address.",
             ),
             TokensError::NoScopes => f.write_str(
                 "The token would allow nothing. Give it listen, reply, publish or admin.",

@@ -250,6 +250,7 @@ impl HubBuilder {
             remembered: HashMap::new(),
             must_withdraw: false,
             blocked: HashSet::new(),
+            permission_note: None,
         };
         for lost in &loaded.lost {
             owner.running_bytes.end(&lost.session_id);

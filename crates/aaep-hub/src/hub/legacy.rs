@@ -1,15 +1,20 @@
 //! The legacy paths (ruling 27): `/events` and `/messages`, as the public tools and suite speak them.
 //!
-//! There a stream has the default terms until a request comes, what is posted belongs to the newest stream
-//! of whoever posts it, replies name subscriptions that were never given, and a session is started with
+//! There a stream has the default terms until a request comes, what is posted belongs to a stream of whoever posts
+//! it, replies name no subscription or one that was never given, and a session is started with
 //! `{"kind": "user_input"}`. Who may answer is decided as everywhere: by who it is, and by what was sent to
-//! them. The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
+//! them (ruling 3). The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
+
+use std::collections::VecDeque;
 
 use aaep::handshake::SubscriptionRequest;
-use aaep::{Capabilities, EventId, Message, Mode, Reading, SubscriptionId, Version, Violation};
+use aaep::{
+    Capabilities, EventId, Message, Mode, Reading, ReplyToken, SubscriptionId, Version, Violation,
+};
 use aaep_engine::terms::Door;
 use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
+use aaep_trust::strict_json;
 use serde_json::{Value, json};
 
 use super::listeners::{Told, close_of};
@@ -24,10 +29,16 @@ const MAX_HELD_PROMPTS: usize = 16;
 const MAX_HELD_BYTES_EACH: usize = 256 * 1024;
 const MAX_HELD_BYTES: usize = 16 * MAX_HELD_BYTES_EACH;
 
-/// The newest stream of a principal.
+/// How many streams of a principal are remembered beside its newest.
+const MAX_OLDER_STREAMS: usize = 16;
+
+/// The streams of a principal.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
+    /// The newest.
     subscription_id: Option<SubscriptionId>,
+    /// Those before it that may still be heard, the newest last.
+    older: VecDeque<SubscriptionId>,
     /// Whether it was asked for and not heard yet.
     is_fresh: bool,
     /// Prompts that came before a stream.
@@ -41,8 +52,30 @@ pub enum LegacyAnswer {
     Taken,
     /// It is no message that anyone knows.
     NotValid(Vec<Violation>),
+    /// Nothing that this program answers counts, whatever it answers.
+    MayNotAnswer,
     /// No agent was told.
     NotInstructed(NotInstructed),
+}
+
+/// What a program without a name that may not answer has to know first, and what can be done about it.
+pub(crate) const MAY_NOT_ANSWER: &str = "This program may listen, but not answer. To let it answer, run: \
+    aaep allow NAME --address, with a name for this program, and give it the address that is shown.";
+
+impl Legacy {
+    /// From now on this is the newest stream.
+    fn begin(&mut self, subscription_id: &SubscriptionId) {
+        let before = self.subscription_id.replace(subscription_id.clone());
+        self.older.extend(before.filter(|before| before != subscription_id));
+        if self.older.len() > MAX_OLDER_STREAMS {
+            self.older.pop_front();
+        }
+    }
+
+    /// All of them, the newest first.
+    fn streams(&self) -> impl Iterator<Item = &SubscriptionId> {
+        self.subscription_id.iter().chain(self.older.iter().rev())
+    }
 }
 
 impl Owner {
@@ -89,6 +122,9 @@ impl Owner {
         principal: &Principal,
         resume: Option<Resume>,
     ) {
+        if principal.is_local_program() && !self.roster.trusts_local_programs() {
+            self.send(connection, &may_not_answer());
+        }
         let request = default_request(principal.scopes.has(Scope::Reply));
         let begun = self.subscribe_with(principal, Door::Open, request, resume, None);
         match begun {
@@ -113,8 +149,7 @@ impl Owner {
     fn note_legacy(&mut self, connection: ConnectionKey, subscription_id: &SubscriptionId) {
         if let Some(number) = self.connections.get(&connection).map(|it| it.number) {
             self.forget_old_legacy();
-            let legacy = self.legacy.entry(number).or_default();
-            legacy.subscription_id = Some(subscription_id.clone());
+            self.legacy.entry(number).or_default().begin(subscription_id);
         }
     }
 
@@ -123,13 +158,16 @@ impl Owner {
         let Ok(number) = self.principal(principal) else {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         };
-        let subscription_id = self.legacy.get(&number).and_then(|it| it.subscription_id.clone());
-        let subscription_id = subscription_id.filter(|id| self.may_mean(principal, id, text));
+        let posted = serde_json::from_str(text).unwrap_or_default();
+        let subscription_id = self.meant_stream(principal, number, &posted);
         let listener = subscription_id.as_ref().and_then(|id| self.engine.subscription(id));
         let listener = listener.and_then(|(key, _)| self.listeners.get(&key));
         let connection = listener.and_then(|listener| listener.connection);
-        if let Some(text) = prompt_of(text) {
+        if let Some(text) = prompt_of(&posted) {
             return self.legacy_input(connection, principal, number, text);
+        }
+        if is_reply(&posted) && !self.may_answer_on(principal, subscription_id.as_ref()) {
+            return LegacyAnswer::MayNotAnswer;
         }
         let message = match read(text, subscription_id.as_ref()).into_result() {
             Ok(message) => message,
@@ -142,7 +180,7 @@ impl Owner {
             (Message::SubscriptionRequest(request), None) => {
                 if let Ok(accepted) = self.subscribe(principal, Door::Open, *request, None) {
                     let legacy = self.legacy.entry(number).or_default();
-                    legacy.subscription_id = Some(accepted.subscription_id.clone());
+                    legacy.begin(&accepted.subscription_id);
                     legacy.is_fresh = true;
                 }
             }
@@ -151,19 +189,44 @@ impl Owner {
         LegacyAnswer::Taken
     }
 
-    /// Whether a message that was posted may mean the stream of its sender. All local programs are one principal, and
+    /// The stream of its sender that a message is about. A reply is about one that was sent the ask; two programs at
+    /// one address are one program to the person. Everything else is about the newest.
+    fn meant_stream(
+        &self,
+        principal: &Principal,
+        number: u64,
+        posted: &Value,
+    ) -> Option<SubscriptionId> {
+        let streams = || {
+            let streams = self.legacy.get(&number).into_iter().flat_map(Legacy::streams);
+            streams.filter(|id| self.may_mean(principal, id, posted))
+        };
+        let token = posted["reply_token"].as_str().and_then(|it| ReplyToken::parse(it).ok());
+        let asked =
+            token.and_then(|token| streams().find(|id| self.engine.was_sent_ask(id, &token)));
+        asked.or_else(|| streams().next()).cloned()
+    }
+
+    /// Whether a message that was posted may mean this stream of its sender. All local programs are one principal, and
     /// what an allowed one says counts: for its stream, a message has to name the subscription, or, to ask for other
     /// terms, the program (ruling 37).
-    fn may_mean(&self, principal: &Principal, real: &SubscriptionId, text: &str) -> bool {
+    fn may_mean(&self, principal: &Principal, stream: &SubscriptionId, posted: &Value) -> bool {
         if !principal.is_local_program() || self.roster.trusts_local_programs() {
             return true;
         }
-        let whose = self.engine.subscription(real).and_then(|(_, whose)| self.program(whose));
-        let Some(program) = whose.filter(|program| *program != UNNAMED_PROGRAM) else {
-            return true;
-        };
-        let message: Value = serde_json::from_str(text).unwrap_or_default();
-        message["subscription_id"] == real.as_str() || message["subscriber_id"] == program
+        let whose = self.engine.subscription(stream).and_then(|(_, whose)| self.program(whose));
+        whose.is_none_or(|program| {
+            posted["subscription_id"] == stream.as_str() || posted["subscriber_id"] == program
+        })
+    }
+
+    /// Whether an answer of somebody can count at all, given the stream that it is for.
+    fn may_answer_on(&self, principal: &Principal, stream: Option<&SubscriptionId>) -> bool {
+        if !principal.is_local_program() || self.roster.trusts_local_programs() {
+            return principal.scopes.has(Scope::Reply);
+        }
+        let whose = stream.and_then(|id| self.engine.subscription(id));
+        whose.is_some_and(|(_, whose)| self.is_allowed_program(whose))
     }
 
     /// Something came on a legacy socket. Says whether that was all.
@@ -173,7 +236,7 @@ impl Owner {
         principal: &Principal,
         text: &str,
     ) -> bool {
-        if let Some(text) = prompt_of(text) {
+        if let Some(text) = serde_json::from_str(text).ok().and_then(|it| prompt_of(&it)) {
             // What came of it is on the socket.
             let _ = self.legacy_prompt(connection, principal, text);
             return true;
@@ -235,7 +298,7 @@ impl Owner {
             };
         }
         // What is held goes to an agent with the next stream, whoever opens it.
-        if principal.is_local_program() && !self.roster.may_answer(UNNAMED_PROGRAM) {
+        if principal.is_local_program() && !self.roster.trusts_local_programs() {
             return LegacyAnswer::NotInstructed(NotInstructed::NotAllowed);
         }
         self.forget_old_legacy();
@@ -257,8 +320,11 @@ impl Owner {
     pub(super) fn forget_old_legacy(&mut self) {
         let engine = &self.engine;
         self.legacy.retain(|_, legacy| {
-            let id = legacy.subscription_id.as_ref();
-            !legacy.held.is_empty() || id.is_some_and(|id| engine.subscription(id).is_some())
+            legacy.older.retain(|id| engine.subscription(id).is_some());
+            let newest = legacy.subscription_id.take();
+            let newest = newest.filter(|id| engine.subscription(id).is_some());
+            legacy.subscription_id = newest.or_else(|| legacy.older.pop_back());
+            !legacy.held.is_empty() || legacy.subscription_id.is_some()
         });
     }
 
@@ -291,20 +357,38 @@ impl Owner {
 
 /// Reads a message as if it named the subscription that its stream really has.
 fn read(text: &str, real: Option<&SubscriptionId>) -> Reading {
-    let named = serde_json::from_str(text).ok().and_then(|mut message: Value| {
-        *message.get_mut("subscription_id")? = real?.as_str().into();
+    let named = strict_json::parse(text.as_bytes()).ok().and_then(|mut message| {
+        let object =
+            message.as_object_mut().filter(|it| it.get("type") != Some(&REQUEST.into()))?;
+        object.insert("subscription_id".to_owned(), real?.as_str().into());
         Some(message.to_string())
     });
     aaep::read(named.as_deref().unwrap_or(text).as_bytes(), Mode::Strict)
 }
 
+/// The message that asks for a subscription, and so names none.
+const REQUEST: &str = "subscription.request";
+
+/// Whether this is an answer to an ask.
+fn is_reply(posted: &Value) -> bool {
+    ["confirmation.reply", "clarification.reply"].iter().any(|it| posted["type"] == *it)
+}
+
 /// The text of `{"kind": "user_input", "text": …}`.
-fn prompt_of(text: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    if value.get("kind")?.as_str()? != "user_input" {
+fn prompt_of(posted: &Value) -> Option<String> {
+    if posted.get("kind")?.as_str()? != "user_input" {
         return None;
     }
-    value.get("text")?.as_str().map(str::to_owned)
+    posted.get("text")?.as_str().map(str::to_owned)
+}
+
+/// The first frame for a program that may not answer. It has the fields that the public programs show and speak for
+/// a type that they do not know; a change of state they keep to themselves.
+fn may_not_answer() -> Value {
+    json!({
+        "type": "agentvoice:error", "error": "may_not_answer", "message": MAY_NOT_ANSWER,
+        "summary_normal": MAY_NOT_ANSWER, "urgency": "critical",
+    })
 }
 
 /// The terms of a listener that never asked for any (ruling 3).

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::connections::Kind;
 use super::owner::{Listener, Owner};
+use super::permission_note;
 use super::posts::NotInstructed;
 use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
@@ -124,6 +125,7 @@ impl Owner {
             Some(permit) => permit,
             None => self.subscription_permit(principal, number, now_us).map_err(rejected)?,
         };
+        self.permission_note = self.permission_note(principal, may_reply, &request);
         let input = Input::Subscribe {
             principal: number,
             door,
@@ -133,7 +135,9 @@ impl Owner {
             resume,
         };
         let mut outcome = None;
-        for answer in self.handle(input, on) {
+        let answers = self.handle(input, on);
+        self.permission_note = None;
+        for answer in answers {
             match answer {
                 Output::Accepted { listener, message } => outcome = Some(Ok((listener, message))),
                 Output::Rejected { message, .. } => outcome = Some(Err(message)),
@@ -190,6 +194,17 @@ impl Owner {
         (Principal::allowed_program(program), may_reply)
     }
 
+    /// What a local program has to know that wants to answer and may not.
+    fn permission_note(
+        &self,
+        principal: &Principal,
+        may_reply: bool,
+        request: &SubscriptionRequest,
+    ) -> Option<String> {
+        let is_refused = principal.is_local_program() && !may_reply;
+        is_refused.then(|| permission_note::for_program(request)).flatten()
+    }
+
     /// Ends the subscriptions of local programs that were allowed or forbidden to answer since they
     /// subscribed, so that they subscribe again as what they are now.
     pub(super) fn review_programs(&mut self) {
@@ -220,7 +235,7 @@ impl Owner {
         number: u64,
         now_us: u64,
     ) -> Result<SubscriptionPermit, LimitError> {
-        let is_persons = principal.is_person() || Principal::program_of_id(&principal.id).is_some();
+        let is_persons = principal.is_person() || principal.is_allowed_program();
         // The last places are for the person's own programs, and for those that they allowed to answer.
         let most = self.engine.max_subscriptions();
         let kept = if is_persons { 0 } else { RESERVED_SUBSCRIPTIONS.min(most / 4) };
@@ -392,8 +407,12 @@ impl Owner {
             self.leave_for_another(listener, connection);
             return self.subscribe(principal, Door::Open, request, Some(connection));
         }
+        let (subscriber, may_reply) = self.subscriber(principal, &request);
+        self.permission_note = self.permission_note(&subscriber, may_reply, &request);
         let input = Input::Replace { listener, door: Door::Open, request: Box::new(request) };
-        for answer in self.handle(input, Some(connection)) {
+        let answers = self.handle(input, Some(connection));
+        self.permission_note = None;
+        for answer in answers {
             match answer {
                 Output::Accepted { message, .. } => return Ok(message),
                 Output::Rejected { message, .. } => {

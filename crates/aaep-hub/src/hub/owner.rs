@@ -27,6 +27,7 @@ use super::entry::{self, About};
 use super::holders::NameHolders;
 use super::keeper::{Batch, Deletion, Effect};
 use super::names::{Names, TooManyNames};
+use super::permission_note;
 use super::posts::Posts;
 use super::refusals::{self, Refusals};
 use super::running_bytes::RunningBytes;
@@ -123,6 +124,8 @@ pub(super) struct Owner {
     pub(super) must_withdraw: bool,
     /// Those whose connection takes nothing for now.
     pub(super) blocked: HashSet<ListenerKey>,
+    /// What the program that subscribes now has to know of what it may do.
+    pub(super) permission_note: Option<String>,
 }
 
 impl Owner {
@@ -302,7 +305,8 @@ impl Owner {
                     self.deliver(&frame, packet, to);
                 }
                 Output::More { listener } => self.tell_wire(Command::TellWhenWritten { listener }),
-                Output::Accepted { listener, message } => {
+                Output::Accepted { listener, mut message } => {
+                    permission_note::add(self.permission_note.take(), &mut message);
                     self.listen(listener, message.subscription_id.clone(), on);
                     if let Some(connection) = on {
                         let json = serde_json::to_vec(&message).unwrap_or_default();

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use aaep::printable;
 use aaep_engine::Now;
-use http::header::{AUTHORIZATION, ORIGIN};
-use http::{HeaderMap, Method, Request, Uri};
+use http::header::{AUTHORIZATION, ORIGIN, REFERRER_POLICY};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
@@ -21,8 +21,8 @@ use super::programs::{ConnectionEnds, ProgramFinder};
 use super::route::{NoRoute, Route};
 use crate::access::{
     Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
-    Principal, RequestError, Reserve, TooManyFailures, cors_headers, is_cross_site, is_loopback,
-    preflight,
+    Principal, RequestError, Reserve, SecretPath, TooManyFailures, cors_headers, is_cross_site,
+    is_loopback, preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
@@ -155,7 +155,7 @@ impl Connection {
     fn belongs_to(&self, principal: &Principal, route: &Route, now: Now) -> Result<(), LimitError> {
         let reserve = match principal.is_person() {
             true => Reserve::Person,
-            false if route.is_for_answering() => Reserve::Answers,
+            false if route.is_for_answering() || principal.is_allowed_program() => Reserve::Answers,
             false => Reserve::None,
         };
         let claim = self.claim(principal, reserve);
@@ -261,13 +261,23 @@ impl Doors {
         headers: &HeaderMap,
         now: Now,
     ) -> Result<Passed, Box<Answer>> {
-        let route = Route::find(method, uri.path()).map_err(|no_route| {
+        let secret_path = SecretPath::find(uri.path());
+        let path = secret_path.map_or(uri.path(), |it| it.rest);
+        let route = Route::find(method, path).map_err(|no_route| {
             Box::new(match no_route {
                 NoRoute::Path => answer::not_found(),
                 NoRoute::Method(methods) => answer::not_allowed(methods),
             })
         })?;
-        let Some(scope) = route.scope() else { return Ok(Passed::Open(route)) };
+        let Some(scope) = route.scope() else {
+            // What everyone may see is at its own address, and needs no secret.
+            let is_there = secret_path.is_none();
+            return if is_there {
+                Ok(Passed::Open(route))
+            } else {
+                Err(answer::not_found().into())
+            };
+        };
         // A link of another site may show what everyone may see. It must do nothing in the name of the person who
         // follows it, and even reading does: reading an inbox drops what was read before.
         if !headers.contains_key(ORIGIN) && is_cross_site(headers) {
@@ -329,7 +339,8 @@ impl Doors {
         uri: &Uri,
         now: Now,
     ) -> Result<Principal, AccessError> {
-        if !headers.contains_key(AUTHORIZATION) && uri.query().is_none() {
+        let has_secret = SecretPath::find(uri.path()).is_some();
+        if !headers.contains_key(AUTHORIZATION) && uri.query().is_none() && !has_secret {
             return self.access.authenticate(peer, headers, uri, now);
         }
         let (access, peer) = (Arc::clone(&self.access), peer.clone());
@@ -369,8 +380,10 @@ impl Doors {
     }
 }
 
-/// The same answer with what lets a configured page read it.
+/// The same answer with what lets a configured page read it. Its address may have a secret in it, and is told to
+/// nobody else.
 pub(crate) fn for_page(mut answer: Answer, page: &Page) -> Answer {
+    answer.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     answer.headers_mut().extend(cors_headers(page));
     answer
 }

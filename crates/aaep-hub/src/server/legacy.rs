@@ -15,7 +15,7 @@ use super::listeners::failed;
 use super::takeover::last_event_header;
 use super::upgrade::{self, Subprotocol};
 use crate::access::Principal;
-use crate::hub::LegacyAnswer;
+use crate::hub::{LegacyAnswer, MAY_NOT_ANSWER};
 
 impl App {
     /// A stream, or a WebSocket for those who ask for one.
@@ -65,6 +65,9 @@ impl App {
                 StatusCode::ACCEPTED,
                 &json!({ "status": "not_accepted", "message": why.to_string() }),
             ),
+            LegacyAnswer::MayNotAnswer => {
+                answer::refusal(StatusCode::FORBIDDEN, "may_not_answer", MAY_NOT_ANSWER)
+            }
             LegacyAnswer::NotValid(wrong) => answer::not_valid(StatusCode::BAD_REQUEST, &wrong),
         })
     }

@@ -15,7 +15,7 @@ use super::answer::{self, Answer};
 use super::door::Connection;
 use super::query;
 use super::takeover::last_event_header;
-use crate::access::{AccessError, Principal};
+use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
 use crate::hub::{HubError, Told};
 
 impl App {
@@ -25,13 +25,15 @@ impl App {
         principal: &Principal,
         request: Request<Incoming>,
     ) -> Result<Answer, Box<Answer>> {
+        let secret = SecretPath::find(request.uri().path());
+        let before = secret.map(|it| path_for_secret(it.secret)).unwrap_or_default();
         let request = read_request(&self.json_body(request).await?)?;
         let outcome = self.hub.subscribe(principal, Door::Open, request).await;
         match outcome.map_err(|error| failed(&error))? {
             Ok(accepted) => {
                 let answer = answer::json(StatusCode::CREATED, &accepted);
                 let id = accepted.subscription_id.as_str();
-                let place = format!("/aaep/v1/events?subscription_id={id}");
+                let place = format!("{before}/aaep/v1/events?subscription_id={id}");
                 Ok(answer::with(answer, LOCATION, &place))
             }
             Err(rejected) => Ok(rejection(&rejected)),

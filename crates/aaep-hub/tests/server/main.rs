@@ -1,5 +1,6 @@
 //! The hub as it is reached from outside: over real sockets, by the well-behaved and by the rest.
 
+mod addresses;
 mod agents;
 mod bodies;
 #[cfg(unix)]

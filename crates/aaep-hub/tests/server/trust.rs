@@ -291,6 +291,7 @@ fn a_local_program_that_was_not_allowed_tells_no_agent_what_to_do_and_administer
     assert_eq!(hub.as_someone("", "DELETE", "/aaep/v1/sessions/sess_1", "").status, 403);
     let legacy = json!({ "kind": "user_input", "text": "Delete everything." });
     let mut stream = hub.open_stream("", "/events");
+    assert_eq!(stream.event_of("agentvoice:error")["error"], "may_not_answer");
     hub.post("/messages", &legacy);
     assert_eq!(stream.event_of("agentvoice:error")["error"], "not_accepted");
 }

@@ -2,6 +2,7 @@
 
 use aaep::{Event, ReplyToken, printable};
 use aaep_engine::listener::{Change, Heard, HowEnded, ListenerViolation, Received};
+use aaep_transport::link::NO_HANDSHAKE;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -56,7 +57,8 @@ impl<D: Dial> Task<D> {
         let (error, message): (String, String) = (short(glimpse.error), short(glimpse.message));
         if !self.line.holds() {
             if self.ready.is_some() {
-                return Err(Ended::Refused(message));
+                let is_missing = error == NO_HANDSHAKE;
+                return Err(if is_missing { Ended::NoHandshake } else { Ended::Refused(message) });
             }
             self.line_down(&message, std::time::Duration::ZERO);
             return Ok(());

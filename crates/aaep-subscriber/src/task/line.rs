@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use aaep::SubscriptionId;
 use aaep::extension::Resume;
 use aaep::handshake::{ReasonCode, SubscriptionRejected};
 use aaep_transport::link::{Link, LinkEnd, LinkReceiver, LinkSender};
@@ -20,6 +21,12 @@ const DIAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The codes of B.2.6 with which a producer ends a subscription for good.
 const FOR_GOOD: &[u16] = &[4000, 4002, 4003, 4004, 4005];
+
+/// What answers name as their subscription where none was granted. A producer without a handshake does not look at it,
+/// and the specification wants one in every answer (§6.3.1).
+fn made_up_id() -> SubscriptionId {
+    SubscriptionId::parse("sub_none").expect("a constant of the right form")
+}
 
 type Dialling<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, NoLine>)> + Send>>;
 
@@ -129,8 +136,14 @@ impl<D: Dial> Task<D> {
         let standing = LineStanding::Asked { until: now + HANDSHAKE_TIMEOUT };
         self.line = Line::Up(Up { dial, sender, receiver, standing });
         if self.wishes.without_handshake {
-            self.rules.without_handshake(None);
-            return self.line_holds();
+            let id = self.wishes.answers_without_handshake.then(made_up_id);
+            self.rules.without_handshake(id);
+            let is_news = self.wishes.answers_without_handshake && self.ready.is_some();
+            self.line_holds()?;
+            if is_news {
+                self.tell(News::WithoutHandshake);
+            }
+            return Ok(());
         }
         if is_resumed && self.rules.subscription_id().is_some() {
             return self.line_holds();

@@ -113,6 +113,12 @@ impl<D: Dial> Task<D> {
             }));
             return;
         };
+        if self.wishes.without_handshake {
+            // When the person heard it matters to nobody there.
+            let is_presented = matches!(wish, TimeWish::Presented);
+            let _ = done.send(if is_presented { Ok(()) } else { Err(SayError::OnlyAnswers) });
+            return;
+        }
         let (reply_token, other) = (token.clone(), aaep::Object::new());
         let text = match wish {
             TimeWish::Presented => json(&AskPresented { reply_token, subscription_id, other }),

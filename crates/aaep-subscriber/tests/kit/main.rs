@@ -3,5 +3,6 @@
 mod asks;
 mod cuts;
 mod floods;
+mod legacy;
 mod line;
 mod producer;

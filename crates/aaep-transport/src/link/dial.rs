@@ -29,7 +29,7 @@ pub struct DialOptions {
     /// After how long without a sign of life a connection over the network counts as cut.
     pub silence_timeout: Duration,
     /// The producer knows no handshake (level 1): its stream is at the address as it stands, and begins by
-    /// itself.
+    /// itself. Where that is `…/events`, answers go to `…/messages`.
     pub without_handshake: bool,
     /// Where to go on. Server-sent events go on by it; on other wires it is said in the
     /// `subscription.request`.

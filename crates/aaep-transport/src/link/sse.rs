@@ -36,6 +36,7 @@ pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, D
         max_message_bytes: options.max_message_bytes as usize,
         silence_timeout: options.silence_timeout,
         has_handshake: !options.without_handshake,
+        messages: place.path().strip_suffix("/events").map(|path| format!("{path}/messages")),
         is_saying: AtomicBool::new(false),
         has_said: Notify::new(),
     };
@@ -67,6 +68,8 @@ struct Wire {
     max_message_bytes: usize,
     silence_timeout: Duration,
     has_handshake: bool,
+    /// Where a producer without a handshake takes answers, if its stream has the usual name.
+    messages: Option<String>,
     /// Whether something was said that has no answer yet.
     is_saying: AtomicBool,
     has_said: Notify,
@@ -150,23 +153,21 @@ impl Wire {
     }
 
     async fn say(&self, message: String, on: Option<Connected>) -> Result<Heard, DialError> {
-        if !self.has_handshake {
-            let why = "This producer has no address to which anything could be said.";
-            return Ok(Heard::error("no_way_back", why));
-        }
         let parsed: Option<Value> = serde_json::from_str(&message).ok();
         let Some(kind) = parsed.as_ref().and_then(|it| it.get("type")?.as_str()) else {
             return Ok(Heard::error("not_valid", "The message has no type. It was not sent."));
         };
+        if !self.has_handshake {
+            return self.say_without_handshake(kind, &message).await;
+        }
         let is_request = kind == "subscription.request";
         let path =
             format!("{}/{}", self.prefix, if is_request { "subscriptions" } else { "replies" });
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        let call = Call { method: Method::POST, path, headers, body: message };
-        let answer = self.caller.call(on, &call).await?;
+        let answer = self.caller.call(on, &post(path, message)).await?;
         let status = answer.response.status();
+        if is_request && [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status) {
+            return Ok(Heard::error(NO_HANDSHAKE, "The producer knows no handshake."));
+        }
         let location = answer.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let place = location.and_then(|location| self.caller.place().pointed_to(location));
         let body = self.caller.read(answer, self.max_message_bytes).await?;
@@ -177,6 +178,29 @@ impl Wire {
             heard.stream = Some(path.unwrap_or_else(|| self.events(&id)));
         }
         Ok(heard)
+    }
+
+    /// Says something to a producer that knows no handshake (ruling 27): answers go to the address beside its stream,
+    /// and there is nothing else that it could be told.
+    async fn say_without_handshake(&self, kind: &str, message: &str) -> Result<Heard, DialError> {
+        // Whoever leaves such a producer leaves without a word.
+        if kind == "subscription.close" {
+            return Ok(Heard::default());
+        }
+        let is_answer = ["confirmation.reply", "clarification.reply"].contains(&kind);
+        let Some(path) = self.messages.clone().filter(|_| is_answer) else {
+            let why = "This producer has no address to which this could be said.";
+            return Ok(Heard::error("no_way_back", why));
+        };
+        let answer = self.caller.call(None, &post(path, message.to_owned())).await?;
+        let status = answer.response.status();
+        // What it says is in a form of its own. It is read to its end, within bounds, and not believed.
+        self.caller.read(answer, self.max_message_bytes).await?;
+        if status.is_success() {
+            return Ok(Heard::default());
+        }
+        let why = format!("The producer did not take the answer: status {}.", status.as_u16());
+        Ok(Heard::error("invalid_token", &why))
     }
 
     /// Hands on what comes on the stream, once there is one.
@@ -256,6 +280,17 @@ impl Wire {
 
 const LAST_EVENT_ID: hyper::header::HeaderName =
     hyper::header::HeaderName::from_static("last-event-id");
+
+/// What a link says where a producer knows no handshake.
+pub const NO_HANDSHAKE: &str = "no_handshake";
+
+/// A message on its way.
+fn post(path: String, body: String) -> Call {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    Call { method: Method::POST, path, headers, body }
+}
 
 /// What the answer to a message means.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, TokensError};
+use super::{AllowedProgram, MAX_TOKENS, MAX_TOKENS_BYTES, ProgramAddress, TokensError};
 use crate::access::principal::is_name;
-use crate::access::token::{Token, TokenText, hex};
+use crate::access::token::{Token, TokenHash, TokenText, hex};
 
 const HEADER: &str =
     "# The tokens of this AAEP hub. Only hashes are kept: a lost token cannot be read back.\n\n";
@@ -31,6 +31,16 @@ struct Document {
 struct ProgramText {
     name: String,
     allowed: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<AddressText>,
+}
+
+/// The address of a program, as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressText {
+    last_four: String,
+    sha256: String,
 }
 
 /// All that the file says.
@@ -38,6 +48,16 @@ struct ProgramText {
 pub(super) struct Contents {
     pub(super) tokens: Vec<Token>,
     pub(super) programs: Vec<AllowedProgram>,
+}
+
+impl Contents {
+    pub(super) fn add_program(&mut self, program: AllowedProgram) -> Result<(), TokensError> {
+        if self.programs.len() >= MAX_TOKENS {
+            return Err(TokensError::TooMany);
+        }
+        self.programs.push(program);
+        Ok(())
+    }
 }
 
 /// By what a change of the file is noticed. All nothing, if there is no file.
@@ -95,7 +115,14 @@ pub(super) fn read(path: &Path) -> Result<Contents, TokensError> {
         if !is_name(&program.name) {
             return Err(wrong("name"));
         }
-        programs.push(AllowedProgram { name: program.name, allowed });
+        let address = match program.address {
+            Some(AddressText { last_four, sha256 }) => {
+                let hash = TokenHash::from_hex(&sha256).ok_or_else(|| wrong("sha256"))?;
+                Some(ProgramAddress { last_four, hash })
+            }
+            None => None,
+        };
+        programs.push(AllowedProgram { name: program.name, allowed, address });
     }
     Ok(Contents { tokens, programs })
 }
@@ -106,6 +133,10 @@ pub(super) fn write(path: &Path, contents: &Contents) -> Result<(), TokensError>
     let program = |it: &AllowedProgram| ProgramText {
         name: it.name.clone(),
         allowed: it.allowed.to_string(),
+        address: it.address.as_ref().map(|address| AddressText {
+            last_four: address.last_four.clone(),
+            sha256: address.hash.to_hex(),
+        }),
     };
     let document = Document {
         token: contents.tokens.iter().map(TokenText::from).collect(),

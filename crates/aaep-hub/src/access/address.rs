@@ -1,0 +1,52 @@
+//! Addresses with a secret in them: `/for/SECRET/events` and the like (ruling 37).
+//!
+//! Some programs can send no header and say no name; all that a person can give them is an address. The secret
+//! in it is a credential like any other: only its hash is kept, and it goes into no log. Here is how it is found in
+//! a path. Nothing here says whether it is good.
+
+/// What the path of such an address begins with.
+const PREFIX: &str = "/for/";
+
+/// A path that has a secret in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SecretPath<'p> {
+    /// The secret, as it stands there.
+    pub(crate) secret: &'p str,
+    /// The path without it, from its slash on.
+    pub(crate) rest: &'p str,
+}
+
+impl<'p> SecretPath<'p> {
+    /// Takes a path apart. None if it is not of this kind.
+    pub(crate) fn find(path: &'p str) -> Option<Self> {
+        let after = path.strip_prefix(PREFIX)?;
+        let (secret, rest) = after.split_at(after.find('/').unwrap_or(after.len()));
+        Some(SecretPath { secret, rest })
+    }
+}
+
+/// The path under which everything is for whoever has this secret.
+pub fn path_for_secret(secret: &str) -> String {
+    format!("{PREFIX}{secret}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(path: &str) -> Option<(&str, &str)> {
+        SecretPath::find(path).map(|it| (it.secret, it.rest))
+    }
+
+    #[test]
+    fn a_secret_is_found_in_a_path_and_nowhere_else() {
+        assert_eq!(find("/for/aaep_x/events"), Some(("aaep_x", "/events")));
+        assert_eq!(find("/for/aaep_x"), Some(("aaep_x", "")));
+        assert_eq!(find("/for//events"), Some(("", "/events")));
+        let made = format!("{}/messages", path_for_secret("aaep_x"));
+        assert_eq!(find(&made), Some(("aaep_x", "/messages")));
+        for path in ["/events", "/for", "/fort/x/events", "/aaep/v1/for/x", ""] {
+            assert_eq!(find(path), None, "{path}");
+        }
+    }
+}
