@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
 use crate::console::Failure;
-use crate::hubs::{Hub, hubs};
+use crate::hubs::{Hub, HubFlags, OldForms};
 use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
@@ -88,9 +88,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 #[command(after_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
-    /// The addresses of the hubs. Without any, it is your own hub on this machine.
-    #[arg(value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    old: OldForms,
+    #[command(flatten)]
+    hub: HubFlags,
     #[command(flatten)]
     flags: Flags,
     /// Speak, through speech-dispatcher.
@@ -114,17 +115,13 @@ pub(crate) struct Arguments {
     /// Ring the terminal's bell for what needs you.
     #[arg(long)]
     bell: bool,
-    /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
-    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line. For several hubs, one for each with
-    /// commas between them.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    token: Option<String>,
 }
 
 /// Listens until the person stops it, or until the hub ends it for good.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    arguments.old.refuse("listen")?;
     let settings = wanted(arguments)?;
-    let hubs = hubs(&arguments.urls, &settings.listen, arguments.token.as_deref())?;
+    let hubs = arguments.hub.hubs(&settings.listen)?;
     let (reports, told) = mpsc::channel();
     let devices = devices::start(&settings, arguments.json, &reports)?;
     let wishes = |hub: &Hub| wishes(&settings, hub.token.as_deref());
@@ -147,7 +144,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// The settings of the person, with what was said on the command line.
 fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
-    let mut settings = settings::load(&arguments.flags)?.settings;
+    let mut settings = settings::load(&arguments.hub.beside(&arguments.flags))?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;

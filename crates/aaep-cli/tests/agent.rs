@@ -31,6 +31,9 @@ mod listen;
 #[cfg(unix)]
 #[path = "agent/meant.rs"]
 mod meant;
+#[cfg(unix)]
+#[path = "agent/naming.rs"]
+mod naming;
 #[path = "agent/pages.rs"]
 mod pages;
 #[cfg(unix)]

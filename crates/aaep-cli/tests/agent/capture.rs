@@ -10,7 +10,7 @@ use crate::support::{Hub, aaep, err, out};
 
 /// A recorder that has begun.
 fn recorder(url: &str, arguments: &[&str]) -> Child {
-    let mut command = aaep(&[&["capture", url], arguments].concat());
+    let mut command = aaep(&[&["capture", "--hub", url], arguments].concat());
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("aaep runs");
     let stderr = child.stderr.take().expect("its words");
@@ -161,11 +161,12 @@ fn no_file_is_overwritten_and_no_hub_is_said_with_the_next_step() {
     fs::write(&path, "dear\n").expect("written");
     let path_text = path.to_str().expect("UTF-8");
     let hub = Hub::start();
-    let output = aaep(&["capture", &hub.origin, "--output", path_text]).output().expect("runs");
+    let output =
+        aaep(&["capture", "--hub", &hub.origin, "--output", path_text]).output().expect("runs");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read_to_string(&path).expect("the file"), "dear\n");
     for url in ["http://127.0.0.1:1", "unix:/nowhere/at.all", "ftp://127.0.0.1", "nonsense"] {
-        let output = aaep(&["capture", url]).output().expect("runs");
+        let output = aaep(&["capture", "--hub", url]).output().expect("runs");
         assert_eq!(output.status.code(), Some(2), "{url}: {}", err(&output));
         assert_eq!(out(&output), "");
         assert!(err(&output).matches(". ").count() >= 1, "a next step: {}", err(&output));
