@@ -49,6 +49,9 @@ mod several;
 #[path = "agent/support.rs"]
 mod support;
 #[cfg(unix)]
+#[path = "agent/tell.rs"]
+mod tell;
+#[cfg(unix)]
 #[path = "agent/terminal.rs"]
 mod terminal;
 #[cfg(unix)]
