@@ -31,7 +31,7 @@ use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
 use leaving::Leaving;
-use room::Room;
+use room::{Came, Room};
 
 /// What can be typed while it runs, and what it does.
 const TYPED: &[(&str, &str)] = &[
@@ -140,6 +140,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Someone may still be waited for who types nothing.
     runtime.shutdown_background();
     served
+}
+
+/// Somebody who shows a person how listening is: they say something beside the agents, and wait until it is told.
+#[derive(Clone)]
+pub(crate) struct Narrator(tokio::sync::mpsc::Sender<Came>);
+
+impl Narrator {
+    /// Says something to the person.
+    pub(crate) async fn say(&self, words: &str) {
+        // If nobody listens any more, nobody needs to know.
+        let _ = self.0.send(Came::Narrated(words.to_owned())).await;
+    }
+
+    /// Waits until everything that was heard so far is told.
+    pub(crate) async fn until_told(&self) {
+        let (told, is_told) = tokio::sync::oneshot::channel();
+        if self.0.send(Came::WaitsUntilTold(told)).await.is_ok() {
+            let _ = is_told.await;
+        }
+    }
+}
+
+/// Listens to one hub as a person would, until they or somebody who types for them stop it. Nothing is remembered for
+/// later. The show gets its narrator when the hub is reached.
+pub(crate) async fn show(
+    hub: Hub,
+    settings: &Settings,
+    (wishes, numbers): (Wishes, NumbersFile),
+    keyboard: Keyboard,
+    begin: impl FnOnce(Narrator),
+) -> Result<ExitCode, Failure> {
+    let (reports, told) = mpsc::channel();
+    let devices = devices::start(settings, false, &reports)?;
+    let hubs = vec![hub];
+    let mut heard = reaching::start(&hubs, |_| wishes.clone());
+    let begun = reaching::first(&mut heard, hubs.len()).await?;
+    let room = Room::new(devices, settings, numbers, Hubs::new(hubs), Vec::new());
+    begin(Narrator(room.narrator()));
+    room.run(begun, heard, told, keyboard).await
 }
 
 /// The settings of the person, with what was said on the command line.
