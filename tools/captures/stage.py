@@ -32,8 +32,8 @@ class Stage:
                             "--store", self.folder.name + "/store", stdout=subprocess.PIPE)
         self.origin = self.hub.stdout.readline().strip().removeprefix("Listening on ")
         self.environment["AAEP_HUB"] = self.origin
-        self.person = self.run("listen", self.origin, "--json", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        self.recorder = self.run("capture", self.origin, "--questions", "--output", self.output,
+        self.person = self.run("listen", "--hub", self.origin, "--json", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.recorder = self.run("capture", "--hub", self.origin, "--questions", "--output", self.output,
                                  stderr=subprocess.PIPE)
         assert self.recorder.stderr.readline().startswith("Recording")
         time.sleep(1)

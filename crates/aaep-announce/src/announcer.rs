@@ -46,8 +46,8 @@ pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
-pub use sessions::agent_name;
 pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
+pub use sessions::{agent_name, told_name};
 
 /// The longest utterance other than a question, in bytes. A longer text is told in parts, so that news wait for one of them
 /// at most, and little has to be said again when it is cut off.

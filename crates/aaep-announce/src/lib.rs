@@ -18,7 +18,7 @@ pub mod words;
 pub use announcer::{
     Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, MAX_CRITICAL,
     MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
-    agent_name, rank, time_after_presentation,
+    agent_name, rank, time_after_presentation, told_name,
 };
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};

@@ -1,4 +1,4 @@
-//! What commands that speak as an agent share: where the hub is, who speaks, and the events they send.
+//! What commands that speak as an agent share: who speaks, and the events they send.
 //!
 //! Events are made here as JSON without what the hub fills in. Nothing here decides whether an event
 //! counts; the hub does.
@@ -6,60 +6,14 @@
 use std::time::Duration;
 
 use aaep::printable;
-use aaep_trust::fetch::Address;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::Failure;
 use crate::http::{Answer, Client, NoAnswer, Request};
-use crate::hubs::Addresses;
-
-/// Where a hub is unless someone says otherwise.
-pub(crate) const DEFAULT_HUB: &str = "http://127.0.0.1:7117";
 
 /// How long the hub may take to make an event durable.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Which hub.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
-    /// The address of the hub.
-    #[arg(long, value_name = "URL", env = "AAEP_HUB", default_value = DEFAULT_HUB, global = true)]
-    hub: String,
-    /// The token for the hub, as `aaep tokens new --scope publish` shows it. Better set `AAEP_TOKEN`:
-    /// others on this machine can see what stands on a command line.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true, global = true)]
-    token: Option<String>,
-}
-
-impl Place {
-    /// A client for the hub, for what the person does and not an agent.
-    pub(crate) fn person_client(&self) -> Result<Client, Failure> {
-        let hubs = Addresses::read(&self.hub);
-        let hub = hubs.list().first().map_or("", String::as_str);
-        self.client_with(crate::person::key_for(hub))
-    }
-
-    /// A client for the hub.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
-        self.client_with(None)
-    }
-
-    /// A client that shows this where no token was given.
-    fn client_with(&self, otherwise: Option<String>) -> Result<Client, Failure> {
-        // An agent speaks to one hub; of several it is the first.
-        let hubs = Addresses::read(&self.hub);
-        let hub = hubs.list().first().map_or("", String::as_str);
-        let address = Address::parse(hub).map_err(|error| {
-            let next = format!("Write it like {DEFAULT_HUB}.");
-            let said = format!("{} is no address of a hub", printable(hub));
-            Failure::of_sentences(&format!("{said}. {error}"), &next)
-        })?;
-        let token = self.token.as_deref().and_then(|it| it.split(',').next());
-        let token = token.filter(|it| !it.is_empty()).map(str::to_owned);
-        Ok(Client::new(address, token.or(otherwise)))
-    }
-}
 
 /// Who speaks, and in which session.
 #[derive(Debug, Clone, Args)]
@@ -192,12 +146,29 @@ pub(crate) fn publish(
     publish_within(client, events, PUBLISH_TIMEOUT)
 }
 
+/// The same; none if the hub says that it is too much at once, and nothing was taken.
+pub(crate) fn publish_unless_busy(
+    client: &Client,
+    events: &[Value],
+) -> Result<Option<Vec<Result<Value, Refusal>>>, Failure> {
+    const TOO_MANY_REQUESTS: u16 = 429;
+    let answer = send_events(client, events, PUBLISH_TIMEOUT)?;
+    if answer.status == TOO_MANY_REQUESTS {
+        return Ok(None);
+    }
+    answers_to(client, events.len(), &answer).map(Some)
+}
+
 /// The same, with no more time than this.
 pub(crate) fn publish_within(
     client: &Client,
     events: &[Value],
     timeout: Duration,
 ) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    answers_to(client, events.len(), &send_events(client, events, timeout)?)
+}
+
+fn send_events(client: &Client, events: &[Value], timeout: Duration) -> Result<Answer, Failure> {
     let (content_type, body) = match events {
         [event] => ("application/json", event.to_string()),
         events => {
@@ -211,14 +182,22 @@ pub(crate) fn publish_within(
         body: Some((content_type, body.as_bytes())),
         timeout: timeout.min(PUBLISH_TIMEOUT),
     };
-    let answer = client.send(&request).map_err(|error| not_answered(client, &error))?;
-    let answers = match (answer.status, events.len()) {
+    client.send(&request).map_err(|error| not_answered(client, &error))
+}
+
+/// One answer for each event.
+fn answers_to(
+    client: &Client,
+    events: usize,
+    answer: &Answer,
+) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    let answers = match (answer.status, events) {
         (200 | 409 | 422, 1) => answer.json().map(|it| vec![it]),
         (200 | 409, _) => lines(&answer.body),
-        _ => return Err(refused(client, &answer)),
+        _ => return Err(refused(client, answer)),
     };
     // One answer for each event, or we do not know what became of them.
-    let answers = answers.filter(|it| it.len() == events.len()).ok_or_else(|| strange(client))?;
+    let answers = answers.filter(|it| it.len() == events).ok_or_else(|| strange(client))?;
     let is_taken = |it: &Value| it["event_id"].is_string() && it.get("error").is_none();
     Ok(answers
         .into_iter()

@@ -13,8 +13,9 @@ use clap::Args;
 
 use crate::attention::file::NumbersFile;
 use crate::attention::numbers::HIGHEST;
-use crate::attention::{Place, gather, gather_own, told_whole, words};
+use crate::attention::{gather, gather_own, told_whole, words};
 use crate::console::{self, COULD_NOT, Failure};
+use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
 use send::{Came, Said};
 
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     text: bool,
     #[command(flatten)]
-    place: Place,
+    hub: HubFlags,
 }
 
 /// Answers, and says what came of it.
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return tell_one(arguments, number, &question.address);
     }
     let words = arguments.words.join(" ");
-    let hub = arguments.place.hub(&question.address);
+    let hub = arguments.hub.hub_at(&question.address);
     let said = Said {
         number,
         question: &question,
@@ -101,7 +102,7 @@ fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode,
 
 /// Nobody said which question: tells all.
 fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let queue = gather_own(&arguments.place.listen()?, arguments.place.token.as_deref())?;
+    let queue = gather_own(&arguments.hub.listen()?, arguments.hub.token())?;
     queue.tell()?;
     Ok(queue.exit_code())
 }
@@ -109,7 +110,7 @@ fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Nobody said what to answer: tells the question, and what can be said.
 fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCode, Failure> {
     let languages = languages(arguments).unwrap_or_default();
-    let queue = gather(&[arguments.place.hub(address)], &languages)?;
+    let queue = gather(&[arguments.hub.hub_at(address)], &languages)?;
     if queue.is_incomplete {
         return Ok(ExitCode::from(COULD_NOT));
     }
@@ -129,7 +130,7 @@ fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCod
 /// The languages in which the person is told questions, so that it comes in the words that they know. Settings
 /// that cannot be used must not keep anyone from saying no.
 fn languages(arguments: &Arguments) -> Option<Vec<LanguageTag>> {
-    match arguments.place.listen() {
+    match arguments.hub.listen() {
         Ok(listen) => listen.language_tags(),
         Err(failure) => {
             console::complain(&failure);

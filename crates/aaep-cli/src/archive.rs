@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::agent;
 use crate::console::{self, Failure, name_of};
 use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::hubs::HubFlags;
 use crate::keys::now_unix_ms;
 
 /// How long the hub may take for a page.
@@ -28,7 +29,7 @@ pub(crate) struct Whereabouts {
     #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
     folder: Option<PathBuf>,
     #[command(flatten)]
-    hub: agent::Place,
+    hub: HubFlags,
 }
 
 /// The sessions.

@@ -17,9 +17,10 @@ use aaep::printable;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::agent::{Place, Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish_within};
+use crate::agent::{Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish_within};
 use crate::console::{self, Failure, ascii_json_line, count};
 use crate::http::Client;
+use crate::hubs::HubFlags;
 use crate::keys::tell;
 use question::Question;
 use waiting::Outcome;
@@ -74,7 +75,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     speaker: Speaker,
     #[command(flatten)]
-    place: Place,
+    hub: HubFlags,
 }
 
 /// How much can go wrong.
@@ -100,7 +101,7 @@ struct Asked {
 
 /// Asks, waits, and tells the outcome.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let client = arguments.place.client()?;
+    let client = arguments.hub.agent_client()?;
     let mut speaker = arguments.speaker.without_empty();
     let owns_session = speaker.session.is_none();
     if owns_session {

@@ -19,15 +19,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
-use crate::hubs::{Hub, hubs};
+use crate::hubs::{Hub, HubFlags, OldForms, hubs};
 use crate::keys::{now_unix_ms, tell};
-use crate::settings::{self, Flags, Listen};
+use crate::settings::Listen;
 use danger::Danger;
 use file::NumbersFile;
 use look::{Looked, Waiting};
 
 const EXIT_CODES: &str = "\
-An address is like http://127.0.0.1:7117, https://hub.example.org or unix:/path. Without one it is your own hub.
 Exit codes:
   0  nothing waits for you
   1  something waits for you
@@ -37,40 +36,20 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
-    /// The addresses of the hubs.
-    #[arg(value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    old: OldForms,
     /// Print a JSON object, for machines.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    hub: HubFlags,
 }
 
-/// Which hub, and with which token.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
-    /// The address of the hub, over the variable `AAEP_HUB` and your settings; several with commas between them.
-    #[arg(long, value_name = "URL")]
-    hub: Option<String>,
-    /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
-    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line. For several hubs, one for each with
-    /// commas between them.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
-}
-
-impl Place {
-    /// The settings of this person, with what was said here.
-    pub(crate) fn listen(&self) -> Result<Listen, Failure> {
-        let flags = Flags { address: self.hub.clone(), ..Flags::default() };
-        Ok(settings::load(&flags)?.settings.listen)
-    }
-
+impl HubFlags {
     /// The hub at this address, which may be one that the settings do not name, with its token. Settings that cannot
     /// be used must not keep anyone from saying no.
-    pub(crate) fn hub(&self, address: &str) -> Hub {
-        let known = self.listen().and_then(|listen| hubs(&[], &listen, self.token.as_deref()));
+    pub(crate) fn hub_at(&self, address: &str) -> Hub {
+        let known = self.listen().and_then(|listen| self.hubs(&listen));
         let known = known.unwrap_or_else(|failure| {
             console::complain(&failure);
             Vec::new()
@@ -78,7 +57,7 @@ impl Place {
         let found = known.into_iter().find(|it| it.address == address);
         found.unwrap_or_else(|| {
             // Of several tokens nobody knows which one would be meant.
-            let token = self.token.clone().filter(|it| !it.is_empty() && !it.contains(','));
+            let token = self.token().filter(|it| !it.contains(',')).map(str::to_owned);
             let token = token.or_else(|| crate::person::key_for(address));
             Hub { address: address.to_owned(), name: String::new(), token }
         })
@@ -97,9 +76,9 @@ pub(crate) struct Queue {
 
 /// Looks, and tells.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let listen = arguments.place.listen()?;
-    let hubs = hubs(&arguments.urls, &listen, arguments.place.token.as_deref())?;
-    let queue = gather(&hubs, &listen.language_tags().unwrap_or_default())?;
+    arguments.old.refuse("attention")?;
+    let listen = arguments.hub.listen()?;
+    let queue = gather(&arguments.hub.hubs(&listen)?, &listen.language_tags().unwrap_or_default())?;
     if arguments.json {
         tell(&ascii_json(&queue.json()))?;
     } else {
@@ -110,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Looks at the hubs of this person.
 pub(crate) fn gather_own(listen: &Listen, token: Option<&str>) -> Result<Queue, Failure> {
-    gather(&hubs(&[], listen, token)?, &listen.language_tags().unwrap_or_default())
+    gather(&hubs(listen, token)?, &listen.language_tags().unwrap_or_default())
 }
 
 /// Looks at all these hubs and gives what waits there its numbers. A hub that cannot be looked at is

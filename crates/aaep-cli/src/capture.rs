@@ -17,11 +17,12 @@ use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::console::{COULD_NOT, Failure, ascii_json_line, count};
+use crate::hubs::{HubFlags, OldForms};
 use crate::stop::Stopped;
 use lines::Lines;
 
 const EXIT_CODES: &str = "\
-An address is like http://127.0.0.1:7117, wss://example.org/aaep/v1/ws, unix:/path or stdio:PROGRAM.
+A producer is named like a hub, and stdio:PROGRAM is one that is started here.
 A recorder cannot answer questions, so a hub tells it that something is asked, not the question itself; with
 --questions it does, and then waits for an answer even if nobody else is there.
 Exit codes:
@@ -35,8 +36,10 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
-    /// The address of the producer.
-    url: String,
+    #[command(flatten)]
+    old: OldForms,
+    #[command(flatten)]
+    hub: HubFlags,
     /// Record only this type of event, such as aaep:agent.tool.invoked or aaep:agent.tool.*; core types also
     /// without aaep:agent. before them. Can be given several times.
     #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
@@ -60,10 +63,6 @@ pub(crate) struct Arguments {
     /// Write the lines into this new file; otherwise they go to standard output.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The token for the producer. Better set `AAEP_TOKEN`: others on this machine can see what stands on a
-    /// command line.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    token: Option<String>,
     /// The producer knows no handshake and just speaks (level 1).
     #[arg(long)]
     without_handshake: bool,
@@ -91,6 +90,7 @@ fn session(text: &str) -> Result<SessionId, String> {
 
 /// Records until something says that it is enough.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    arguments.old.refuse("capture")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
@@ -107,18 +107,16 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
     let mut stopped = std::pin::pin!(stopped.wait());
+    let address = arguments.hub.address()?;
     let mut lines = Lines::start(arguments.output.clone())?;
     let listener = tokio::select! {
-        listener = connect(&arguments.url, wishes(arguments)) => listener,
+        listener = connect(&address, wishes(arguments, &address)) => listener,
         () = &mut stopped => return finish(lines, 0, None).await,
     };
     let mut listener = listener.map_err(|error| {
         Failure::of_sentences(&error.to_string(), "See whether it runs, and check the address.")
     })?;
-    tell_people(&format!(
-        "Recording what {} says. Stop with Control-C.",
-        printable(&arguments.url)
-    ));
+    tell_people(&format!("Recording what {} says. Stop with Control-C.", printable(&address)));
     let until = arguments.for_seconds.map(|it| Instant::now() + Duration::from_secs(it));
     let for_people = arguments.output.is_none() && std::io::stdout().is_terminal();
     let mut recorded = 0;
@@ -160,7 +158,7 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
     finish(lines, recorded, ended).await
 }
 
-fn wishes(arguments: &Arguments) -> Wishes {
+fn wishes(arguments: &Arguments, address: &str) -> Wishes {
     let mut wishes = Wishes::new("aaep-capture").name("aaep capture");
     if !arguments.questions {
         wishes = wishes.only_listening();
@@ -168,8 +166,8 @@ fn wishes(arguments: &Arguments) -> Wishes {
     // Text is recorded in the pieces in which it came.
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
     // The questions themselves are told to the person alone.
-    let key = || arguments.questions.then(|| crate::person::key_for(&arguments.url)).flatten();
-    wishes.bearer = arguments.token.clone().or_else(key);
+    let key = || arguments.questions.then(|| crate::person::key_for(address)).flatten();
+    wishes.bearer = arguments.hub.token().map(str::to_owned).or_else(key);
     wishes.without_handshake = arguments.without_handshake;
     wishes.insecure_allow_plain_http = arguments.insecure_allow_plain_http;
     wishes

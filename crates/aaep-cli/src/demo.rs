@@ -1,28 +1,27 @@
-//! `aaep demo`: a hub, a scripted agent and a listener on plain lines, all in this terminal.
+//! `aaep demo`: a hub, two scripted agents, and `aaep listen` itself, all in this terminal.
 //!
-//! Everything is in a temporary folder that is gone when it ends. The photos are made up: nothing else on
-//! this computer is read or deleted.
+//! Everything is in a temporary folder that is gone when it ends. Photos and tests are made up: nothing else on
+//! this computer is read or deleted. `show` is the stage, `story` what happens on it; with --serve, `agent` plays
+//! `scenes` for listeners elsewhere.
 
 mod agent;
-mod listener;
 mod photos;
 mod scenes;
 mod script;
 mod serving;
-mod words;
+mod show;
+mod story;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use aaep_hub::server::{Daemon, DaemonOptions};
-use aaep_trust::fetch::Address;
 use clap::{Args, ValueEnum};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::console::{Failure, reason};
-use crate::http::Client;
 use crate::keyboard::give_terminal_back;
 use crate::keys::tell;
 use crate::stop::Stopped;
@@ -43,9 +42,12 @@ pub(crate) struct Arguments {
     /// The address to listen on. By default a free port of this machine.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     bind: SocketAddr,
-    /// Answer by itself, without waiting for anyone.
+    /// Answer by itself, without waiting for anyone. Where nobody can type, it answers no.
     #[arg(long, value_enum)]
     answer: Option<Answering>,
+    /// Write lines alone, even if a voice is there.
+    #[arg(long)]
+    no_speech: bool,
     /// Run only the hub with the scripted agent, until it is stopped, for programs elsewhere.
     #[arg(long, conflicts_with = "answer")]
     serve: bool,
@@ -76,17 +78,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let folder = temporary_folder()?;
     let daemon = start(&runtime, arguments, folder.path())?;
     let origin = daemon.origins().first().cloned().unwrap_or_default();
-    let agent = Agent::new(daemon.hub().clone(), arguments.answer.is_none());
-    runtime
-        .block_on(agent.announce())
-        .map_err(|error| Failure::of_sentences(&error.to_string(), "Try again."))?;
-    runtime.spawn(agent.serve());
     let result = if arguments.serve {
-        serve(&runtime, &daemon, &origin, &arguments.serving)
+        start_agent(&runtime, &daemon)
+            .and_then(|()| serve(&runtime, &daemon, &origin, &arguments.serving))
     } else {
-        let _inside = runtime.enter();
+        let stage = show::Stage {
+            hub: daemon.hub().clone(),
+            origin,
+            folder: folder.path().to_owned(),
+            answering: arguments.answer,
+            may_speak: !arguments.no_speech,
+        };
         clean_up_when_stopped(&runtime, folder.path().to_owned())
-            .and_then(|()| show(&origin, arguments.answer))
+            .and_then(|()| runtime.block_on(show::run(stage)))
     };
     runtime.block_on(daemon.stop());
     runtime.shutdown_background();
@@ -129,6 +133,16 @@ fn start(runtime: &Runtime, arguments: &Arguments, folder: &Path) -> Result<Daem
     started.map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))
 }
 
+/// The agent that takes prompts from elsewhere.
+fn start_agent(runtime: &Runtime, daemon: &Daemon) -> Result<(), Failure> {
+    let agent = Agent::new(daemon.hub().clone(), true);
+    runtime
+        .block_on(agent.announce())
+        .map_err(|error| Failure::of_sentences(&error.to_string(), "Try again."))?;
+    runtime.spawn(agent.serve());
+    Ok(())
+}
+
 /// The agent alone, for listeners elsewhere.
 fn serve(
     runtime: &Runtime,
@@ -153,20 +167,4 @@ fn watch(runtime: &Runtime) -> Result<Stopped, Failure> {
     Stopped::new().and_then(Stopped::or_hung_up).map_err(|error| {
         Failure::new(format!("cannot watch for Control-C: {}", reason(&error)), "Try again.")
     })
-}
-
-/// The agent and a listener in this terminal.
-fn show(origin: &str, answering: Option<Answering>) -> Result<(), Failure> {
-    tell(
-        "This is a demonstration. The photos are made up; nothing on this computer is read or deleted.",
-    )?;
-    tell(&format!("A hub runs at {origin} until this ends. To listen from elsewhere too:"))?;
-    tell(&format!("  curl -N {origin}/events"))?;
-    tell("")?;
-    let address = Address::parse(origin)
-        .map_err(|error| Failure::of_sentences(&error.to_string(), "Say another --bind."))?;
-    listener::listen(&Client::new(address, None), answering)?;
-    tell("")?;
-    tell("That was the demonstration. Nothing of it is left.")?;
-    tell("To let your own agent ask: aaep serve, and then: aaep ask \"May I?\"")
 }

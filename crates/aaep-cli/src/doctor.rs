@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::console::{Failure, ascii_json_line};
-use crate::hubs::{Hub, hubs};
+use crate::hubs::{Addresses, Hub, HubFlags, OldForms};
 use crate::keys::tell;
 use crate::listen;
 use crate::settings::{self, Flags, Settings};
@@ -37,9 +37,10 @@ const ORDER: [&str; 7] = ["settings", "hub", "lines", "speech", "braille", "desk
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
-    /// The addresses of the hubs. Without any, it is your own hub on this machine.
-    #[arg(value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    old: OldForms,
+    #[command(flatten)]
+    hub: HubFlags,
     #[command(flatten)]
     flags: Flags,
     /// You want speech, whatever the settings say.
@@ -57,10 +58,6 @@ pub(crate) struct Arguments {
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
-    /// The token for the hub. Better set `AAEP_TOKEN`: others on this machine can see what stands on a command line. For
-    /// several hubs, one for each with commas between them.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    token: Option<String>,
 }
 
 /// What was found about one thing.
@@ -104,15 +101,20 @@ impl Report {
 
 /// Looks at everything and says what was found.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let loaded = settings::load(&arguments.flags);
+    arguments.old.refuse("doctor")?;
+    let loaded = settings::load(&arguments.hub.beside(&arguments.flags));
     let found = match &loaded {
         Ok(_) => Ok("They can be used.".to_owned()),
         Err(failure) => Err(sentence(failure)),
     };
     let mut report = Report { is_json: arguments.json, findings: Vec::new() };
     report.add(Finding { name: "settings", is_wanted: true, works: found })?;
-    // With settings that cannot be used, the usual ones show what works.
-    let mut settings = loaded.map(|it| it.settings).unwrap_or_default();
+    // With settings that cannot be used, the usual ones show what works, at the hub that was named here.
+    let mut settings = loaded.map(|it| it.settings).unwrap_or_else(|_| {
+        let mut usual = Settings::default();
+        usual.listen.hub = arguments.hub.said().map(|said| Addresses::read(&said));
+        usual
+    });
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;
@@ -125,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Whether the hubs let this person listen.
 fn hub(arguments: &Arguments, settings: &Settings) -> Result<Finding, Failure> {
     let found = |name, works| Finding { name, is_wanted: true, works };
-    let hubs = match hubs(&arguments.urls, &settings.listen, arguments.token.as_deref()) {
+    let hubs = match arguments.hub.hubs(&settings.listen) {
         Ok(hubs) => hubs,
         Err(failure) => return Ok(found("hubs", Err(sentence(&failure)))),
     };

@@ -1,6 +1,10 @@
 //! `aaep emit`: publishes events to a hub, from a file, from standard input, or in short forms.
 //!
-//! It sits in the hooks of agents, so it is quick: no runtime is started, and one event is one request.
+//! It sits in the hooks of agents, so it is quick: no runtime is started, and one event is one request. `short` has the
+//! short forms, `stream` tells what comes on standard input while it comes.
+
+mod short;
+mod stream;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -8,16 +12,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use aaep::{EventType, printable};
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::agent::{Place, Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish};
+use crate::agent::{Refusal, Speaker, publish};
 use crate::console::{self, Failure, ascii_json_line, name_of};
 use crate::http::Client;
+use crate::hubs::HubFlags;
 use crate::keys::tell;
 use crate::split::{Found, Splitter};
+use short::{Short, Tells};
 
 const EXIT_CODES: &str = "\
+In a script:
+  AAEP_SESSION=$(aaep emit start \"Looking for old photos.\"); export AAEP_SESSION
+  aaep emit tool search \"Searching for photos.\"
+  aaep emit progress \"Half of the folders are searched.\" --percent 50
+  aaep emit tool search --done \"Found 240.\"
+  write-the-report | aaep emit stream
+  aaep emit end \"Done.\"
 An event needs a type and its own fields; the hub fills in ids, times and the rest. Exit codes:
   0  everything was published
   1  the hub refused something; what and why stands on standard error
@@ -41,48 +54,21 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     speaker: Speaker,
     #[command(flatten)]
-    place: Place,
+    hub: HubFlags,
     /// Print what the hub answered as JSON, one line for each event.
     #[arg(long, global = true)]
     json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum Short {
-    /// Begin a session and print its id, for `AAEP_SESSION` or --session.
-    Start {
-        /// What the agent is going to do, for people.
-        summary: String,
-    },
-    /// Say something; without a session, in a short session of its own.
-    Say {
-        /// The words.
-        text: String,
-    },
-    /// Go over to another state.
-    State {
-        /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
-        to: String,
-        /// The state before; the hub knows it if it is left out.
-        #[arg(long, value_name = "STATE")]
-        from: Option<String>,
-    },
-    /// End a session.
-    End {
-        /// What came of it, for people.
-        summary: String,
-        /// It ended in an error.
-        #[arg(long)]
-        failed: bool,
-    },
-}
-
 /// Publishes it and says what became of it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let client = arguments.place.client()?;
+    let client = arguments.hub.agent_client()?;
     let speaker = arguments.speaker.without_empty();
     let mut report = Report { json: arguments.json, refused: 0 };
     match (&arguments.short, &arguments.file) {
+        (Some(Short::Stream { text: None, output, .. }), None) => {
+            stream::run(&client, &speaker, output.as_deref(), &mut report)?;
+        }
         (Some(short), None) => {
             let answers = publish(&client, &short.events(&speaker)?)?;
             let named = |answer: Result<Value, Refusal>| {
@@ -97,73 +83,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(if report.refused == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// What is printed of an answer.
-#[derive(Clone, Copy)]
-enum Tells {
-    SessionId,
-    EventId,
-}
-
-impl Short {
-    fn tells(&self) -> Tells {
-        if matches!(self, Short::Start { .. }) { Tells::SessionId } else { Tells::EventId }
-    }
-
-    /// What the person typed for each field of the events, by its place.
-    fn typed(&self) -> Vec<(&'static str, &'static str)> {
-        let own: &[_] = match self {
-            Short::Start { .. } | Short::End { .. } => &[("/summary_normal", "the summary")],
-            Short::Say { .. } => &[("/chunk", "the text")],
-            Short::State { .. } => &[("/to_state", "the new state"), ("/from_state", "--from")],
-        };
-        [own, &SPEAKER_FLAGS].concat()
-    }
-
-    fn events(&self, speaker: &Speaker) -> Result<Vec<Value>, Failure> {
-        if speaker.session.is_none() && !matches!(self, Short::Start { .. } | Short::Say { .. }) {
-            let next = "Say which with --session or AAEP_SESSION. Begin one with: aaep emit start";
-            return Err(Failure::new("this needs a session", next));
-        }
-        Ok(match self {
-            Short::Start { summary } => {
-                vec![speaker.event("session.started", json!({ "summary_normal": summary }))]
-            }
-            Short::Say { text } if speaker.session.is_some() => vec![said(speaker, text)?],
-            Short::Say { text } => {
-                let speaker = Speaker { session: Some(fresh_id("sess_")?), ..speaker.clone() };
-                let words = |text| json!({ "summary_normal": text });
-                let begins = format!("{} has something to say.", speaker.name());
-                vec![
-                    speaker.event("session.started", words(begins)),
-                    said(&speaker, text)?,
-                    speaker.event("session.completed", words("That is all.".to_owned())),
-                ]
-            }
-            Short::State { to, from } => {
-                let mut fields = json!({ "to_state": to });
-                if let Some(from) = from {
-                    fields["from_state"] = from.as_str().into();
-                }
-                vec![speaker.event("state.changed", fields)]
-            }
-            Short::End { summary, failed: false } => {
-                vec![speaker.event("session.completed", json!({ "summary_normal": summary }))]
-            }
-            Short::End { summary, failed: true } => vec![speaker.event(
-                "session.errored",
-                json!({ "summary_normal": summary, "error_category": "unknown", "urgency": "critical" }),
-            )],
-        })
-    }
-}
-
-/// A whole output in one chunk.
-fn said(speaker: &Speaker, text: &str) -> Result<Value, Failure> {
-    let output_id = fresh_id("out_")?;
-    let chunk = json!({ "output_id": output_id, "chunk": text, "position": 0, "complete": true });
-    Ok(speaker.event("output.streaming", chunk))
 }
 
 fn from_file(
@@ -300,55 +219,6 @@ mod tests {
     fn speaker(session: Option<&str>) -> Speaker {
         let session = session.map(str::to_owned);
         Speaker { agent: Some("tidy".into()), session, language: Some("en".into()) }
-    }
-
-    /// The events as the hub would complete them, checked as a producer's.
-    fn assert_valid(events: &[Value]) {
-        for event in events {
-            let mut event = event.clone();
-            event["@context"] = "https://aaep-protocol.org/context/v1".into();
-            event["event_id"] = "evt_1".into();
-            event["timestamp"] = "2026-11-02T06:20:00.000Z".into();
-            if event.get("session_id").is_none() {
-                event["session_id"] = "sess_1".into();
-            }
-            let violations = aaep::validate(event.to_string().as_bytes(), aaep::Mode::Strict);
-            assert!(violations.is_empty(), "{event}: {violations:?}");
-        }
-    }
-
-    #[test]
-    fn every_short_form_makes_valid_events() {
-        let word = || "Word.".to_owned();
-        for short in [
-            Short::Start { summary: word() },
-            Short::Say { text: word() },
-            Short::State { to: "thinking".into(), from: Some("idle".into()) },
-            Short::End { summary: word(), failed: false },
-            Short::End { summary: word(), failed: true },
-        ] {
-            let events = short.events(&speaker(Some("sess_a1"))).expect("events");
-            assert_eq!(events.len(), 1, "{short:?}");
-            assert_valid(&events);
-        }
-    }
-
-    #[test]
-    fn words_without_a_session_get_one_that_begins_and_ends() {
-        let short = Short::Say { text: "The build is done.".into() };
-        let events = short.events(&speaker(None)).expect("events");
-        assert_valid(&events);
-        let sessions: Vec<_> = events.iter().map(|it| it["session_id"].clone()).collect();
-        assert!(sessions[0].is_string() && sessions.iter().all(|it| *it == sessions[0]));
-        assert_eq!(events[1]["chunk"], "The build is done.");
-        assert_eq!(events[2]["type"], "aaep:agent.session.completed");
-    }
-
-    #[test]
-    fn what_needs_a_session_says_so() {
-        let short = Short::End { summary: "Done.".into(), failed: false };
-        let failure = short.events(&speaker(None)).expect_err("no session");
-        assert!(failure.to_string().contains("aaep emit start"), "{failure}");
     }
 
     #[test]

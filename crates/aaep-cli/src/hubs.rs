@@ -1,13 +1,22 @@
-//! Which hubs a person means: one or several, each with its name for ears and with its own token.
+//! Which hubs are meant: one or several, each with its name for ears and with its own token.
+//!
+//! All commands name a hub in the same way: with `--hub`, with `AAEP_HUB`, or in the settings, in this order; without
+//! any of them it is the person's own hub on this machine. `flag` has what stands on command lines, `reach` the way
+//! to a hub over HTTP.
+
+mod flag;
+pub(crate) mod reach;
 
 use aaep::printable;
 use aaep_transport::link::Target;
 use serde::{Deserialize, Serialize};
 
-use crate::attention::look::own_address;
 use crate::console::{Failure, count};
 use crate::person::key_for;
 use crate::settings::Listen;
+
+pub(crate) use flag::{HubFlags, OldForms};
+use reach::own_address;
 
 /// How many hubs can be listened to at once.
 pub(crate) const MAX_HUBS: usize = 16;
@@ -42,7 +51,7 @@ impl Addresses {
                     last.push(',');
                     last.push_str(part);
                 }
-                _ => all.push(part.trim().to_owned()),
+                _ => all.push(with_wire(part.trim())),
             }
         }
         match all.as_slice() {
@@ -50,6 +59,11 @@ impl Addresses {
             _ => Addresses::Several(all),
         }
     }
+}
+
+/// An address with its wire: what begins like the path of a file is a socket.
+fn with_wire(address: &str) -> String {
+    if address.starts_with('/') { format!("unix:{address}") } else { address.to_owned() }
 }
 
 /// A hub.
@@ -62,18 +76,17 @@ pub(crate) struct Hub {
     pub(crate) token: Option<String>,
 }
 
-/// The hubs that a person means: those given here, or those of the settings, or their own. A text of several tokens has
-/// one for each, in their order, with commas between.
-pub(crate) fn hubs(
-    given: &[String],
-    listen: &Listen,
-    token: Option<&str>,
-) -> Result<Vec<Hub>, Failure> {
-    let addresses = match (given, &listen.address) {
-        ([], Some(addresses)) => addresses.list().to_vec(),
-        ([], None) => vec![own_address()],
-        (given, _) => given.to_vec(),
-    };
+/// The addresses of the hubs that the settings mean, with what was said on the command line.
+fn addresses(listen: &Listen) -> Vec<String> {
+    match &listen.hub {
+        Some(addresses) => addresses.list().to_vec(),
+        None => vec![own_address()],
+    }
+}
+
+/// The hubs that a person means. A text of several tokens has one for each, in their order, with commas between.
+pub(crate) fn hubs(listen: &Listen, token: Option<&str>) -> Result<Vec<Hub>, Failure> {
+    let addresses = addresses(listen);
     let tokens = tokens(token, addresses.len())?;
     let mut hubs: Vec<Hub> = Vec::new();
     for (address, token) in addresses.into_iter().zip(tokens) {
@@ -142,15 +155,18 @@ fn tell_apart(hubs: &mut [Hub]) {
 mod tests {
     use super::*;
 
+    fn listen(addresses: &[&str]) -> Listen {
+        let all = addresses.iter().map(|it| (*it).to_owned()).collect();
+        Listen { hub: Some(Addresses::Several(all)), ..Listen::default() }
+    }
+
     fn named(addresses: &[&str]) -> Vec<String> {
-        let given: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
-        let hubs = hubs(&given, &Listen::default(), None).unwrap_or_else(|it| panic!("{it}"));
+        let hubs = hubs(&listen(addresses), None).unwrap_or_else(|it| panic!("{it}"));
         hubs.into_iter().map(|it| it.name).collect()
     }
 
     fn with_token(addresses: &[&str], token: &str) -> Option<Vec<Option<String>>> {
-        let given: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
-        let hubs = hubs(&given, &Listen::default(), Some(token)).ok()?;
+        let hubs = hubs(&listen(addresses), Some(token)).ok()?;
         Some(hubs.into_iter().map(|it| it.token).collect())
     }
 
@@ -165,6 +181,7 @@ mod tests {
             ),
             ("stdio:agent --only a,b, c", vec!["stdio:agent --only a,b, c"]),
             ("", vec![""]),
+            ("/run/hub.sock,unix:", vec!["unix:/run/hub.sock", "unix:"]),
         ] {
             assert_eq!(Addresses::read(text).list(), expected, "{text}");
         }

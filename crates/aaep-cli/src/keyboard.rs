@@ -94,6 +94,11 @@ impl Keyboard {
         Keyboard { lines, mode: TerminalMode(()) }
     }
 
+    /// A keyboard that somebody else types on.
+    pub(crate) fn of_lines(lines: Receiver<TypedLine>) -> Self {
+        Keyboard { lines, mode: TerminalMode(()) }
+    }
+
     /// Its lines alone, and what has to be kept as long as they are wanted.
     pub(crate) fn split(self) -> (Receiver<TypedLine>, TerminalMode) {
         (self.lines, self.mode)

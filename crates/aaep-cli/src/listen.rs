@@ -26,12 +26,12 @@ use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
 use crate::console::Failure;
-use crate::hubs::{Hub, hubs};
+use crate::hubs::{Hub, HubFlags, OldForms};
 use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
 use leaving::Leaving;
-use room::Room;
+use room::{Came, Room};
 
 /// What can be typed while it runs, and what it does.
 const TYPED: &[(&str, &str)] = &[
@@ -88,9 +88,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 #[command(after_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct Arguments {
-    /// The addresses of the hubs. Without any, it is your own hub on this machine.
-    #[arg(value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    old: OldForms,
+    #[command(flatten)]
+    hub: HubFlags,
     #[command(flatten)]
     flags: Flags,
     /// Speak, through speech-dispatcher.
@@ -114,17 +115,13 @@ pub(crate) struct Arguments {
     /// Ring the terminal's bell for what needs you.
     #[arg(long)]
     bell: bool,
-    /// The token for the hub, as `aaep tokens new --scope listen --scope reply` shows it. Better set
-    /// `AAEP_TOKEN`: others on this machine can see what stands on a command line. For several hubs, one for each with
-    /// commas between them.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    token: Option<String>,
 }
 
 /// Listens until the person stops it, or until the hub ends it for good.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    arguments.old.refuse("listen")?;
     let settings = wanted(arguments)?;
-    let hubs = hubs(&arguments.urls, &settings.listen, arguments.token.as_deref())?;
+    let hubs = arguments.hub.hubs(&settings.listen)?;
     let (reports, told) = mpsc::channel();
     let devices = devices::start(&settings, arguments.json, &reports)?;
     let wishes = |hub: &Hub| wishes(&settings, hub.token.as_deref());
@@ -145,9 +142,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     served
 }
 
+/// Somebody who shows a person how listening is: they say something beside the agents, and wait until it is told.
+#[derive(Clone)]
+pub(crate) struct Narrator(tokio::sync::mpsc::Sender<Came>);
+
+impl Narrator {
+    /// Says something to the person.
+    pub(crate) async fn say(&self, words: &str) {
+        // If nobody listens any more, nobody needs to know.
+        let _ = self.0.send(Came::Narrated(words.to_owned())).await;
+    }
+
+    /// Waits until everything that was heard so far is told.
+    pub(crate) async fn until_told(&self) {
+        let (told, is_told) = tokio::sync::oneshot::channel();
+        if self.0.send(Came::WaitsUntilTold(told)).await.is_ok() {
+            let _ = is_told.await;
+        }
+    }
+}
+
+/// Listens to one hub as a person would, until they or somebody who types for them stop it. Nothing is remembered for
+/// later. The show gets its narrator when the hub is reached.
+pub(crate) async fn show(
+    hub: Hub,
+    settings: &Settings,
+    (wishes, numbers): (Wishes, NumbersFile),
+    keyboard: Keyboard,
+    begin: impl FnOnce(Narrator),
+) -> Result<ExitCode, Failure> {
+    let (reports, told) = mpsc::channel();
+    let devices = devices::start(settings, false, &reports)?;
+    let hubs = vec![hub];
+    let mut heard = reaching::start(&hubs, |_| wishes.clone());
+    let begun = reaching::first(&mut heard, hubs.len()).await?;
+    let room = Room::new(devices, settings, numbers, Hubs::new(hubs), Vec::new());
+    begin(Narrator(room.narrator()));
+    room.run(begun, heard, told, keyboard).await
+}
+
 /// The settings of the person, with what was said on the command line.
 fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
-    let mut settings = settings::load(&arguments.flags)?.settings;
+    let mut settings = settings::load(&arguments.hub.beside(&arguments.flags))?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;

@@ -11,6 +11,7 @@ mod ask;
 mod attention;
 mod audit;
 mod backup;
+mod cancel;
 mod capture;
 mod completions;
 mod config;
@@ -20,6 +21,7 @@ mod doctor;
 mod emit;
 mod http;
 mod hubs;
+mod instruct;
 mod kept;
 mod keyboard;
 mod keys;
@@ -40,6 +42,7 @@ mod settings;
 mod split;
 mod stop;
 mod store;
+mod tell;
 mod tokens;
 mod validate;
 
@@ -85,6 +88,10 @@ enum Command {
     Attention(attention::Arguments),
     /// Answer a question by its number, with a short word.
     Answer(answer::Arguments),
+    /// Tell an agent what to do, or list those that can be told something.
+    Tell(tell::Arguments),
+    /// Ask an agent to stop what it does.
+    Cancel(cancel::Arguments),
     /// Show, edit and check your settings.
     Config(config::Arguments),
     /// Say what of listening works here: the hub, speech, braille, sounds.
@@ -127,6 +134,8 @@ fn main() -> ExitCode {
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Attention(arguments) => attention::run(&arguments),
         Command::Answer(arguments) => answer::run(&arguments),
+        Command::Tell(arguments) => tell::run(&arguments),
+        Command::Cancel(arguments) => cancel::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),

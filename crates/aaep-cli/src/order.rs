@@ -10,6 +10,8 @@ const ORDER: &[&str] = &[
     "listen",
     "attention",
     "answer",
+    "tell",
+    "cancel",
     "replay",
     "allow",
     "doctor",

@@ -57,6 +57,26 @@ impl Problem {
         }
     }
 
+    /// A hub fills in some of what an event lacks, or gives its ids another form, when an agent publishes it.
+    pub(crate) fn hub_fills_in(fields: &[&str], is_all: bool) -> Self {
+        let rest = if is_all {
+            "Published to a hub, it is valid."
+        } else {
+            "The rest is wrong there too."
+        };
+        Problem {
+            severity: Severity::Note,
+            code: "hub_fills_in",
+            section: "3.2",
+            advice: "Publish it as it is, or write it out for other producers.",
+            pointer: String::new(),
+            what: format!(
+                "A hub fills in {} when an agent publishes this event. {rest}",
+                fields.join(", ")
+            ),
+        }
+    }
+
     pub(crate) fn between_messages(what: &str) -> Self {
         Problem {
             severity: Severity::Error,

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::console::{Failure, count};
-use crate::hubs::hubs;
+use crate::hubs::HubFlags;
 use crate::settings::{self, Flags, Settings};
 use forms::Replay;
 use history::From;
@@ -74,16 +74,11 @@ pub(crate) struct Arguments {
     /// Write no lines.
     #[arg(long)]
     no_lines: bool,
-    /// The address of the hub. Without it, it is your own hub on this machine.
-    #[arg(long, value_name = "URL")]
-    hub: Option<String>,
+    #[command(flatten)]
+    hub: HubFlags,
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The token for the hub, as `aaep tokens new --scope listen` shows it. Better set `AAEP_TOKEN`: others on this
-    /// machine can see what stands on a command line.
-    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true)]
-    token: Option<String>,
 }
 
 /// What can be heard again.
@@ -110,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
     let settings = wanted(arguments)?;
     // Of several hubs, the first is meant where none is said.
-    let hubs = hubs(&[], &settings.listen, arguments.token.as_deref())?;
+    let hubs = arguments.hub.hubs(&settings.listen)?;
     let hub = hubs.first().ok_or_else(|| Failure::new("no hub is set", "Name one with --hub."))?;
     let replay = Replay::open(&hub.address, hub.token.as_deref(), &settings)?;
     let since = match &arguments.since {
@@ -162,11 +157,8 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The settings of the person, with what was said on the command line.
 fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
-    let flags = Flags {
-        address: arguments.hub.clone(),
-        profile: arguments.profile.clone(),
-        ..Flags::default()
-    };
+    let flags =
+        Flags { hub: arguments.hub.said(), profile: arguments.profile.clone(), ..Flags::default() };
     let mut settings = settings::load(&flags)?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;

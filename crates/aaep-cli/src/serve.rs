@@ -170,7 +170,7 @@ fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
     }
     let is_local = |address: &&SocketAddr| is_loopback(address.ip());
     if let Some(address) = daemon.addresses().iter().find(is_local) {
-        tell(&format!("To hear what agents do: aaep listen http://{address}"))?;
+        tell(&format!("To hear what agents do: aaep listen --hub http://{address}"))?;
     }
     if is_stdio {
         return tell(

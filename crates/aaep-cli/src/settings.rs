@@ -45,7 +45,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Listen {
-    pub(crate) address: Option<Addresses>,
+    pub(crate) hub: Option<Addresses>,
     pub(crate) profile: Profile,
     pub(crate) languages: Option<Vec<String>>,
     pub(crate) words_per_minute: Option<u64>,
@@ -127,9 +127,8 @@ pub(crate) struct Sounds {
 /// What can be set on the command line too.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Flags {
-    /// The address of the hub, or those of several with commas between them.
-    #[arg(long, value_name = "URL")]
-    pub(crate) address: Option<String>,
+    #[arg(skip)]
+    pub(crate) hub: Option<String>,
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
@@ -246,7 +245,7 @@ pub(crate) fn effective(
 /// What a text from outside means as a value of this setting.
 fn value_of(key: &Key, text: &str) -> Value {
     match key.name {
-        "address" => match Addresses::read(text) {
+        "hub" => match Addresses::read(text) {
             Addresses::One(address) => Value::String(address),
             Addresses::Several(all) => Value::Array(all.into_iter().map(Value::String).collect()),
         },
@@ -264,7 +263,7 @@ fn value_of(key: &Key, text: &str) -> Value {
 impl Flags {
     fn value(&self, key: &Key) -> Option<(&'static str, String)> {
         let (name, value) = match (key.table, key.name) {
-            ("listen", "address") => ("--address", &self.address),
+            ("listen", "hub") => ("--hub", &self.hub),
             ("listen", "profile") => ("--profile", &self.profile),
             ("listen", "languages") => ("--languages", &self.languages),
             ("listen", "words_per_minute") => ("--words-per-minute", &self.words_per_minute),

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use aaep::{Message, Mode, Payload, Severity};
+use aaep::{Code, CoreType, Message, Mode, Payload, Reading, Severity, Violation};
+use aaep_engine::FILLED_FIELDS;
 use aaep_engine::order::StreamOrder;
 use serde_json::json;
 
@@ -235,10 +236,12 @@ fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
     match found {
         Found::Message(bytes) => {
             let reading = aaep::read(bytes, mode);
+            let filled = filled_in(bytes, &reading);
+            let problems = reading.violations.into_iter().map(Problem::of_message);
             Checked {
                 line,
                 message: reading.message,
-                problems: reading.violations.into_iter().map(Problem::of_message).collect(),
+                problems: problems.chain(filled).collect(),
                 event_id: reading.event_id,
             }
         }
@@ -247,6 +250,33 @@ fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
             Checked { line, message: None, problems, event_id: None }
         }
     }
+}
+
+/// The fields whose form a hub gives, if an agent has ids of its own.
+const OWN_IDS: [&str; 5] = ["event_id", "session_id", "output_id", "tool_call_id", "reply_token"];
+
+/// What a hub would fill in of an event that is not valid as it is.
+fn filled_in(bytes: &[u8], reading: &Reading) -> Option<Problem> {
+    if reading.message.is_some() {
+        return None;
+    }
+    let object: aaep::Object = serde_json::from_slice(bytes).ok()?;
+    CoreType::known(object.get("type")?.as_str()?)?;
+    let is_error = |it: &&Violation| it.severity == Severity::Error;
+    let mut fields = Vec::new();
+    let mut is_all = true;
+    for violation in reading.violations.iter().filter(is_error) {
+        let name = violation.pointer.strip_prefix('/').unwrap_or_default();
+        let of = |list: &[&'static str]| list.iter().copied().find(|it| *it == name);
+        let field = match violation.code {
+            Code::MissingField => of(&FILLED_FIELDS),
+            Code::WrongFormat => of(&OWN_IDS),
+            _ => None,
+        };
+        is_all &= field.is_some();
+        fields.extend(field);
+    }
+    (!fields.is_empty()).then(|| Problem::hub_fills_in(&fields, is_all))
 }
 
 /// Reports batches in the order of the input, whatever order they come in.

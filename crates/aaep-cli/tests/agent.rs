@@ -31,6 +31,9 @@ mod listen;
 #[cfg(unix)]
 #[path = "agent/meant.rs"]
 mod meant;
+#[cfg(unix)]
+#[path = "agent/naming.rs"]
+mod naming;
 #[path = "agent/pages.rs"]
 mod pages;
 #[cfg(unix)]
@@ -45,6 +48,9 @@ mod sessions;
 mod several;
 #[path = "agent/support.rs"]
 mod support;
+#[cfg(unix)]
+#[path = "agent/tell.rs"]
+mod tell;
 #[cfg(unix)]
 #[path = "agent/terminal.rs"]
 mod terminal;

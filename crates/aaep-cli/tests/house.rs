@@ -498,7 +498,8 @@ fn page_of_codes() -> String {
     }
     page.push_str(
         "\nThe note `order_not_judged` says that no session starts in the input, so that each event was judged by\n\
-         itself. `--order` judges the order all the same.\n",
+         itself. `--order` judges the order all the same. The note `hub_fills_in` says which missing fields and\n\
+         ids of another form a hub takes care of when an agent publishes the event.\n",
     );
     page.push_str(
         "\n## What a JSON Schema cannot say\n\n\

@@ -90,7 +90,7 @@ fn it_says_where_it_listens_and_how_to_try_it_and_stops_when_told() {
             [
                 format!("Listening on http://{address}"),
                 format!("Listening on unix:{}", socket.display()),
-                format!("To hear what agents do: aaep listen http://{address}"),
+                format!("To hear what agents do: aaep listen --hub http://{address}"),
                 "To stop: press Control and C.".to_owned(),
             ]
         );

@@ -309,3 +309,23 @@ fn schemas_are_written_in_the_public_layout() {
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(err(&nowhere).contains("Choose a folder that you may write to"), "{}", err(&nowhere));
 }
+
+#[test]
+fn a_short_event_is_not_valid_as_it_is_and_it_is_said_what_a_hub_fills_in() {
+    let short = br#"{"type":"aaep:agent.output.streaming","session_id":"0c6f-1","chunk":"Hm.",
+        "complete":true,"producer":{"agent_id":"tidy"}}"#;
+    let output = aaep(&["validate"], short);
+    assert_eq!(output.status.code(), Some(1), "other producers have nobody who fills it in");
+    let told = out(&output);
+    let note = told.lines().find(|line| line.starts_with("note")).expect("a note");
+    for name in ["@context", "event_id", "session_id", "timestamp", "position"] {
+        assert!(note.contains(name), "{name}: {note}");
+    }
+    assert!(note.contains("Published to a hub, it is valid."), "{note}");
+    let other =
+        br#"{"type":"aaep:agent.output.streaming","chunk":7,"producer":{"agent_id":"tidy"}}"#;
+    let told = out(&aaep(&["validate"], other));
+    assert!(told.contains("The rest is wrong there too."), "{told}");
+    let reply = br#"{"type":"confirmation.reply","decision":"accept"}"#;
+    assert!(!out(&aaep(&["validate"], reply)).contains("hub_fills_in"));
+}

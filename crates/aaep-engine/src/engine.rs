@@ -13,7 +13,7 @@ mod publish;
 mod rooms;
 mod shares;
 mod work;
-pub use publish::is_filled;
+pub use publish::{FILLED_FIELDS, is_filled};
 mod recover;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -574,6 +574,17 @@ impl Engine {
     pub fn speakers(&self, session_id: &SessionId) -> impl Iterator<Item = &str> {
         let session = self.session(session_id).into_iter();
         session.flat_map(|session| session.producers.keys().map(String::as_str))
+    }
+
+    /// An agent that speaks in a session, as it described itself last.
+    pub fn speaker(&self, session_id: &SessionId, agent_id: &str) -> Option<&aaep::Producer> {
+        self.session(session_id)?.producers.get(agent_id)
+    }
+
+    /// The events of a session that are remembered, the newest first.
+    pub fn newest_events(&self, session_id: &SessionId) -> impl Iterator<Item = &aaep::Event> {
+        let session = self.session(session_id).into_iter();
+        session.flat_map(|session| session.history.iter().rev().map(|entry| &*entry.event))
     }
 
     /// What decides who hears a session, if it is remembered.

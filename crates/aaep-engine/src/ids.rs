@@ -1,7 +1,28 @@
 //! Ids and reply tokens, from a seed: unique, and as hard to guess as the seed is (§6.2.1).
 
-use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
+use aaep::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use sha2::{Digest as _, Sha256};
+
+/// What an id of a tool call begins with if it was made here.
+const MADE_CALL: &str = "call_made";
+
+/// What an id of an output begins with if it was made here.
+const MADE_OUTPUT: &str = "out_made";
+
+/// Whether an id of a tool call was made here, by its form. Nobody is kept from writing such an id.
+pub(crate) fn is_made_call(id: &ToolCallId) -> bool {
+    is_made(id.as_str(), MADE_CALL)
+}
+
+/// Whether an id of an output was made here, by its form.
+pub(crate) fn is_made_output(id: &OutputId) -> bool {
+    is_made(id.as_str(), MADE_OUTPUT)
+}
+
+fn is_made(id: &str, prefix: &str) -> bool {
+    let digits = id.strip_prefix(prefix).unwrap_or_default();
+    digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 /// Makes ids. Whoever knows neither seed nor ids cannot guess the next one: each is 128 bits of
 /// SHA-256 over the seed and a counter.
@@ -53,6 +74,16 @@ impl Ids {
 
     pub(crate) fn reply_token(&mut self) -> ReplyToken {
         ReplyToken::parse(&self.next("rpl_")).expect("the form of a token")
+    }
+
+    /// The id of a tool call whose agent gave it none.
+    pub(crate) fn tool_call(&mut self) -> ToolCallId {
+        ToolCallId::parse(&self.next(MADE_CALL)).expect("the form of an id")
+    }
+
+    /// The id of an output whose agent gave it none.
+    pub(crate) fn output(&mut self) -> OutputId {
+        OutputId::parse(&self.next(MADE_OUTPUT)).expect("the form of an id")
     }
 
     fn next(&mut self, prefix: &str) -> String {

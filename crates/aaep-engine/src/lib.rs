@@ -22,8 +22,9 @@ mod weight;
 pub use audience::{ListenerKey, MAX_UNITS};
 pub use clock::Now;
 pub use engine::{
-    Config, Engine, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS, MAX_SESSION_EVENTS,
-    MAX_SESSIONS, MAX_USED_TOKENS, MEMORY_BYTES, Recovered, Replayed, WaitingAsk, is_filled,
+    Config, Engine, FILLED_FIELDS, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS,
+    MAX_SESSION_EVENTS, MAX_SESSIONS, MAX_USED_TOKENS, MEMORY_BYTES, Recovered, Replayed,
+    WaitingAsk, is_filled,
 };
 pub use frame::Frame;
 pub use io::{

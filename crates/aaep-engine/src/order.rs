@@ -22,7 +22,7 @@ mod tools;
 mod violation;
 
 use aaep::event::reasoning::state::IDLE;
-use aaep::{Envelope, Event, Payload};
+use aaep::{Envelope, Event, OutputId, Payload, ToolCallId};
 
 use crate::stakes::ActionStakes;
 use grants::Grants;
@@ -31,6 +31,7 @@ use producers::{Producers, implied_by};
 use tools::Tools;
 
 pub use grants::{Grant, GrantedBy, MAX_GRANTS};
+pub(crate) use outputs::NamelessOutput;
 pub use outputs::{MAX_OPEN_OUTPUTS, MAX_OUTPUTS, OpenOutput};
 pub use producers::{MAX_PRODUCER_NAME_BYTES, MAX_PRODUCERS};
 pub use stream::StreamOrder;
@@ -165,6 +166,26 @@ impl SessionOrder {
     /// The outputs that have begun and are not complete, in the order in which they began.
     pub fn open_outputs(&self) -> impl Iterator<Item = &OpenOutput> {
         self.outputs.open().iter()
+    }
+
+    /// The call that a completion without an id means, where only one can be meant.
+    pub(crate) fn call_to_complete(&self, tool: &str, agent_id: &str) -> Option<&ToolCallId> {
+        self.tools.to_complete(tool, agent_id)
+    }
+
+    /// The output that a piece without an id goes on with, if the agent began one.
+    pub(crate) fn output_to_continue(&self, agent_id: &str) -> Option<&OutputId> {
+        self.outputs.to_continue(agent_id)
+    }
+
+    /// How the output without an id stands.
+    pub(crate) fn nameless_output(&self) -> NamelessOutput {
+        self.outputs.nameless()
+    }
+
+    /// Where the next piece of an output begins, in code points. The one without an id has an empty name.
+    pub(crate) fn next_position(&self, output_id: &str) -> u64 {
+        self.outputs.next_position(output_id)
     }
 
     /// The number of the next event, from 0, whether events carry it or not.

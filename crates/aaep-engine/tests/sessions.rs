@@ -280,6 +280,11 @@ fn what_has_to_be_filled_is_known_beforehand() {
         assert!(!is_filled(bare), "{core:?}");
         let mut filled = bare.clone();
         world.engine.fill(world.now, &mut filled);
+        // Where no call runs, nobody knows which one has completed.
+        if *core == CoreType::ToolCompleted {
+            assert!(!filled.contains_key("tool_call_id"));
+            filled.insert("tool_call_id".to_owned(), json!("call_1"));
+        }
         assert!(is_filled(&filled), "{core:?}: {filled:?}");
         let given: Vec<String> =
             filled.keys().filter(|it| !bare.contains_key(*it)).cloned().collect();
@@ -292,6 +297,55 @@ fn what_has_to_be_filled_is_known_beforehand() {
     let mut other = World::draft(SESSION, "com.example.extra", json!({}));
     world.engine.fill(world.now, &mut other);
     assert!(is_filled(&other));
+}
+
+/// Publishes an event as an agent writes it, and gives it as it was filled.
+fn say(world: &mut World, name: &str, fields: Json) -> aaep::Object {
+    let mut draft = World::draft(SESSION, name, fields);
+    world.engine.fill(world.now, &mut draft);
+    assert!(refusal(&world.publish(AGENT, draft.clone())).is_none(), "{draft:?}");
+    draft
+}
+
+#[test]
+fn pieces_of_text_need_neither_an_output_nor_a_position() {
+    let mut world = World::started();
+    let piece = |chunk: &str, complete: bool| json!({ "chunk": chunk, "complete": complete });
+    let first = say(&mut world, "output.streaming", piece("Ọlá 🚀", false));
+    let other = json!({ "chunk": "aside", "complete": false, "output_id": "out_own" });
+    let named = say(&mut world, "output.streaming", other);
+    let second = say(&mut world, "output.streaming", piece("!", true));
+    assert_eq!((&first["position"], &named["position"]), (&json!(0), &json!(0)));
+    assert_eq!(second["output_id"], first["output_id"]);
+    assert_eq!(second["position"], json!("Ọlá 🚀".chars().count()), "code points are counted");
+    let next = say(&mut world, "output.streaming", piece("A new one.", true));
+    assert_ne!(next["output_id"], first["output_id"]);
+    assert_eq!(next["position"], json!(0));
+    for text in ["Counted by its agent.", "And again."] {
+        let counted = json!({ "chunk": text, "complete": true, "position": 0 });
+        say(&mut world, "output.streaming", counted);
+    }
+    let end = json!({ "chunk": "", "complete": true, "output_id": "out_own" });
+    assert_eq!(say(&mut world, "output.streaming", end)["position"], json!(5));
+}
+
+#[test]
+fn tools_need_no_call_id() {
+    let mut world = World::started();
+    let invoked = json!({ "tool": "shell", "summary_normal": "Runs it." });
+    let completed = json!({ "tool": "shell", "status": "success" });
+    let one = say(&mut world, "tool.invoked", invoked.clone());
+    let two = say(&mut world, "tool.invoked", invoked.clone());
+    assert_ne!(one["tool_call_id"], two["tool_call_id"]);
+    for call in [&one, &two] {
+        let done = say(&mut world, "tool.completed", completed.clone());
+        assert_eq!(done["tool_call_id"], call["tool_call_id"], "the oldest first");
+    }
+    let mut own = invoked;
+    own["tool_call_id"] = json!("call_own");
+    say(&mut world, "tool.invoked", own);
+    let done = say(&mut world, "tool.completed", completed);
+    assert_eq!(done["tool_call_id"], json!("call_own"), "only this one can be meant");
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod keeper;
 mod legacy;
 mod listeners;
 mod names;
+pub(crate) mod own_ids;
 mod owner;
 mod permission_note;
 mod posts;
@@ -172,7 +173,8 @@ impl Hub {
             self.shared.redactor.redact_event(event);
         }
         let keyed = idempotency_key.map(|key| KeyedRequest::new(key, &events));
-        let events: Vec<Draft> = events.into_iter().map(Draft::new).collect();
+        let events: Vec<Draft> =
+            events.into_iter().map(|event| Draft::new(principal, event)).collect();
         let principal = principal.clone();
         self.call(move |owner| owner.publish_all(&principal, events, keyed)).await
     }

@@ -101,7 +101,46 @@ object! {
 pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest"];
 
 /// The fields that a hub says where an event comes in, before the rules see it.
-pub const DOOR_FIELDS: &[&str] = &["publisher"];
+pub const DOOR_FIELDS: &[&str] = &["publisher", "original"];
+
+/// How many characters an id of an agent's own may have.
+pub const MAX_OWN_ID_CHARS: u64 = 256;
+
+object! {
+    /// The ids as the agent wrote them, where the specification wants another form.
+    Original in "7.5", others Refused {
+        /// What stands for `event_id`.
+        optional event_id: String = between(1, MAX_OWN_ID_CHARS);
+        /// What stands for `session_id`.
+        optional session_id: String = between(1, MAX_OWN_ID_CHARS);
+        /// What stands for `output_id`.
+        optional output_id: String = between(1, MAX_OWN_ID_CHARS);
+        /// What stands for `tool_call_id`.
+        optional tool_call_id: String = between(1, MAX_OWN_ID_CHARS);
+        /// What stands for `reply_token`.
+        optional reply_token: String = between(1, MAX_OWN_ID_CHARS);
+    }
+}
+
+impl Original {
+    /// All ids have the form that they should have.
+    pub fn new() -> Self {
+        Original {
+            event_id: None,
+            session_id: None,
+            output_id: None,
+            tool_call_id: None,
+            reply_token: None,
+            other: Object::new(),
+        }
+    }
+}
+
+impl Default for Original {
+    fn default() -> Self {
+        Original::new()
+    }
+}
 
 object! {
     /// Until when a question can be answered, after that has changed.
@@ -136,6 +175,8 @@ object! {
         optional action_digest: ActionDigest;
         /// Of a question: the principal that asks, as the hub knows it, such as `local` or `token:tok_1`.
         optional publisher: String = between(1, 1024);
+        /// The ids as the agent wrote them, where they had another form.
+        optional original: Original;
     }
 }
 
@@ -152,6 +193,7 @@ impl Delivery {
             tool: None,
             action_digest: None,
             publisher: None,
+            original: None,
             other: Object::new(),
         }
     }

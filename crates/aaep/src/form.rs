@@ -37,12 +37,17 @@ macro_rules! form {
         impl $name {
             /// Parses the string, or says what was expected.
             pub fn parse(text: &str) -> Result<Self, $crate::WrongForm> {
-                let is_right: fn(&str) -> bool = $check;
-                if is_right(text) {
+                if $name::is_form_of(text) {
                     Ok($name(text.into()))
                 } else {
                     Err($crate::WrongForm { name: stringify!($name), expected: $expected })
                 }
+            }
+
+            /// Whether the string has this form.
+            pub fn is_form_of(text: &str) -> bool {
+                let is_right: fn(&str) -> bool = $check;
+                is_right(text)
             }
 
             /// The string as it is written.

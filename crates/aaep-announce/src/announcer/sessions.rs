@@ -388,7 +388,7 @@ pub fn agent_name(envelope: &Envelope) -> String {
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.
-pub(super) fn told_name(name: &str) -> String {
+pub fn told_name(name: &str) -> String {
     let name = one_line(cut(name, MAX_NAME * 4));
     let name: String = name.chars().filter(|c| !matches!(c, ':' | '"' | '`')).collect();
     cut(&name, MAX_NAME).trim().to_owned()

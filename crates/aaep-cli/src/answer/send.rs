@@ -16,6 +16,7 @@ use crate::attention::look;
 use crate::attention::numbers::{Differs, Question};
 use crate::attention::words::{duration, sentence, what_can_be_said};
 use crate::console::Failure;
+use crate::hubs::reach::can_look;
 
 /// How long it may take to reach the producer.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
@@ -306,7 +307,7 @@ async fn hearing<T>(listener: &mut Listener, waiting: impl Future<Output = T>) -
 /// Whether the hub says that the question does not wait any more. Nobody else can say so.
 async fn is_gone(said: &Said<'_>) -> bool {
     let (address, token) = (said.question.address.clone(), said.token.map(str::to_owned));
-    if !look::can_look(&address) {
+    if !can_look(&address) {
         return false;
     }
     let looked = tokio::task::spawn_blocking(move || look::look(&address, token.as_deref())).await;

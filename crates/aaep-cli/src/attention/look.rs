@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
-use aaep::{Event, Message, Mode, Timestamp, printable};
-use aaep_transport::link::Target;
-use aaep_trust::fetch::Address;
+use aaep::{Event, Message, Mode, Timestamp};
 use serde_json::Value;
 
 use super::asked::Asked;
-use crate::agent::{DEFAULT_HUB, not_answered, refused, strange};
+use crate::agent::{not_answered, refused, strange};
 use crate::console::Failure;
-use crate::http::{Client, Request};
+use crate::http::Request;
+use crate::hubs::reach::client;
 
 /// How long a hub may take to say what waits.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,55 +101,6 @@ pub(crate) fn outcome(
     let is_it = body["status"] == "settled" && body["reply_token"] == reply_token;
     let word = |key: &str| body[key].as_str().filter(|_| is_it);
     Some((Outcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
-}
-
-/// Whether an address is that of a hub that can be looked at, by its form.
-pub(crate) fn can_look(address: &str) -> bool {
-    matches!(Target::parse(address), Ok(Target::Sse(_)))
-        || (cfg!(unix) && matches!(Target::parse(address), Ok(Target::Unix(_))))
-}
-
-/// The address of this person's own hub: its socket if it is there, otherwise its port.
-pub(crate) fn own_address() -> String {
-    #[cfg(unix)]
-    if own_socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()) {
-        return "unix:".to_owned();
-    }
-    DEFAULT_HUB.to_owned()
-}
-
-/// A client for the hub at an address.
-pub(crate) fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
-    let token = token.map(str::to_owned);
-    #[cfg(unix)]
-    if let Ok(Target::Unix(path)) = Target::parse(address) {
-        let path = path.or_else(own_socket).ok_or_else(|| {
-            let what = "no hub of yours has a socket here";
-            Failure::new(what, "Start one with: aaep serve. Or give the address of one.")
-        })?;
-        return Ok(Client::local(path, token));
-    }
-    let address = Address::parse(address).map_err(|error| {
-        let said = format!("{} is no address of a hub that can be looked at", printable(address));
-        let next = format!("Write it like {DEFAULT_HUB}.");
-        Failure::of_sentences(&format!("{said}. {error}"), &next)
-    })?;
-    Ok(Client::new(address, token))
-}
-
-/// The socket of this person's own hub. It is in a folder into which nobody else can put one.
-#[cfg(unix)]
-fn own_socket() -> Option<std::path::PathBuf> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    use aaep_transport::local::{HUB_NAME, connect_paths, own_user_id};
-    let is_own =
-        |it: std::fs::Metadata| it.is_dir() && it.uid() == own_user_id() && it.mode() & 0o022 == 0;
-    connect_paths(HUB_NAME).into_iter().find(|path| {
-        let folder = path.parent();
-        path.exists()
-            && folder.is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok_and(is_own))
-    })
 }
 
 fn read(address: &str, body: &Value) -> Option<Page> {
@@ -263,16 +213,5 @@ pub(crate) mod tests {
         assert!(moments.is_sorted());
         body["next"] = json!("3 HTTP/1.1");
         assert!(read("unix:", &body).is_none());
-    }
-
-    #[test]
-    fn a_hub_can_be_looked_at_over_http_and_its_socket() {
-        for address in ["http://127.0.0.1:7117", "https://example.org"] {
-            assert!(can_look(address), "{address}");
-        }
-        assert_eq!(can_look("unix:"), cfg!(unix));
-        for address in ["ws://127.0.0.1:7117/aaep/v1/ws", "grpc://x:1", "stdio:agent", "x"] {
-            assert!(!can_look(address), "{address}");
-        }
     }
 }

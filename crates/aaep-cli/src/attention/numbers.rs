@@ -172,6 +172,12 @@ impl Numbers {
     }
 
     /// What a number stands for.
+    /// The number of the question with this token, if the person was told it by this moment.
+    pub(crate) fn told_number(&self, reply_token: &str, by_unix_ms: i64) -> Option<u16> {
+        let is_it = |it: &Question| it.reply_token == reply_token && it.was_presented(by_unix_ms);
+        self.questions.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
+    }
+
     pub(crate) fn question(&self, number: u16) -> Option<&Question> {
         self.questions.get(&number)
     }

@@ -16,7 +16,7 @@ use aaep_announce::{
     agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
@@ -53,6 +53,10 @@ pub(super) enum Came {
     NotTimed(AskNumber, SayError),
     /// What happened since the person left, in lines, or why nobody knows.
     Recalled(Result<Vec<String>, Failure>),
+    /// Whoever shows this to the person has something to say.
+    Narrated(String),
+    /// Somebody waits until everything is told.
+    WaitsUntilTold(oneshot::Sender<()>),
 }
 
 /// Everything that one person's listening consists of.
@@ -70,6 +74,8 @@ pub(super) struct Room {
     pub(super) timed: Option<(AskNumber, Option<Duration>)>,
     /// How far the person was told by each hub, for when they come back.
     pub(super) leaving: Vec<Leaving>,
+    /// Those who wait until everything is told.
+    until_told: Vec<oneshot::Sender<()>>,
 }
 
 impl Room {
@@ -94,7 +100,13 @@ impl Room {
             came: mpsc::channel(MAX_ON_THEIR_WAY),
             timed: None,
             leaving,
+            until_told: Vec::new(),
         }
+    }
+
+    /// A way to say something to the person beside the agents.
+    pub(super) fn narrator(&self) -> mpsc::Sender<Came> {
+        self.came.0.clone()
     }
 
     /// Listens until it is over.
@@ -174,6 +186,12 @@ impl Room {
         let announcers = || self.devices.channels.iter().map(|it| &it.announcer);
         let is_told = announcers().any(Announcer::has_told_everything)
             && announcers().all(|it| it.has_told_everything() || !it.is_working());
+        if is_told {
+            for waiting in self.until_told.drain(..) {
+                // Whoever no longer waits does not need it.
+                let _ = waiting.send(());
+            }
+        }
         for leaving in &mut self.leaving {
             if is_told {
                 leaving.told();
@@ -210,6 +228,8 @@ impl Room {
             }
             Came::ByRule { .. } => {}
             Came::Recalled(recalled) => self.recalled(recalled),
+            Came::Narrated(words) => self.tell_all(&Input::Notice(&words)),
+            Came::WaitsUntilTold(waiting) => self.until_told.push(waiting),
         }
     }
 

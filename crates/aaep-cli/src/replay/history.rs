@@ -15,6 +15,7 @@ use crate::archive::{Archive, GivenAnswer, Session};
 use crate::attention::language::in_language;
 use crate::attention::look;
 use crate::console::Failure;
+use crate::hubs::reach::client;
 use crate::settings::Settings;
 
 /// How many things are told at most. Of more than that, the last ones are.
@@ -93,7 +94,7 @@ impl History {
         settings: Settings,
         preferences: Preferences,
     ) -> Result<Self, Failure> {
-        let archive = Archive::Hub(look::client(address, token)?);
+        let archive = Archive::Hub(client(address, token)?);
         let mut sessions = Vec::new();
         archive.each_session(|session| {
             sessions.push(session.clone());

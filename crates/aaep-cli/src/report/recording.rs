@@ -121,7 +121,7 @@ impl Recording {
             None => format!("{} holds no event", self.name),
         };
         let what = why.strip_suffix('.').unwrap_or(&why);
-        Err(Failure::new(what, "Record one with: aaep capture --questions --output FILE ADDRESS"))
+        Err(Failure::new(what, "Record one with: aaep capture --questions --output FILE"))
     }
 
     /// What is to be known of the recording itself, in sentences.

@@ -37,8 +37,8 @@ pub(crate) const KEYS: &[Key] = &[
     with_variable(
         key(
             "listen",
-            "address",
-            "Where the hub is: unix: is your own, by its socket. Several stand in brackets, with commas between.",
+            "hub",
+            "Which hub: unix: is your own, by its socket. Several stand in brackets, with commas between.",
             Example("\"unix:\"", "your own hub"),
         ),
         "AAEP_HUB",

@@ -73,7 +73,7 @@ fn defaults_in_the_list_are_the_defaults() {
 
 #[test]
 fn flags_beat_the_environment_which_beats_the_file() {
-    let text = "[listen]\nprofile = \"quiet\"\naddress = \"unix:\"\nwords_per_minute = 100\n";
+    let text = "[listen]\nprofile = \"quiet\"\nhub = \"unix:\"\nwords_per_minute = 100\n";
     let variable = |name: &str| match name {
         "AAEP_PROFILE" => Some("braille".to_owned()),
         "AAEP_HUB" => Some("http://127.0.0.1:1".to_owned()),
@@ -84,7 +84,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
     let found = effective(text, variable, &flags).expect("settings");
     let listen = &found.settings.listen;
     assert_eq!(listen.profile, Profile::Debug);
-    let addresses = listen.address.as_ref().map(Addresses::list);
+    let addresses = listen.hub.as_ref().map(Addresses::list);
     assert_eq!(addresses, Some(&["http://127.0.0.1:1".to_owned()][..]));
     assert_eq!(listen.words_per_minute, Some(100));
     assert_eq!(listen.language_tags().map(|it| it.len()), Some(2));
@@ -93,7 +93,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
         found.origin(key.expect("a setting"))
     };
     assert_eq!(origin("profile"), Origin::Flag("--profile"));
-    assert_eq!(origin("address"), Origin::Environment("AAEP_HUB"));
+    assert_eq!(origin("hub"), Origin::Environment("AAEP_HUB"));
     assert_eq!(origin("words_per_minute"), Origin::File);
 }
 
@@ -118,7 +118,8 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[listen]\nwords_per_minute = -1", 2, ""),
         ("[listen]\nlanguages = [\"en\", \"no language\"]", 2, "no language"),
         ("[listen]\nlanguages = []", 2, "1 to 16"),
-        ("[listen]\naddress = \"nowhere\"", 2, "http://127.0.0.1:7117"),
+        ("[listen]\nhub = \"nowhere\"", 2, "http://127.0.0.1:7117"),
+        ("[listen]\naddress = \"unix:\"", 2, "address is called hub now"),
         ("[speech]\non = true\nrate = 101", 3, "-100 to 100"),
         ("[speech]\nvoice = \"a\\r\\nSET SELF\"", 2, "plain words"),
         ("[braille]\ntables = { en = \"../x\" }", 2, "liblouis"),

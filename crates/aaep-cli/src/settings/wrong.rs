@@ -28,7 +28,12 @@ impl Wrong {
     pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> Self {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
-        let message = error.message().lines().next().unwrap_or_default();
+        let mut message = error.message().lines().next().unwrap_or_default();
+        let at = error.span().and_then(|span| text.get(span)).unwrap_or_default();
+        // What earlier versions called it. Devices have addresses too.
+        if at.trim() == "address" && message.contains("`hub`") {
+            message = "address is called hub now";
+        }
         Wrong { line, what: format!("{}.", printable(message).trim_end_matches('.')) }
     }
 
@@ -83,9 +88,9 @@ impl Settings {
 
     fn wrong_listen(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
         let listen = &self.listen;
-        let addresses = listen.address.as_ref().map(Addresses::list);
+        let addresses = listen.hub.as_ref().map(Addresses::list);
         if addresses.is_some_and(|all| all.is_empty() || all.len() > MAX_HUBS) {
-            say("listen", 0, "address", "Name 1 to 16 addresses, or leave it out.");
+            say("listen", 0, "hub", "Name 1 to 16 addresses, or leave it out.");
         }
         let mut wrong = addresses.unwrap_or_default().iter().map(|it| Target::parse(it));
         if let Some(error) = wrong.find_map(Result::err) {
@@ -94,7 +99,7 @@ impl Settings {
                 "{}. Write it like unix: or http://127.0.0.1:7117.",
                 error.trim_end_matches('.')
             );
-            say("listen", 0, "address", &what);
+            say("listen", 0, "hub", &what);
         }
         let is_wrong = |tag: &&String| LanguageTag::parse(tag).is_err();
         let languages = listen.languages.as_deref();

@@ -277,14 +277,14 @@ fn without_an_address_it_is_the_persons_own_hub_by_its_socket() {
 fn a_hub_that_is_not_there_is_said_and_nobody_claims_that_nothing_waits() {
     let desk = Desk::new();
     let (asking, _) = desk.ask("photos", DANGEROUS);
-    let output = desk.run(&["attention", "http://127.0.0.1:1", &desk.hub.origin]);
+    let output = desk.run(&["attention", "--hub", "http://127.0.0.1:1", "--hub", &desk.hub.origin]);
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("no hub answers at http://127.0.0.1:1"), "{}", err(&output));
     assert!(out(&output).contains("Question 1, from photos"), "{}", out(&output));
-    let output = desk.run(&["attention", "http://127.0.0.1:1"]);
+    let output = desk.run(&["attention", "--hub", "http://127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(!out(&output).contains("Nothing waits for you.\n"), "{}", out(&output));
-    assert_eq!(desk.run(&["attention", "nonsense"]).status.code(), Some(2));
+    assert_eq!(desk.run(&["attention", "--hub", "nonsense"]).status.code(), Some(2));
     assert_eq!(desk.answer(&["1", "no"]).0, Some(0));
     assert_eq!(end(asking).0, Some(1));
 }

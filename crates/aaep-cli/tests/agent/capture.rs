@@ -10,7 +10,7 @@ use crate::support::{Hub, aaep, err, out};
 
 /// A recorder that has begun.
 fn recorder(url: &str, arguments: &[&str]) -> Child {
-    begin(&mut aaep(&[&["capture", url], arguments].concat()))
+    begin(&mut aaep(&[&["capture", "--hub", url], arguments].concat()))
 }
 
 fn begin(command: &mut Command) -> Child {
@@ -108,7 +108,9 @@ fn questions_are_recorded_only_if_they_are_wanted() {
 fn the_person_records_questions_on_a_hub_that_trusts_no_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve_without_trust(folder.path());
-    let options = ["capture", &hub.origin, "--questions", "--type", "awaiting.*", "--limit", "1"];
+    let options = [
+        "capture", "--hub", &hub.origin, "--questions", "--type", "awaiting.*", "--limit", "1",
+    ];
     let mut command = aaep(&options);
     let child = begin(command.env("XDG_CONFIG_HOME", folder.path()).env("HOME", folder.path()));
     let asked = hub.aaep(&["ask", "Delete it?", "--timeout", "3600"]).stderr(Stdio::null()).spawn();
@@ -178,11 +180,12 @@ fn no_file_is_overwritten_and_no_hub_is_said_with_the_next_step() {
     fs::write(&path, "dear\n").expect("written");
     let path_text = path.to_str().expect("UTF-8");
     let hub = Hub::start();
-    let output = aaep(&["capture", &hub.origin, "--output", path_text]).output().expect("runs");
+    let output =
+        aaep(&["capture", "--hub", &hub.origin, "--output", path_text]).output().expect("runs");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read_to_string(&path).expect("the file"), "dear\n");
     for url in ["http://127.0.0.1:1", "unix:/nowhere/at.all", "ftp://127.0.0.1", "nonsense"] {
-        let output = aaep(&["capture", url]).output().expect("runs");
+        let output = aaep(&["capture", "--hub", url]).output().expect("runs");
         assert_eq!(output.status.code(), Some(2), "{url}: {}", err(&output));
         assert_eq!(out(&output), "");
         assert!(err(&output).matches(". ").count() >= 1, "a next step: {}", err(&output));

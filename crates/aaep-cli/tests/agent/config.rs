@@ -73,7 +73,7 @@ fn each_setting_is_shown_with_where_it_comes_from() {
         "listen profile: \"debug\", from the flag --profile.",
         "listen languages: [\"fr\"], from the variable AAEP_LANGUAGES.",
         "listen words_per_minute: 250, from the file.",
-        "listen address: your own hub, by default.",
+        "listen hub: your own hub, by default.",
         "lines on: true, by default.",
         "rule mail: rejects questions of mail, about anything, from the file.",
     ] {

@@ -1,6 +1,6 @@
-//! `aaep demo`: the person's answers decide, in every way in which they can be given.
+//! `aaep demo`: what it shows, how it is answered, and that nothing of it is left.
 
-use std::io::{BufRead as _, BufReader, Write};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -12,65 +12,89 @@ use crate::support::{Hub, aaep, err, out, post};
 /// How long anything may take before a test fails. Nothing is asserted about less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const DELETED: &str = "Done: 240 photos are deleted.";
-const KEPT: &str = "Done: Nothing was deleted.";
+const DELETED: &str = "Finished. 240 photos are deleted.";
+const KEPT: &str = "Finished. Nothing was deleted.";
 
-fn demo(arguments: &[&str], typed: &str) -> Output {
-    let mut child = aaep(&[&["demo"], arguments].concat())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("aaep runs");
-    let mut input = child.stdin.take().expect("its input");
-    // A demonstration that needs nothing may have ended before it is all written.
-    let _ = input.write_all(typed.as_bytes());
-    drop(input);
-    child.wait_with_output().expect("aaep ends")
+/// Runs it where nobody can type and no voice is.
+fn demo(arguments: &[&str]) -> Output {
+    let nowhere = tempfile::tempdir().expect("a folder");
+    let mut command = aaep(&[&["demo"], arguments].concat());
+    for name in ["XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        command.env(name, nowhere.path());
+    }
+    command.stdin(Stdio::null()).output().expect("aaep ends")
 }
 
 fn ends_with(output: &Output, end: &str) {
     assert_eq!(output.status.code(), Some(0), "{}", err(output));
     let text = out(output);
-    assert!(text.lines().any(|line| line == end), "{end} is not in {text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("done: ") && line.ends_with(end)),
+        "{end} is not in {text}"
+    );
     let other = if end == KEPT { DELETED } else { KEPT };
     assert!(!text.contains(other), "{text}");
 }
 
 #[test]
-fn it_answers_by_itself_as_it_is_told_to() {
-    ends_with(&demo(&["--answer", "accept"], ""), DELETED);
-    ends_with(&demo(&["--answer", "reject"], ""), KEPT);
-    ends_with(&demo(&["--answer", "none"], ""), KEPT);
+fn it_answers_by_itself_as_it_is_told_to_and_with_no_where_nobody_can_type() {
+    ends_with(&demo(&["--answer", "accept"]), DELETED);
+    ends_with(&demo(&["--answer", "reject"]), KEPT);
+    ends_with(&demo(&["--answer", "none"]), KEPT);
+    ends_with(&demo(&[]), KEPT);
+}
+
+/// Where each of these is in a text, one after the other.
+fn in_this_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part} does not follow in {text}"));
+        rest = &rest[at + part.len()..];
+    }
 }
 
 #[test]
-fn what_is_typed_decides() {
-    let yes = demo(&[], "2\nyes\n");
-    ends_with(&yes, DELETED);
-    assert!(out(&yes).contains("May I: Delete 240 photos of 2019."), "{}", out(&yes));
-    assert!(out(&yes).contains("Type yes or no, then Enter: "), "{}", out(&yes));
-    ends_with(&demo(&[], "2019\nno\n"), KEPT);
-}
-
-#[test]
-fn what_is_unclear_is_asked_again_and_never_a_yes() {
-    let output = demo(&[], "7\nx\n1\ny\nyess\n\nno\n");
-    ends_with(&output, KEPT);
-    assert_eq!(out(&output).matches("Type a number from 1 to 2, then Enter: ").count(), 3);
-    assert_eq!(out(&output).matches("Type yes or no, then Enter: ").count(), 4);
-}
-
-#[test]
-fn when_nobody_types_any_more_the_answer_is_no() {
-    ends_with(&demo(&[], "1\n"), KEPT);
-    ends_with(&demo(&[], ""), KEPT);
-}
-
-#[test]
-fn it_uses_no_control_characters() {
-    let text = out(&demo(&["--answer", "accept"], ""));
+fn it_shows_in_the_words_of_aaep_listen_what_nothing_else_shows() {
+    let output = demo(&["--answer", "accept"]);
+    let text = out(&output);
+    in_this_order(
+        &text,
+        &[
+            "doing: Coder: Started.",
+            "doing: Photo keeper: Started.",
+            "agent: Coder: I read how the shop adds up a basket.",
+            "Permission required: Photo keeper asks, question 1: Delete 240 photos.",
+            "High risk. It cannot be undone.",
+            "left it as it is.",
+            "The demonstration types: 1 yes",
+            "settled: Photo keeper: Accepted.",
+            "agent: All 41 tests pass.",
+            "error: In fact",
+            "error: In fact",
+            "Permission required: Coder asks",
+            "somebody types: aaep answer 2 no",
+            "Refused elsewhere.",
+            "The shop was not published.",
+        ],
+    );
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+}
+
+#[test]
+fn the_next_steps_work_as_they_are_typed() {
+    let text = out(&demo(&["--answer", "reject"]));
+    let program = env!("CARGO_BIN_EXE_aaep");
+    for step in ["serve", "listen", "ask \"May I delete the old photos?\" --irreversible"] {
+        let line = format!("{program} {step}");
+        assert!(text.lines().any(|it| it.ends_with(&line)), "{line} is not in {text}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+    let person = hub.person();
+    let mut ask = hub.aaep(&["ask", "May I delete the old photos?", "--irreversible"]);
+    let mut asking = ask.stdout(Stdio::null()).spawn().expect("aaep runs");
+    assert!(person.decides(&person.hears("awaiting.confirmation"), "reject"));
+    assert_eq!(asking.wait().expect("it ends").code(), Some(1));
 }
 
 #[test]
@@ -141,7 +165,7 @@ fn when_served_it_asks_by_itself_and_takes_an_answer_that_names_no_subscription(
 fn a_port_that_is_taken_is_said_with_the_next_step() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
-    let output = demo(&["--serve", "--bind", &address], "");
+    let output = demo(&["--serve", "--bind", &address]);
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("--bind"), "{}", err(&output));
 }

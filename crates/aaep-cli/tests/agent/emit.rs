@@ -35,6 +35,58 @@ fn a_session_in_short_forms_is_heard_in_order() {
 }
 
 #[test]
+fn tools_progress_and_text_on_standard_input_need_no_ids_and_no_positions() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let session = "0c6f3c1e-4d0b-4a52-9f3e-1b9b2a7d6c55";
+    let emit = |arguments: &[&str]| {
+        let output = hub.run(&[&["emit"], arguments, &["--session", session]].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", err(&output));
+    };
+    emit(&["start", "Testing."]);
+    emit(&["tool", "npm", "Runs the tests."]);
+    emit(&["progress", "Half are done.", "--percent", "50"]);
+    emit(&["tool", "npm", "--failed", "Two tests failed."]);
+    emit(&["tool", "npm", "Again.", "--call", "toolu_01-x"]);
+    emit(&["tool", "npm", "--done", "--call", "toolu_01-x"]);
+    let invoked = person.hears("tool.invoked");
+    assert_eq!(person.hears("progress.updated")["progress"]["percent"], 50);
+    let failed = person.hears("tool.completed");
+    assert_eq!(failed["tool_call_id"], invoked["tool_call_id"]);
+    assert_eq!(
+        (&failed["status"], &failed["error_message"]),
+        (&"error".into(), &"Two tests failed.".into())
+    );
+    assert_eq!(person.hears("tool.completed")["status"], "success");
+
+    let mut command = hub.aaep(&["emit", "stream", "--session", session]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("aaep runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all("Ọlá 🚀 flies. And".as_bytes()).expect("it reads");
+    let mut text =
+        person.hears("output.streaming")["chunk"].as_str().unwrap_or_default().to_owned();
+    input.write_all(" lands.".as_bytes()).expect("it reads");
+    drop(input);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    loop {
+        let piece = person.hears("output.streaming");
+        let at = text.chars().count();
+        text.push_str(piece["chunk"].as_str().unwrap_or_default());
+        assert_eq!(piece["position"], at, "{piece}");
+        if piece["complete"] == true {
+            break;
+        }
+    }
+    assert_eq!(text, "Ọlá 🚀 flies. And lands.");
+    emit(&["stream", "One piece, "]);
+    emit(&["stream", "then the last.", "--last"]);
+    emit(&["end", "Done."]);
+    let ended = person.hears("session.completed");
+    assert_eq!(ended["extensions"]["agentvoice"]["original"]["session_id"], session);
+}
+
+#[test]
 fn words_without_a_session_are_heard_in_one_of_their_own() {
     let hub = Hub::start();
     let person = hub.person();

@@ -172,7 +172,7 @@ fn programs_get_one_object_a_line() {
 #[test]
 fn without_a_hub_the_next_step_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = crate::support::aaep(&["listen", "http://127.0.0.1:9"]);
+    let mut command = crate::support::aaep(&["listen", "--hub", "http://127.0.0.1:9"]);
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
         command.env(name, folder.path());
     }

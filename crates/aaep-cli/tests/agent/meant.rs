@@ -204,11 +204,12 @@ fn every_command_tells_an_ask_exactly() {
 
 #[test]
 fn the_demonstration_is_answered_in_a_terminal_and_gives_it_back() {
-    let terminal = Terminal::run(None, &["demo", "--bind", "127.0.0.1:0"], "You ask");
-    terminal.wait_until("a question", |raw| raw.ends_with("then Enter: "));
-    terminal.types("1");
-    terminal.wait_until("a permission", |raw| raw.ends_with("Type yes or no, then Enter: "));
-    terminal.types("no");
+    let demo = ["demo", "--no-speech", "--bind", "127.0.0.1:0"];
+    let terminal = Terminal::run(None, &demo, "notice: Listening.\n");
+    terminal.wait_until("a permission", |raw| raw.contains("Answer yes or no: "));
+    terminal.wait_until("the rest of what it interrupted", |raw| raw.contains("left it as it is."));
+    terminal.types("1 no");
+    terminal.wait_until("its end", |raw| raw.contains("Nothing was deleted."));
     terminal.wait_for("Exit code 0.\n");
     assert!(terminal.modes().contains(" icanon"), "{}", terminal.modes());
 }

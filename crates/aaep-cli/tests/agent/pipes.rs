@@ -16,6 +16,7 @@ const TRIED: &[(&[&str], &str)] = &[
     (&["emit", "say", "Done."], ""),
     (&["attention"], ""),
     (&["attention", "--json"], ""),
+    (&["tell"], ""),
     (&["config", "show"], ""),
     (&["doctor"], ""),
     (&["doctor", "--json"], ""),
@@ -34,7 +35,7 @@ const TRIED: &[(&[&str], &str)] = &[
 
 /// Commands whose output is not what they are for, or that are tried elsewhere.
 const NOT_TRIED: &[&str] =
-    &["answer", "ask", "backup", "capture", "demo", "help", "schema", "serve"];
+    &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "schema", "serve"];
 
 /// Runs a command whose output nobody reads.
 fn unread(command: &mut Command) -> Output {

@@ -26,7 +26,7 @@ impl Two {
         let first = Hub::serve(home.path(), "127.0.0.1:0");
         let urls = [first.origin.clone(), other.origin.clone()];
         // The person hears which hub is not there; nothing of the kind is said.
-        let ear = Ear::start(home, first, &[&urls[0], &urls[1]]);
+        let ear = Ear::start(home, first, &["--hub", &urls[0], "--hub", &urls[1]]);
         Two { ear, other: Some(other), folder }
     }
 
@@ -158,7 +158,7 @@ fn a_hub_that_is_not_there_is_said_once_and_heard_as_soon_as_it_is() {
     let hub = Hub::serve(home.path(), "127.0.0.1:0");
     let port = free_port();
     let urls = [hub.origin.clone(), format!("http://127.0.0.1:{port}")];
-    let mut ear = Ear::start(home, hub, &[&urls[0], &urls[1]]);
+    let mut ear = Ear::start(home, hub, &["--hub", &urls[0], "--hub", &urls[1]]);
     ear.hears(&format!("notice: port {port}: "));
     ear.hears("It is tried again.\n");
     let asking = ear.ask(DANGEROUS);
@@ -180,7 +180,7 @@ fn where_no_hub_is_there_each_is_said_and_nobody_listens() {
     let ports = [free_port(), free_port()];
     let urls = ports.map(|port| format!("http://127.0.0.1:{port}"));
     let mut command = aaep(&["listen"]);
-    command.args(&urls).stdin(Stdio::null());
+    command.args(["--hub", &urls.join(",")]).stdin(Stdio::null());
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
         command.env(name, home.path());
     }

@@ -58,7 +58,7 @@ impl Machine {
 #[test]
 fn the_person_answers_without_any_set_up_and_an_agent_does_not() {
     let machine = Machine::new();
-    let mut listen = machine.command(&["listen", "--json", &machine.hub.origin]);
+    let mut listen = machine.command(&["listen", "--json", "--hub", &machine.hub.origin]);
     listen.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut listening = listen.spawn().expect("aaep runs");
     let heard = std::io::BufReader::new(listening.stdout.take().expect("its output"));

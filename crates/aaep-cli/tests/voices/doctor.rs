@@ -62,7 +62,7 @@ fn what_works_is_heard_and_felt_and_said() {
     machine.speech = format!("unix_socket:{}", speech.socket().display());
     machine.braille = braille.host();
     let origin = machine.hub.origin.clone();
-    let mut command = machine.doctor(&["--braille", &origin]);
+    let mut command = machine.doctor(&["--braille", "--hub", &origin]);
     let running = thread::spawn(move || command.output().expect("aaep runs"));
     wait_until("it is felt", || (braille.shown() == "This is a test of aaep.").then_some(()));
     let output = running.join().expect("it ends");
@@ -84,7 +84,7 @@ fn what_works_is_heard_and_felt_and_said() {
 #[test]
 fn what_is_wanted_and_missing_is_exit_code_1_with_what_to_do() {
     let machine = Machine::new("");
-    let output = machine.run(&["--speech", "--braille", "--desktop", &machine.hub.origin]);
+    let output = machine.run(&["--speech", "--braille", "--desktop", "--hub", &machine.hub.origin]);
     let said = out(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let line = |name: &str| said.lines().find(|it| it.starts_with(name)).expect(name).to_owned();
@@ -102,7 +102,7 @@ fn what_is_wanted_and_missing_is_exit_code_1_with_what_to_do() {
 #[test]
 fn what_nobody_wants_may_be_missing() {
     let machine = Machine::new("");
-    let output = machine.run(&["--json", &machine.hub.origin]);
+    let output = machine.run(&["--json", "--hub", &machine.hub.origin]);
     let said = out(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let found: Value = serde_json::from_str(&said).expect("one object");
@@ -117,7 +117,7 @@ fn what_nobody_wants_may_be_missing() {
 #[test]
 fn settings_that_cannot_be_used_and_a_hub_that_is_gone_are_found_and_the_rest_is_looked_at() {
     let machine = Machine::new("[speech]\nonn = true\n");
-    let output = machine.run(&["http://127.0.0.1:9"]);
+    let output = machine.run(&["--hub", "http://127.0.0.1:9"]);
     let said = out(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let line = |name: &str| said.lines().find(|it| it.starts_with(name)).expect(name).to_owned();
@@ -133,7 +133,7 @@ fn each_line_is_said_when_it_is_known() {
     // A hub that takes the connection and says nothing for now.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", silent.local_addr().expect("an address"));
-    let mut child = machine.doctor(&[&address]).spawn().expect("aaep runs");
+    let mut child = machine.doctor(&["--hub", &address]).spawn().expect("aaep runs");
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut next = || lines.next().expect("a line").expect("text");
     assert_eq!(next(), "settings: work. They can be used.");

@@ -1,12 +1,13 @@
 //! Taking events in: order first, then history, then everyone who listens (§4.5).
 
 mod extension;
+mod fill;
 
 use std::sync::Arc;
 
 use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
-use aaep::{CoreType, Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
+use aaep::{Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
 use super::{Engine, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
 use crate::ask::{is_default_safe, question};
@@ -16,65 +17,9 @@ use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 use crate::weight::weight;
 
-/// Whether an agent left nothing out of its event that [`Engine::fill`] would give it.
-pub fn is_filled(event: &Object) -> bool {
-    let core = core_type(event);
-    let has = |name| event.contains_key(name);
-    ["@context", "event_id", "session_id", "timestamp"].into_iter().all(has)
-        && (!core.is_some_and(is_question) || has("reply_token"))
-        && (core != Some(CoreType::StateChanged) || has("from_state"))
-        && (!core.is_some_and(CoreType::is_critical) || has("urgency"))
-}
-
-fn core_type(event: &Object) -> Option<CoreType> {
-    CoreType::known(event.get("type")?.as_str()?)
-}
-
-fn is_question(core: CoreType) -> bool {
-    matches!(core, CoreType::AwaitingConfirmation | CoreType::AwaitingClarification)
-}
+pub use fill::{FILLED_FIELDS, is_filled};
 
 impl Engine {
-    /// Gives an event what its agent left out: ids, the moment, for a question its token, and for a
-    /// change of state the state that is left. Works on the JSON object before it is read, so that what is
-    /// read is complete. Where [`is_filled`] holds, it changes nothing.
-    pub fn fill(&mut self, now: Now, event: &mut Object) {
-        let text = |value: &str| serde_json::Value::from(value);
-        event.entry("@context").or_insert_with(|| text(aaep::CORE_CONTEXT));
-        if !event.contains_key("event_id") {
-            event.insert("event_id".to_owned(), text(self.ids.event().as_str()));
-        }
-        if !event.contains_key("session_id") {
-            event.insert("session_id".to_owned(), text(self.ids.session().as_str()));
-        }
-        let core = core_type(event);
-        if core.is_some_and(is_question) && !event.contains_key("reply_token") {
-            event.insert("reply_token".to_owned(), text(self.ids.reply_token().as_str()));
-        }
-        if core == Some(CoreType::StateChanged) && !event.contains_key("from_state") {
-            let state = self.announced_state(event).unwrap_or(state::IDLE).to_owned();
-            event.insert("from_state".to_owned(), state.into());
-        }
-        if core.is_some_and(CoreType::is_critical) {
-            event.entry("urgency").or_insert_with(|| text("critical"));
-        }
-        if !event.contains_key("timestamp") {
-            let session = event.get("session_id").and_then(|it| it.as_str());
-            let last_us = session
-                .and_then(|id| self.session_keys.get(&SessionId::parse(id).ok()?))
-                .and_then(|key| self.sessions.get(key))
-                .map_or(i64::MIN, |session| session.last_us);
-            event.insert("timestamp".to_owned(), text(stamp(now, last_us).as_str()));
-        }
-    }
-
-    /// The state in which listeners believe the agent of an event to be.
-    fn announced_state(&self, event: &Object) -> Option<&str> {
-        let id = SessionId::parse(event.get("session_id")?.as_str()?).ok()?;
-        let agent_id = event.get("producer")?.get("agent_id")?.as_str()?;
-        self.session(&id)?.announced.get(agent_id).map(String::as_str)
-    }
-
     pub(super) fn publish(
         &mut self,
         now: Now,

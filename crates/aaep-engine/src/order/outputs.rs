@@ -10,6 +10,7 @@ use aaep::event::action::OutputStreaming;
 
 use super::seen::{MAX_SEEN, Seen};
 use super::violation::OrderViolation;
+use crate::ids::is_made_output;
 
 /// The most outputs of a session.
 pub const MAX_OUTPUTS: usize = MAX_SEEN;
@@ -32,6 +33,17 @@ pub struct OpenOutput {
     pub next_position: u64,
     /// The agent that wrote the latest chunk.
     pub agent_id: Arc<str>,
+}
+
+/// How the output of a session that has no id stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamelessOutput {
+    /// It has not begun.
+    None,
+    /// It has begun.
+    Open,
+    /// It has had its last chunk.
+    Complete,
 }
 
 /// The outputs of a session.
@@ -72,6 +84,31 @@ impl Outputs {
         } else {
             Err(OrderViolation::PositionDoesNotFollow { expected })
         }
+    }
+
+    /// The unfinished output with an id that was made for this agent.
+    pub(super) fn to_continue(&self, agent_id: &str) -> Option<&OutputId> {
+        let own = self.open.iter().rev().filter(|open| *open.agent_id == *agent_id);
+        own.filter_map(|open| open.output_id.as_ref()).find(|id| is_made_output(id))
+    }
+
+    /// How the output without an id stands.
+    pub(super) fn nameless(&self) -> NamelessOutput {
+        if self.open.iter().any(|open| open.output_id.is_none()) {
+            NamelessOutput::Open
+        } else if self.complete.contains(OF_SESSION) {
+            NamelessOutput::Complete
+        } else {
+            NamelessOutput::None
+        }
+    }
+
+    /// Where the next piece of an output begins.
+    pub(super) fn next_position(&self, output_id: &str) -> u64 {
+        let name = |open: &OpenOutput| {
+            open.output_id.as_ref().map_or(OF_SESSION, OutputId::as_str) == output_id
+        };
+        self.open.iter().find(|open| name(open)).map_or(0, |open| open.next_position)
     }
 
     /// A session that completed left nothing half said.

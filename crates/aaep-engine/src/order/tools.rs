@@ -1,7 +1,8 @@
 //! Tool calls: each is invoked once and completed once (§4.3.1, §4.3.2, §4.5.2).
 //!
 //! Calls pair by `tool_call_id` where they have one, else by the name of the tool, the oldest call
-//! first. Whoever of the session's producers completes a call does not matter.
+//! first. Whoever of the session's producers completes a call does not matter. An id that the hub made for an agent
+//! never comes again, so it is remembered only while its call runs.
 
 use std::sync::Arc;
 
@@ -11,8 +12,9 @@ use aaep::{ToolCallId, ToolName};
 
 use super::seen::{MAX_SEEN, Seen};
 use super::violation::OrderViolation;
+use crate::ids::is_made_call;
 
-/// The most tool calls with an id in one session. Those without one leave nothing to remember.
+/// The most tool calls with an id of their agent in one session. Those without one leave nothing to remember.
 pub const MAX_TOOLS: usize = MAX_SEEN;
 
 /// The most tools of a session that run at a time.
@@ -50,10 +52,12 @@ impl Tools {
 
     pub(super) fn check_invoked(&self, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
         if let Some(id) = &invoked.tool_call_id {
-            if self.seen.contains(id.as_str()) {
+            let is_running = || self.open.iter().any(|open| open.tool_call_id.as_ref() == Some(id));
+            let is_made = is_made_call(id);
+            if self.seen.contains(id.as_str()) || (is_made && is_running()) {
                 return Err(OrderViolation::ToolCallIdReused { tool_call_id: id.clone() });
             }
-            if self.seen.is_full() {
+            if !is_made && self.seen.is_full() {
                 return Err(OrderViolation::TooManyTools);
             }
         }
@@ -106,7 +110,7 @@ impl Tools {
     }
 
     pub(super) fn invoke(&mut self, invoked: &ToolInvoked, agent_id: Arc<str>) {
-        if let Some(id) = &invoked.tool_call_id {
+        if let Some(id) = invoked.tool_call_id.as_ref().filter(|id| !is_made_call(id)) {
             self.seen.insert(id.as_str());
         }
         if self.open.len() < MAX_OPEN_TOOLS {
@@ -135,6 +139,24 @@ impl Tools {
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.open.len() * BYTES_EACH + self.seen.memory_bytes()
+    }
+
+    /// The call that a completion without an id means: the oldest of that tool and agent whose id was made
+    /// for it, or the only one that runs. None where calls without an id run, which pair by themselves.
+    pub(super) fn to_complete(&self, tool: &str, agent_id: &str) -> Option<&ToolCallId> {
+        let same_tool = || self.open.iter().filter(|open| open.tool.as_str() == tool);
+        if same_tool().any(|open| open.tool_call_id.is_none()) {
+            return None;
+        }
+        let made = same_tool()
+            .filter(|open| *open.agent_id == *agent_id)
+            .filter_map(|open| open.tool_call_id.as_ref())
+            .find(|id| is_made_call(id));
+        let mut all = same_tool();
+        made.or_else(|| match (all.next(), all.next()) {
+            (Some(only), None) => only.tool_call_id.as_ref(),
+            _ => None,
+        })
     }
 
     /// The running call that this completes: the same id, or the oldest of that name without one.

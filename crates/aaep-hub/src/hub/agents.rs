@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::keeper::Effect;
+use super::own_ids;
 use super::owner::Owner;
 use super::publish::{self, Draft, Published};
 use super::refused::Refused;
@@ -25,7 +26,7 @@ impl Owner {
     ) {
         let Some(known) = self.connections.get(&connection) else { return };
         let (principal, number) = (Arc::clone(&known.principal), known.number);
-        let object = match message {
+        let mut object = match message {
             Ok(object) => object,
             Err(why) => {
                 self.tell_agent(connection, &refused_frame("not_json", &why));
@@ -34,6 +35,10 @@ impl Owner {
         };
         let kind = object.get("type").and_then(Value::as_str);
         if matches!(kind, Some("agentvoice:agent.hello" | "agentvoice:ask.withdraw")) {
+            let named = object.get("reply_token").and_then(Value::as_str);
+            if let Some(token) = named.and_then(|text| own_ids::token(&principal.id, text)) {
+                object.insert("reply_token".to_owned(), token.as_str().into());
+            }
             match aaep::read_object(&object, Mode::Strict).into_result() {
                 Ok(message) => self.hear_about_agent(connection, &principal, number, message),
                 Err(wrong) => {
@@ -46,7 +51,7 @@ impl Owner {
         }
         let now_us = self.clock.now().monotonic_us;
         let outcome = match self.guard.publish(&principal.id, 1, now_us) {
-            Ok(()) => self.publish(&principal, number, Draft::ToFill(object)),
+            Ok(()) => self.publish(&principal, number, Draft::new(&principal, object)),
             Err(limit) => Err(Refused::Limit(limit)),
         };
         match outcome {

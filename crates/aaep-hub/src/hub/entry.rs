@@ -112,7 +112,7 @@ pub(super) fn words_of(event: &Event) -> Option<String> {
 }
 
 /// As much of a principal's id as an outcome has room for. Ids are short but for those of an issuer.
-fn shortened(id: &str) -> &str {
+pub(super) fn shortened(id: &str) -> &str {
     &id[..id.floor_char_boundary(256)]
 }
 

@@ -7,18 +7,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-use aaep::extension::Accepts;
+use aaep::extension::{Accepts, Delivery};
 use aaep::{Message, SessionId};
-use aaep_engine::AgentTags;
+use aaep_engine::{AgentTags, Engine};
 use aaep_transport::wire::ConnectionKey;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::entry::shortened;
 use super::holders::NameClaim;
 use super::listeners::Told;
 use super::owner::Owner;
 use crate::access::{Principal, Scope};
+use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
+use crate::store::Change;
 
 /// How long an agent may be away before its post is forgotten.
 const POST_US: u64 = 90_000_000;
@@ -38,6 +41,9 @@ const MAX_INSTRUCTIONS_EACH: usize = MAX_INSTRUCTIONS / 4;
 /// How many bytes the words of the instructions in one post may have, and those of one principal.
 const MAX_POST_BYTES: usize = 512 * 1024;
 const MAX_POST_BYTES_EACH: usize = MAX_POST_BYTES / 4;
+
+/// How many events of a session are looked at for the id that its agent gave it.
+const MAX_LOOKED_BACK: usize = 16;
 
 /// The posts of agents, by name.
 #[derive(Default)]
@@ -85,6 +91,9 @@ pub struct Instruction {
     pub kind: &'static str,
     /// The session that is meant; a new one for a prompt.
     pub session_id: SessionId,
+    /// The same session as its agent named it, where that has another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_session_id: Option<String>,
     /// What the person said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -98,6 +107,9 @@ pub struct Instruction {
 pub struct Agent {
     /// Its name.
     pub agent_id: String,
+    /// How people hear it called, if that is another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
     /// What it can be told.
     pub accepts: Vec<Accepts>,
     /// Its sessions that run.
@@ -211,8 +223,11 @@ impl Owner {
             let own = running.filter(|(id, principal)| {
                 *principal == post.principal && self.engine.speakers(id).any(|it| it == agent_id)
             });
-            let sessions = own.map(|(id, _)| id.clone()).collect();
-            Agent { agent_id: agent_id.clone(), accepts: post.accepts.clone(), sessions }
+            let sessions: Vec<SessionId> = own.map(|(id, _)| id.clone()).collect();
+            let speakers = sessions.iter().filter_map(|id| self.engine.speaker(id, agent_id));
+            let agent_name = speakers.last().and_then(|it| it.agent_name.clone());
+            let (agent_id, accepts) = (agent_id.clone(), post.accepts.clone());
+            Agent { agent_id, agent_name, accepts, sessions }
         });
         agents.collect()
     }
@@ -311,9 +326,12 @@ impl Owner {
             return Err(NotInstructed::Full);
         }
         post.last += 1;
-        let instruction = wish.instruction(post.last).ok_or(NotInstructed::NoAgent)?;
+        let mut instruction = wish.instruction(post.last).ok_or(NotInstructed::NoAgent)?;
+        instruction.original_session_id = original_session(&self.engine, &instruction.session_id);
         let session_id = instruction.session_id.clone();
         self.status.metrics.instructed();
+        let entry = audit_entry(self.clock.now().unix_us, &principal.id, &agent, &instruction);
+        self.batch.changes.push(Change::Audit(entry));
         if let Some(connection) = post.connection {
             self.tell_agent(connection, &instruction);
             return Ok(session_id);
@@ -363,6 +381,9 @@ impl Post {
 /// The kind of an instruction that ends a session.
 const CANCEL: &str = "agentvoice:session.cancel";
 
+/// The kind of an instruction to go on in another way.
+const STEER: &str = "agentvoice:session.steer";
+
 impl Instruction {
     /// Whether it cancels this session.
     fn cancels(&self, session_id: &SessionId) -> bool {
@@ -393,21 +414,56 @@ impl Wish {
                 number,
                 kind: "agentvoice:agent.prompt",
                 session_id: new_session()?,
+                original_session_id: None,
                 text: Some(text),
                 reason: None,
             },
             Wish::Cancel { session_id, reason } => {
-                Instruction { number, kind: CANCEL, session_id, text: None, reason }
+                let original_session_id = None;
+                Instruction {
+                    number,
+                    kind: CANCEL,
+                    session_id,
+                    original_session_id,
+                    text: None,
+                    reason,
+                }
             }
             Wish::Steer { session_id, text } => Instruction {
                 number,
-                kind: "agentvoice:session.steer",
+                kind: STEER,
                 session_id,
+                original_session_id: None,
                 text: Some(text),
                 reason: None,
             },
         })
     }
+}
+
+/// What the audit log says of an instruction. The words of a prompt are left out: its session may never begin, and
+/// then nobody could delete them with it.
+fn audit_entry(unix_us: i64, who: &str, agent_id: &str, instruction: &Instruction) -> Entry {
+    let (what, details) = match instruction.kind {
+        CANCEL => ("cancel", None),
+        STEER => ("steer", instruction.text.clone()),
+        _ => ("prompt", None),
+    };
+    Entry {
+        unix_us,
+        kind: "instructed",
+        session_id: Some(instruction.session_id.clone()),
+        reply_token: None,
+        who: Some(who.to_owned()),
+        outcome: format!("{what} for {}", shortened(agent_id)),
+        details,
+    }
+}
+
+/// The id that the agent of a session gave it, if that has another form.
+fn original_session(engine: &Engine, session_id: &SessionId) -> Option<String> {
+    let newest = engine.newest_events(session_id).take(MAX_LOOKED_BACK);
+    newest.filter_map(Delivery::of).find_map(|said| said.original?.session_id)
 }
 
 /// An id for a session that nobody can guess.

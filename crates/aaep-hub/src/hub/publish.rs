@@ -1,14 +1,15 @@
 //! Agents publish, and wait for the answers to their questions.
 
-use aaep::extension::{Delivery, PREFIX};
+use aaep::extension::{DOOR_FIELDS, Delivery, Original, PREFIX};
 use aaep::{CoreType, Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
-use aaep_engine::{Input, Output, Refusal, is_filled};
+use aaep_engine::{FILLED_FIELDS, Input, Output, Refusal, is_filled};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::answers::{KeyedRequest, Known};
 use super::entry;
 use super::holders::NameClaim;
+use super::own_ids;
 use super::owner::{OpenAsk, Owner};
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
@@ -44,7 +45,13 @@ impl Published {
 }
 
 /// An event on its way in.
-pub(super) enum Draft {
+pub(super) struct Draft {
+    event: DraftEvent,
+    /// The ids as its agent wrote them, where they had another form.
+    original: Option<Box<Original>>,
+}
+
+enum DraftEvent {
     /// The engine has to fill in what its agent left out before it can be read.
     ToFill(Object),
     /// Nothing was left out, so that it was read where it came in, beside others.
@@ -52,8 +59,14 @@ pub(super) enum Draft {
 }
 
 impl Draft {
-    pub(super) fn new(object: Object) -> Self {
-        if is_filled(&object) { Draft::Read(read(&object)) } else { Draft::ToFill(object) }
+    pub(super) fn new(principal: &Principal, mut object: Object) -> Self {
+        let original = own_ids::give_form(&principal.id, &mut object);
+        let event = if is_filled(&object) {
+            DraftEvent::Read(read(&object))
+        } else {
+            DraftEvent::ToFill(object)
+        };
+        Draft { event, original }
     }
 }
 
@@ -134,9 +147,10 @@ impl Owner {
         principal: u64,
         draft: Draft,
     ) -> Result<Published, Refused> {
-        let (event, left_out) = match draft {
-            Draft::Read(read) => (read?, Vec::new()),
-            Draft::ToFill(mut object) => {
+        let Draft { event, original } = draft;
+        let (event, left_out) = match event {
+            DraftEvent::Read(read) => (read?, Vec::new()),
+            DraftEvent::ToFill(mut object) => {
                 let left_out = left_out(&object);
                 self.engine.fill(self.clock.now(), &mut object);
                 (read(&object)?, left_out)
@@ -173,7 +187,7 @@ impl Owner {
         if !is_end && !self.running_bytes.has_room(principal) {
             return Err(Refused::RunningBytes);
         }
-        let event = with_publisher(event, who);
+        let event = with_words_of_the_door(event, who, original);
         let agent = SessionAgent::new(who, &agent_id);
         let about = if whose.is_none() {
             let json = agent.to_json().ok_or(Refused::TooManyNames)?;
@@ -226,22 +240,23 @@ impl Owner {
     }
 }
 
-/// A question says who published it.
-fn with_publisher(mut event: Box<Event>, who: &Principal) -> Box<Event> {
-    if entry::question(&event).is_some() {
+/// A question says who published it, and an event with ids of its agent's own which they were.
+fn with_words_of_the_door(
+    mut event: Box<Event>,
+    who: &Principal,
+    original: Option<Box<Original>>,
+) -> Box<Event> {
+    let publisher = entry::question(&event).is_some().then(|| who.id.clone());
+    if publisher.is_some() || original.is_some() {
         let said = Delivery::of(&event).unwrap_or_default();
-        Delivery { publisher: Some(who.id.clone()), ..said }.put_on(&mut event);
+        Delivery { publisher, original: original.map(|it| *it), ..said }.put_on(&mut event);
     }
     event
 }
 
-/// What the hub fills in where an agent leaves it out.
-const FILLED_IN: [&str; 7] =
-    ["@context", "event_id", "session_id", "timestamp", "reply_token", "from_state", "urgency"];
-
 /// What an agent left out of its event, for the hub to fill in.
 fn left_out(object: &Object) -> Vec<&'static str> {
-    FILLED_IN.into_iter().filter(|name| !object.contains_key(*name)).collect()
+    FILLED_FIELDS.into_iter().filter(|name| !object.contains_key(*name)).collect()
 }
 
 /// The answer to an event whose id came before: the first event stands, if this is the same one. Nobody
@@ -255,7 +270,7 @@ fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published,
 
 /// Whether two events say the same. What was left out has been filled in otherwise the first time; a program
 /// may take a new timestamp when it tries again; the state that is left is told as listeners know it; and the
-/// hub has put on a question who published it.
+/// hub has put on the first who published it, and which ids its agent wrote.
 fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
     let object = |event: &Event| match serde_json::to_value(event) {
         Ok(Value::Object(object)) => Some(object),
@@ -266,16 +281,16 @@ fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
         for name in left_out.iter().copied().chain(["@context", "timestamp", "from_state"]) {
             event.remove(name);
         }
-        remove_publisher(event);
+        remove_words_of_the_door(event);
     }
     before == again
 }
 
-/// Takes away what the hub puts on a question, with what is empty without it.
-fn remove_publisher(event: &mut Object) {
+/// Takes away what the hub puts on an event as it comes in, with what is empty without it.
+fn remove_words_of_the_door(event: &mut Object) {
     let Some(Value::Object(extensions)) = event.get_mut("extensions") else { return };
     if let Some(Value::Object(ours)) = extensions.get_mut(PREFIX) {
-        ours.remove("publisher");
+        ours.retain(|name, _| !DOOR_FIELDS.contains(&name.as_str()));
         if ours.is_empty() {
             extensions.remove(PREFIX);
         }

@@ -224,7 +224,9 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
                     "position": (round * 2 + part) * 5, "complete": false,
                 });
                 let text = text.as_object().cloned().expect("an object");
-                owner.publish_all(&me, vec![Draft::new(text)], None)[0].as_ref().expect("taken");
+                owner.publish_all(&me, vec![Draft::new(&me, text)], None)[0]
+                    .as_ref()
+                    .expect("taken");
             }
             owner.handle(Input::Unblock { listener }, None);
         }
@@ -278,7 +280,7 @@ async fn many_urgent_events_at_once_tell_each_full_wire_once() {
             urgent.remove("progress");
             urgent.insert("reason".to_owned(), json!(format!("Help {number}.")));
             urgent.insert("target_kind".to_owned(), json!("human"));
-            owner.publish_all(&me, vec![Draft::new(urgent)], None)[0].as_ref().expect("taken");
+            owner.publish_all(&me, vec![Draft::new(&me, urgent)], None)[0].as_ref().expect("taken");
         }
         let is_withdrawal = |it: &&Effect| {
             matches!(it, Effect::Wire(aaep_transport::wire::Command::Withdraw { .. }))

@@ -7,8 +7,10 @@ use aaep::event::action::CoalesceBoundary;
 use aaep::event::human::Decision;
 use aaep::reply::ConfirmationReply;
 use aaep::{
-    Capabilities, Event, Message, Object, Payload, ReplyToken, Timestamp, Version, printable,
+    Capabilities, CoreType, Event, Message, Object, Payload, ReplyToken, Timestamp, Version,
+    printable,
 };
+use aaep_engine::is_filled;
 use aaep_engine::listener::{
     Change, ClarificationDetails, ConfirmationDetails, Heard, Listener, ListenerConfig,
 };
@@ -22,7 +24,7 @@ use super::back::{Back, back};
 use super::publish::publish;
 use super::translate::{beginning, translate};
 use crate::access::Principal;
-use crate::hub::{AskState, Hub, HubError, Settlement};
+use crate::hub::{AskState, Hub, HubError, Settlement, own_ids};
 
 /// How long the hub waits for its own word on a question whose time is over for the child, before it
 /// withdraws it.
@@ -137,22 +139,39 @@ impl Run<'_> {
 
     /// Takes a message of the child.
     async fn take(&mut self, text: &str) -> Result<(), String> {
-        let received = self.listener.receive(self.hub.clock().now(), text.as_bytes());
+        let object = serde_json::from_str::<Object>(text).ok();
+        let formed = object.as_ref().and_then(|it| with_formed_ids(self.principal, it));
+        let heard_text = formed.as_deref().unwrap_or(text);
+        let received = self.listener.receive(self.hub.clock().now(), heard_text.as_bytes());
         for violation in &received.violations {
             self.log(&violation.to_string());
         }
         self.follow(&received.changes).await?;
-        match received.heard {
-            Some(Heard::Event(event)) => {
+        match (received.heard, object) {
+            (Some(Heard::Event(event)), Some(object)) => {
                 let is_joined =
                     received.changes.iter().any(|it| matches!(it, Change::SessionJoined { .. }));
-                self.publish(&event, text, is_joined).await
+                self.publish(&event, object, is_joined).await
             }
-            Some(Heard::Repeated(_) | Heard::Other(_)) => Ok(()),
-            None => match unread_question(text) {
+            (Some(_), _) => Ok(()),
+            (None, Some(object)) if is_left_to_fill(&object) => {
+                self.publish_unread(object).await;
+                Ok(())
+            }
+            (None, _) => match unread_question(text) {
                 Some(token) => self.reject(&token).await,
                 None => Ok(()),
             },
+        }
+    }
+
+    /// Publishes an event that leaves something out for the hub to fill in.
+    async fn publish_unread(&mut self, mut object: Object) {
+        translate(&mut object, self.child.agent_id.as_deref());
+        let (kind, may_repeat) = (object.get("type").cloned(), object.contains_key("event_id"));
+        if let Err(why) = publish(self.hub, self.principal, object, may_repeat).await {
+            let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+            self.log(&format!("{kind} is not heard: {why}"));
         }
     }
 
@@ -193,8 +212,12 @@ impl Run<'_> {
 
     /// Publishes an event of the child. A session that began before it was heard begins here with the change
     /// of state that sums it up (§8.7).
-    async fn publish(&mut self, event: &Event, text: &str, is_joined: bool) -> Result<(), String> {
-        let Ok(mut object) = serde_json::from_str::<Object>(text) else { return Ok(()) };
+    async fn publish(
+        &mut self,
+        event: &Event,
+        mut object: Object,
+        is_joined: bool,
+    ) -> Result<(), String> {
         translate(&mut object, self.child.agent_id.as_deref());
         if is_joined && matches!(event.payload, Payload::StateChanged(_)) {
             let begun = publish(self.hub, self.principal, beginning(&object), true).await;
@@ -345,6 +368,29 @@ fn question(event: &Event) -> Option<(&ReplyToken, bool)> {
         Payload::AwaitingClarification(asked) => Some((&asked.reply_token, false)),
         _ => None,
     }
+}
+
+/// The event as the listener rules can read it, if the child has ids of its own form. Its token stays: the child has
+/// to know it again in the answer.
+fn with_formed_ids(principal: &Principal, object: &Object) -> Option<String> {
+    if !own_ids::has_own_ids(object) {
+        return None;
+    }
+    let mut formed = object.clone();
+    own_ids::give_form(&principal.id, &mut formed)?;
+    if let Some(token) = object.get("reply_token") {
+        formed.insert("reply_token".to_owned(), token.clone());
+    }
+    serde_json::to_string(&formed).ok()
+}
+
+/// Whether the hub would fill in what is missing here. A question needs a token that its child knows, so it has to
+/// be whole.
+fn is_left_to_fill(object: &Object) -> bool {
+    let core = object.get("type").and_then(Value::as_str).and_then(CoreType::known);
+    let is_question =
+        |core| matches!(core, CoreType::AwaitingConfirmation | CoreType::AwaitingClarification);
+    core.is_some_and(|core| !is_question(core)) && !is_filled(object)
 }
 
 /// The token of a confirmation that cannot be read as a whole.

@@ -14,7 +14,7 @@ use super::listeners::failed;
 use super::query;
 use crate::access::{LimitError, Principal};
 use crate::bounds::MAX_KEY_BYTES;
-use crate::hub::{AskState, HubError, Published, Refused};
+use crate::hub::{AskState, HubError, Published, Refused, own_ids};
 use aaep_trust::strict_json::{self, NotStrict};
 
 impl App {
@@ -125,7 +125,7 @@ impl App {
         uri: &Uri,
     ) -> Result<Answer, Box<Answer>> {
         let wait = query::wait(uri)?;
-        let token = parse_token(token)?;
+        let token = parse_token(principal, token)?;
         self.wait_for(principal, &token, wait).await
     }
 
@@ -152,7 +152,7 @@ impl App {
         principal: &Principal,
         token: &str,
     ) -> Result<Answer, Box<Answer>> {
-        let token = parse_token(token)?;
+        let token = parse_token(principal, token)?;
         self.hub.withdraw(principal, &token).await.map_err(|error| failed(&error))?;
         Ok(answer::done())
     }
@@ -234,8 +234,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Answer>> {
     Ok(Some(text.to_owned()))
 }
 
-fn parse_token(text: &str) -> Result<ReplyToken, Box<Answer>> {
-    ReplyToken::parse(text).map_err(|_| failed(&HubError::NoSuchAsk))
+fn parse_token(principal: &Principal, text: &str) -> Result<ReplyToken, Box<Answer>> {
+    own_ids::token(&principal.id, text).ok_or_else(|| failed(&HubError::NoSuchAsk))
 }
 
 fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<Answer>> {

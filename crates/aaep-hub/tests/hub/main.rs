@@ -6,6 +6,7 @@ mod backup;
 mod bounds;
 mod legacy;
 mod older;
+mod own_ids;
 mod restart;
 mod stdio;
 mod streams;

@@ -83,6 +83,23 @@ impl Drop for Scene {
 }
 
 #[test]
+fn a_child_may_have_ids_of_its_own_and_leave_out_what_the_hub_fills_in() {
+    let mut scene = Scene::new("own_ids");
+    let invoked = scene.stream.event_of("aaep:agent.tool.invoked");
+    let completed = scene.stream.event_of("aaep:agent.tool.completed");
+    assert_eq!(invoked["tool_call_id"], completed["tool_call_id"]);
+    let original = &completed["extensions"]["agentvoice"]["original"];
+    assert_eq!(
+        (&original["tool_call_id"], &original["event_id"]),
+        (&json!("toolu_0-1"), &json!("2"))
+    );
+    assert_eq!(scene.stream.event_of("aaep:agent.output.streaming")["position"], 0);
+    let token = scene.asked();
+    scene.reply(&token, "accept");
+    assert_eq!(scene.told(), json!(["accept"]));
+}
+
+#[test]
 fn a_person_accepts_and_the_child_is_told_once_and_goes_on() {
     let mut scene = Scene::new("confirm");
     assert_eq!(scene.stream.event_of(STARTED)["summary_normal"], "I tidy up.");

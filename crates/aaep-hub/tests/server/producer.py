@@ -213,6 +213,17 @@ def reused_event():
     told(got)
 
 
+def own_ids():
+    """Has ids of another form, and leaves out what the hub fills in."""
+    global SESSION
+    SESSION = str(uuid.uuid4())
+    start()
+    emit("tool.invoked", event_id="1", tool="shell", tool_call_id="toolu_0-1", summary_normal="Runs.")
+    emit("tool.completed", event_id="2", tool="shell", tool_call_id="toolu_0-1", status="success")
+    emit("output.streaming", event_id=None, chunk="Hm.", complete=True)
+    told(decisions(ask(event_id="3"), first=20))
+
+
 def refuse():
     request = hear("aaep.subscribe")
     say({"id": request["id"], "error": {"code": -1, "message": "Not you."}})

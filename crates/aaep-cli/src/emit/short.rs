@@ -1,0 +1,343 @@
+//! The short forms of `aaep emit`, and the events that they make. The hub fills in ids, positions and times.
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::agent::{SPEAKER_FLAGS, Speaker, fresh_id};
+use crate::console::Failure;
+
+/// What is printed of an answer.
+#[derive(Clone, Copy)]
+pub(super) enum Tells {
+    SessionId,
+    EventId,
+}
+
+/// What an agent does, in short.
+#[derive(Debug, Subcommand)]
+pub(super) enum Short {
+    /// Begin a session and print its id, for `AAEP_SESSION` or --session.
+    Start {
+        /// What the agent is going to do, for people.
+        summary: String,
+    },
+    /// Say something; without a session, in a short session of its own.
+    Say {
+        /// The words.
+        text: String,
+    },
+    /// Say something piece by piece: what comes on standard input, or one piece.
+    Stream {
+        /// The next piece. Without it, everything that comes on standard input, while it comes.
+        text: Option<String>,
+        /// This piece is the last one of what is said.
+        #[arg(long, requires = "text")]
+        last: bool,
+        /// Which of several texts that are said at a time, in any form.
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
+    },
+    /// Say that a tool runs, and with --done or --failed how it ended.
+    Tool {
+        /// The name of the tool.
+        tool: String,
+        /// What the agent does with it, or what came of it, for people.
+        #[arg(required_unless_present = "done")]
+        summary: Option<String>,
+        /// It did what it was asked.
+        #[arg(long, conflicts_with = "failed")]
+        done: bool,
+        /// It failed.
+        #[arg(long)]
+        failed: bool,
+        /// Which call, in any form; only needed if the same tool runs several times at once.
+        #[arg(long, value_name = "ID")]
+        call: Option<String>,
+        /// It cannot be undone. Such a tool needs an accepted `aaep ask --irreversible` first.
+        #[arg(long, conflicts_with_all = ["done", "failed"])]
+        irreversible: bool,
+        /// How much harm it could do.
+        #[arg(long, value_name = "LEVEL", conflicts_with_all = ["done", "failed"])]
+        risk: Option<Risk>,
+    },
+    /// Say how far a long task is.
+    Progress {
+        /// How far it is, for people.
+        summary: String,
+        /// How much is done, in percent.
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=100))]
+        percent: Option<u8>,
+        /// The step that is being done.
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+        step: Option<u32>,
+        /// How many steps there are.
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+        steps: Option<u32>,
+    },
+    /// Go over to another state.
+    State {
+        /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
+        to: String,
+        /// The state before; the hub knows it if it is left out.
+        #[arg(long, value_name = "STATE")]
+        from: Option<String>,
+    },
+    /// End a session.
+    End {
+        /// What came of it, for people.
+        summary: String,
+        /// It ended in an error.
+        #[arg(long)]
+        failed: bool,
+    },
+}
+
+/// How much harm a tool could do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Risk {
+    Low,
+    Medium,
+    High,
+}
+
+impl Risk {
+    fn word(self) -> &'static str {
+        match self {
+            Risk::Low => "low",
+            Risk::Medium => "medium",
+            Risk::High => "high",
+        }
+    }
+}
+
+impl Short {
+    pub(super) fn tells(&self) -> Tells {
+        if matches!(self, Short::Start { .. }) { Tells::SessionId } else { Tells::EventId }
+    }
+
+    /// What the person typed for each field of the events, by its place.
+    pub(super) fn typed(&self) -> Vec<(&'static str, &'static str)> {
+        let own: &[_] = match self {
+            Short::Start { .. } | Short::End { .. } => &[("/summary_normal", "the summary")],
+            Short::Say { .. } => &[("/chunk", "the text")],
+            Short::Stream { .. } => &[("/chunk", "the text"), ("/output_id", "--output")],
+            Short::Tool { .. } => &[
+                ("/tool_call_id", "--call"),
+                ("/tool", "the tool"),
+                ("/summary_normal", "the summary"),
+                ("/error_message", "the summary"),
+                ("/risk_level", "--risk"),
+                ("/irreversible", "--irreversible"),
+            ],
+            Short::Progress { .. } => &[
+                ("/progress/percent", "--percent"),
+                ("/progress/step", "--step"),
+                ("/progress/total_steps", "--steps"),
+                ("/progress", "the summary"),
+                ("/summary_normal", "the summary"),
+            ],
+            Short::State { .. } => &[("/to_state", "the new state"), ("/from_state", "--from")],
+        };
+        [own, &SPEAKER_FLAGS].concat()
+    }
+
+    pub(super) fn events(&self, speaker: &Speaker) -> Result<Vec<Value>, Failure> {
+        if speaker.session.is_none() && !matches!(self, Short::Start { .. } | Short::Say { .. }) {
+            return Err(no_session());
+        }
+        Ok(match self {
+            Short::Say { text } if speaker.session.is_none() => {
+                let (speaker, begins) = own_session(speaker)?;
+                vec![begins, said(&speaker, text)?, ends(&speaker)]
+            }
+            Short::Say { text } => vec![said(speaker, text)?],
+            one => vec![one.event(speaker)],
+        })
+    }
+
+    /// The one event of a form.
+    fn event(&self, speaker: &Speaker) -> Value {
+        let words = |summary: &str| json!({ "summary_normal": summary });
+        match self {
+            Short::Start { summary } => speaker.event("session.started", words(summary)),
+            Short::Say { text } => piece(speaker, None, text, true),
+            Short::Stream { text, last, output } => {
+                piece(speaker, output.as_deref(), text.as_deref().unwrap_or_default(), *last)
+            }
+            Short::Tool { .. } => self.tool_event(speaker),
+            Short::Progress { summary, percent, step, steps } => {
+                let mut progress = json!({});
+                let fields = [("step", step), ("total_steps", steps)];
+                for (name, value) in
+                    fields.into_iter().filter_map(|(name, it)| Some((name, (*it)?)))
+                {
+                    progress[name] = value.into();
+                }
+                if let Some(percent) = percent {
+                    progress["percent"] = (*percent).into();
+                }
+                if progress == json!({}) {
+                    progress["description"] = summary.as_str().into();
+                }
+                let fields = json!({ "summary_normal": summary, "progress": progress });
+                speaker.event("progress.updated", fields)
+            }
+            Short::State { to, from } => {
+                let mut fields = json!({ "to_state": to });
+                if let Some(from) = from {
+                    fields["from_state"] = from.as_str().into();
+                }
+                speaker.event("state.changed", fields)
+            }
+            Short::End { summary, failed: false } => {
+                speaker.event("session.completed", words(summary))
+            }
+            Short::End { summary, failed: true } => {
+                let fields = json!({ "summary_normal": summary, "error_category": "unknown" });
+                speaker.event("session.errored", fields)
+            }
+        }
+    }
+
+    fn tool_event(&self, speaker: &Speaker) -> Value {
+        let Short::Tool { tool, summary, done, failed, call, irreversible, risk } = self else {
+            return Value::Null;
+        };
+        let mut fields = json!({ "tool": tool });
+        if let Some(summary) = summary {
+            fields["summary_normal"] = summary.as_str().into();
+        }
+        if let Some(call) = call {
+            fields["tool_call_id"] = call.as_str().into();
+        }
+        if *done || *failed {
+            fields["status"] = if *failed { "error" } else { "success" }.into();
+            if let Some(summary) = summary.as_ref().filter(|_| *failed) {
+                fields["error_message"] = summary.as_str().into();
+            }
+            return speaker.event("tool.completed", fields);
+        }
+        if *irreversible {
+            fields["irreversible"] = true.into();
+        }
+        if let Some(risk) = risk {
+            fields["risk_level"] = risk.word().into();
+        }
+        speaker.event("tool.invoked", fields)
+    }
+}
+
+/// What is said in a session that is not there.
+fn no_session() -> Failure {
+    let next = "Say which with --session or AAEP_SESSION. Begin one with: aaep emit start";
+    Failure::new("this needs a session", next)
+}
+
+/// A session for one thing that is said, and how it begins.
+pub(super) fn own_session(speaker: &Speaker) -> Result<(Speaker, Value), Failure> {
+    let speaker = Speaker { session: Some(fresh_id("sess_")?), ..speaker.clone() };
+    let begins = format!("{} has something to say.", speaker.name());
+    let started = speaker.event("session.started", json!({ "summary_normal": begins }));
+    Ok((speaker, started))
+}
+
+/// How a session of one thing ends.
+pub(super) fn ends(speaker: &Speaker) -> Value {
+    speaker.event("session.completed", json!({ "summary_normal": "That is all." }))
+}
+
+/// A whole output in one piece. It has its own id, so that it ends nothing that is being said piece by piece.
+fn said(speaker: &Speaker, text: &str) -> Result<Value, Failure> {
+    Ok(piece(speaker, Some(&fresh_id("out_")?), text, true))
+}
+
+/// A piece of what is said. The hub counts positions.
+pub(super) fn piece(speaker: &Speaker, output: Option<&str>, text: &str, is_last: bool) -> Value {
+    let mut fields = json!({ "chunk": text, "complete": is_last });
+    if let Some(output) = output {
+        fields["output_id"] = output.into();
+    }
+    speaker.event("output.streaming", fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speaker(session: Option<&str>) -> Speaker {
+        let session = session.map(str::to_owned);
+        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()) }
+    }
+
+    /// The events as the hub would complete them, checked as a producer's.
+    fn assert_valid(events: &[Value]) {
+        for event in events {
+            let mut event = event.clone();
+            match event["type"].as_str() {
+                Some("aaep:agent.output.streaming") => event["position"] = 0.into(),
+                Some("aaep:agent.session.errored") => event["urgency"] = "critical".into(),
+                _ => {}
+            }
+            event["@context"] = "https://aaep-protocol.org/context/v1".into();
+            event["event_id"] = "evt_1".into();
+            event["timestamp"] = "2026-11-02T06:20:00.000Z".into();
+            if event.get("session_id").is_none() {
+                event["session_id"] = "sess_1".into();
+            }
+            let violations = aaep::validate(event.to_string().as_bytes(), aaep::Mode::Strict);
+            assert!(violations.is_empty(), "{event}: {violations:?}");
+        }
+    }
+
+    fn tool(done: bool, failed: bool) -> Short {
+        Short::Tool {
+            tool: "shell".into(),
+            summary: Some("Word.".into()),
+            done,
+            failed,
+            call: Some("call_1".into()),
+            irreversible: false,
+            risk: Some(Risk::Low).filter(|_| !done && !failed),
+        }
+    }
+
+    #[test]
+    fn every_short_form_makes_valid_events() {
+        let word = || "Word.".to_owned();
+        for short in [
+            Short::Start { summary: word() },
+            Short::Say { text: word() },
+            Short::State { to: "thinking".into(), from: Some("idle".into()) },
+            Short::Stream { text: Some(word()), last: false, output: Some("out_1".into()) },
+            tool(false, false),
+            tool(true, false),
+            tool(false, true),
+            Short::Progress { summary: word(), percent: None, step: None, steps: None },
+            Short::Progress { summary: word(), percent: Some(50), step: Some(1), steps: Some(2) },
+            Short::End { summary: word(), failed: false },
+            Short::End { summary: word(), failed: true },
+        ] {
+            let events = short.events(&speaker(Some("sess_a1"))).expect("events");
+            assert_eq!(events.len(), 1, "{short:?}");
+            assert_valid(&events);
+        }
+    }
+
+    #[test]
+    fn words_without_a_session_get_one_that_begins_and_ends() {
+        let short = Short::Say { text: "The build is done.".into() };
+        let events = short.events(&speaker(None)).expect("events");
+        assert_valid(&events);
+        let sessions: Vec<_> = events.iter().map(|it| it["session_id"].clone()).collect();
+        assert!(sessions[0].is_string() && sessions.iter().all(|it| *it == sessions[0]));
+        assert_eq!(events[1]["chunk"], "The build is done.");
+        assert_eq!(events[2]["type"], "aaep:agent.session.completed");
+    }
+
+    #[test]
+    fn what_needs_a_session_says_so() {
+        let short = Short::End { summary: "Done.".into(), failed: false };
+        let failure = short.events(&speaker(None)).expect_err("no session");
+        assert!(failure.to_string().contains("aaep emit start"), "{failure}");
+    }
+}

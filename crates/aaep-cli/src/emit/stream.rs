@@ -1,0 +1,164 @@
+//! `aaep emit stream`: what comes on standard input is said while it comes.
+
+use std::io::{self, IsTerminal as _, Read};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Report;
+use super::short::{Tells, ends, own_session, piece};
+use crate::agent::{Refusal, Speaker, fresh_id, publish, publish_unless_busy};
+use crate::console::{self, Failure};
+use crate::http::Client;
+
+/// How many bytes are read at a time. One event takes at most 16,384 characters.
+const READ_BYTES: usize = 12 * 1024;
+
+/// How long it is waited when the hub says that it is too much at once, and how often.
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
+const MAX_BUSY: u32 = 120;
+
+/// Says everything that comes, and ends with its end. Without a session it has one of its own.
+pub(super) fn run(
+    client: &Client,
+    speaker: &Speaker,
+    output: Option<&str>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        console::say("Saying what you type; end with Control-D.");
+    }
+    let has_session = speaker.session.is_some();
+    let speaker = if has_session {
+        speaker.clone()
+    } else {
+        let (speaker, begins) = own_session(speaker)?;
+        if !taken(publish(client, &[begins])?, report)? {
+            return Ok(());
+        }
+        speaker
+    };
+    let made = fresh_id("out_")?;
+    let output = output.unwrap_or(&made);
+    let mut pieces = Pieces::new(io::stdin().lock());
+    let mut result = Ok(());
+    loop {
+        let text = match pieces.next() {
+            Ok(text) => text,
+            Err(error) => {
+                let what = format!("standard input cannot be read: {error}");
+                result = Err(Failure::new(what, "Check what writes into it."));
+                None
+            }
+        };
+        let is_last = text.is_none();
+        let event = piece(&speaker, Some(output), &text.unwrap_or_default(), is_last);
+        if !taken(send(client, event)?, report)? {
+            return result;
+        }
+        if is_last {
+            break;
+        }
+    }
+    if !has_session {
+        taken(publish(client, &[ends(&speaker)])?, report)?;
+    }
+    result
+}
+
+/// Publishes one piece. Where the hub has enough for the moment, nothing is read meanwhile.
+fn send(client: &Client, event: Value) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    let events = [event];
+    for _ in 0..MAX_BUSY {
+        if let Some(answers) = publish_unless_busy(client, &events)? {
+            return Ok(answers);
+        }
+        sleep(BUSY_PAUSE);
+    }
+    publish(client, &events)
+}
+
+/// Tells what was refused. Whether everything was taken.
+fn taken(answers: Vec<Result<Value, Refusal>>, report: &mut Report) -> Result<bool, Failure> {
+    let is_taken = answers.iter().all(Result::is_ok);
+    // Nobody needs the id of every piece.
+    if !is_taken || report.json {
+        report.tell(answers, Tells::EventId, &[])?;
+    }
+    Ok(is_taken)
+}
+
+/// Cuts what comes into pieces of whole characters, each as soon as it is there.
+struct Pieces<R> {
+    source: R,
+    /// The beginning of a character whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl<R: Read> Pieces<R> {
+    fn new(source: R) -> Self {
+        Pieces { source, rest: Vec::new() }
+    }
+
+    /// The next piece; none at the end. What is no text is told as the replacement character.
+    fn next(&mut self) -> io::Result<Option<String>> {
+        loop {
+            let mut buffer = vec![0; READ_BYTES];
+            let count = match self.source.read(&mut buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let mut bytes = std::mem::take(&mut self.rest);
+            bytes.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            if count == 0 {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                return Ok(Some(text).filter(|it| !it.is_empty()));
+            }
+            if let Err(error) = std::str::from_utf8(&bytes)
+                && error.error_len().is_none()
+            {
+                self.rest = bytes.split_off(error.valid_up_to());
+            }
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if !text.is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives these bytes, one read each.
+    struct Slow(Vec<Vec<u8>>);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let next = self.0.remove(0);
+            buffer[..next.len()].copy_from_slice(&next);
+            Ok(next.len())
+        }
+    }
+
+    fn pieces(reads: &[&[u8]]) -> Vec<String> {
+        let mut pieces = Pieces::new(Slow(reads.iter().map(|it| it.to_vec()).collect()));
+        std::iter::from_fn(|| pieces.next().expect("readable")).collect()
+    }
+
+    #[test]
+    fn characters_stay_whole_and_nothing_is_lost() {
+        assert_eq!(pieces(&[b"The ", b"cat."]), ["The ", "cat."]);
+        let rocket = "🚀".as_bytes();
+        assert_eq!(pieces(&[&rocket[..1], &rocket[1..3], &rocket[3..]]), ["🚀"]);
+        assert_eq!(pieces(&[b"a\xff", b"b"]), ["a\u{fffd}", "b"]);
+        assert_eq!(pieces(&[&rocket[..2]]), ["\u{fffd}"], "the end of it never came");
+        assert_eq!(pieces(&[]), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,142 @@
+//! How a hub is named on the command line: the same for agents and for people who listen.
+
+use aaep::printable;
+use clap::Args;
+
+use super::reach::client;
+use super::{Addresses, Hub, hubs, own_address};
+use crate::console::Failure;
+use crate::http::Client;
+use crate::person::key_for;
+use crate::settings::{self, Flags, Listen};
+
+/// Which hub, and with which token.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct HubFlags {
+    /// The hub. Without it, that of `AAEP_HUB`, of your settings, or your own on this machine.
+    ///
+    /// A hub is unix: (your own, by its socket), unix:/path, or an address such as <http://127.0.0.1:7117>,
+    /// <https://hub.example.org>, <wss://hub.example.org/aaep/v1/ws> or <grpcs://hub.example.org>. People can listen to
+    /// several: give --hub for each, or put commas between them. An agent speaks to the first.
+    #[arg(long, value_name = "ADDRESS", global = true)]
+    hub: Vec<String>,
+    /// The token for the hub, as `aaep tokens new` shows it. Better set `AAEP_TOKEN`: others on this machine can see
+    /// what stands on a command line. For several hubs, one for each with commas between them.
+    #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true, global = true)]
+    token: Option<String>,
+}
+
+impl HubFlags {
+    /// What --hub says, as the settings take it.
+    pub(crate) fn said(&self) -> Option<String> {
+        let said: Vec<&str> =
+            self.hub.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
+        if said.is_empty() { None } else { Some(said.join(",")) }
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref().filter(|it| !it.is_empty())
+    }
+
+    /// These flags beside the others that are settings.
+    pub(crate) fn beside(&self, flags: &Flags) -> Flags {
+        Flags { hub: self.said(), ..flags.clone() }
+    }
+
+    /// The settings of this person, with what was said here.
+    pub(crate) fn listen(&self) -> Result<Listen, Failure> {
+        Ok(settings::load(&self.beside(&Flags::default()))?.settings.listen)
+    }
+
+    /// The hubs that a person means.
+    pub(crate) fn hubs(&self, listen: &Listen) -> Result<Vec<Hub>, Failure> {
+        hubs(listen, self.token())
+    }
+
+    /// The address of the one hub that a command needs. Of several it is the first.
+    pub(crate) fn address(&self) -> Result<String, Failure> {
+        // Settings that cannot be used are nothing to an agent that is told where its hub is.
+        let variable = || std::env::var("AAEP_HUB").ok().filter(|it| !it.trim().is_empty());
+        let named = match self.said().or_else(variable) {
+            Some(text) => Some(Addresses::read(&text)),
+            None => self.listen()?.hub,
+        };
+        let first = named.and_then(|it| it.list().first().cloned());
+        Ok(first.unwrap_or_else(own_address))
+    }
+
+    /// A client for the hub, for what an agent does.
+    pub(crate) fn agent_client(&self) -> Result<Client, Failure> {
+        client(&self.address()?, self.first_token())
+    }
+
+    /// A client for the hub, for what the person does and not an agent.
+    pub(crate) fn person_client(&self) -> Result<Client, Failure> {
+        let address = self.address()?;
+        let own = if self.first_token().is_none() { key_for(&address) } else { None };
+        client(&address, self.first_token().or(own.as_deref()))
+    }
+
+    fn first_token(&self) -> Option<&str> {
+        self.token()?.split(',').next().map(str::trim).filter(|it| !it.is_empty())
+    }
+}
+
+/// The ways in which earlier versions named a hub. They are taken to say what to type instead.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OldForms {
+    #[arg(value_name = "ADDRESS", hide = true)]
+    addresses: Vec<String>,
+    #[arg(long = "address", value_name = "ADDRESS", hide = true)]
+    flag: Option<String>,
+}
+
+impl OldForms {
+    /// Fails if a hub is named in an old way.
+    pub(crate) fn refuse(&self, command: &str) -> Result<(), Failure> {
+        let mut named = self.addresses.iter().chain(&self.flag).peekable();
+        if named.peek().is_none() {
+            return Ok(());
+        }
+        let what = if self.flag.is_some() {
+            "--address is called --hub now".to_owned()
+        } else {
+            let first = self.addresses.first().map_or("", String::as_str);
+            format!("{} stands alone, and a hub is named with --hub", printable(first))
+        };
+        let typed: Vec<String> = named.map(|it| format!("--hub {}", printable(it))).collect();
+        Err(Failure::new(what, format!("Type: aaep {command} {}", typed.join(" "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_hubs_are_named_with_commas_or_one_by_one() {
+        let flags = |hub: &[&str]| HubFlags {
+            hub: hub.iter().map(|it| (*it).to_owned()).collect(),
+            token: None,
+        };
+        assert_eq!(flags(&[]).said(), None);
+        assert_eq!(flags(&[""]).said(), None);
+        let both = flags(&["unix:", "https://a.example"]).said().expect("two");
+        assert_eq!(Addresses::read(&both).list(), ["unix:", "https://a.example"]);
+        assert_eq!(
+            flags(&["https://a.example"]).address().ok().as_deref(),
+            Some("https://a.example")
+        );
+    }
+
+    #[test]
+    fn an_old_form_says_what_to_type_now() {
+        let refused = |old: &OldForms| old.refuse("listen").expect_err("old").to_string();
+        assert!(OldForms::default().refuse("listen").is_ok());
+        let alone = OldForms { addresses: vec!["http://127.0.0.1:7117".into()], flag: None };
+        assert!(refused(&alone).contains("aaep listen --hub http://127.0.0.1:7117"));
+        let flag = OldForms { addresses: Vec::new(), flag: Some("unix:".into()) };
+        let said = refused(&flag);
+        assert!(said.contains("--address is called --hub now") && said.contains("--hub unix:"));
+    }
+}

@@ -1,0 +1,101 @@
+//! The way to a hub over HTTP, for commands that ask it something or publish something.
+
+use aaep::printable;
+use aaep_transport::link::{Place, Target};
+use aaep_trust::fetch::Address;
+
+use crate::console::Failure;
+use crate::http::Client;
+
+/// Where a hub is unless someone says otherwise.
+pub(crate) const DEFAULT_HUB: &str = "http://127.0.0.1:7117";
+
+/// Whether an address is that of a hub that can be looked at, by its form.
+pub(crate) fn can_look(address: &str) -> bool {
+    match Target::parse(address) {
+        Ok(Target::Sse(_) | Target::WebSocket(_) | Target::Grpc(_)) => true,
+        Ok(Target::Unix(_)) => cfg!(unix),
+        Ok(Target::Stdio(_)) | Err(_) => false,
+    }
+}
+
+/// The address of this person's own hub: its socket if it is there, otherwise its port.
+pub(crate) fn own_address() -> String {
+    #[cfg(unix)]
+    if own_socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()) {
+        return "unix:".to_owned();
+    }
+    DEFAULT_HUB.to_owned()
+}
+
+/// A client for the hub at an address.
+pub(crate) fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
+    let token = token.map(str::to_owned);
+    #[cfg(unix)]
+    if let Ok(Target::Unix(path)) = Target::parse(address) {
+        let path = path.or_else(own_socket).ok_or_else(|| {
+            let what = "no hub of yours has a socket here";
+            Failure::new(what, "Start one with: aaep serve. Or give the address of one.")
+        })?;
+        return Ok(Client::local(path, token));
+    }
+    // A hub serves all of its wires at one port.
+    let over_http = match Target::parse(address) {
+        Ok(Target::WebSocket(place) | Target::Grpc(place)) => Some(http_address(&place)),
+        _ => None,
+    };
+    let address = Address::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
+        let said = format!("{} is no address of a hub that can be asked", printable(address));
+        let next = format!("Write it like {DEFAULT_HUB}, or unix: for your own.");
+        Failure::of_sentences(&format!("{said}. {error}"), &next)
+    })?;
+    Ok(Client::new(address, token))
+}
+
+/// The address of a hub over HTTP, by its place on another wire.
+fn http_address(place: &Place) -> String {
+    let scheme = if place.is_tls() { "https" } else { "http" };
+    let host = place.host();
+    let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
+    let host = if is_bare_ipv6 { format!("[{host}]") } else { host.to_owned() };
+    format!("{scheme}://{host}:{}", place.port())
+}
+
+/// The socket of this person's own hub. It is in a folder into which nobody else can put one.
+#[cfg(unix)]
+fn own_socket() -> Option<std::path::PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use aaep_transport::local::{HUB_NAME, connect_paths, own_user_id};
+    let is_own =
+        |it: std::fs::Metadata| it.is_dir() && it.uid() == own_user_id() && it.mode() & 0o022 == 0;
+    connect_paths(HUB_NAME).into_iter().find(|path| {
+        let folder = path.parent();
+        path.exists()
+            && folder.is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok_and(is_own))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_can_be_asked_over_the_port_of_its_wires_and_its_socket() {
+        for (address, origin) in [
+            ("http://127.0.0.1:7117", "http://127.0.0.1:7117"),
+            ("https://example.org", "https://example.org"),
+            ("ws://127.0.0.1:7117/aaep/v1/ws", "http://127.0.0.1:7117"),
+            ("wss://[::1]:8443/aaep/v1/ws", "https://[::1]:8443"),
+            ("grpc://127.0.0.1:1", "http://127.0.0.1:1"),
+        ] {
+            assert!(can_look(address), "{address}");
+            let client = client(address, None).unwrap_or_else(|it| panic!("{address}: {it}"));
+            assert_eq!(client.origin(), origin);
+        }
+        assert_eq!(can_look("unix:"), cfg!(unix));
+        for address in ["stdio:agent", "x"] {
+            assert!(!can_look(address) && client(address, None).is_err(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Which agent and which session are meant, and whether the agent accepts what is wanted. Pure.
+
+use aaep::printable;
+use aaep_announce::told_name;
+use serde_json::{Value, json};
+
+/// What the person wants.
+#[derive(Debug)]
+pub(crate) enum Wanted<'a> {
+    /// Say this to the agent, in whatever it does now.
+    Tell { text: String, session: Option<&'a str> },
+    /// Begin something new.
+    Begin { text: String },
+    /// Stop.
+    Cancel { session: Option<&'a str>, all: bool },
+}
+
+/// An agent that can be told something.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownAgent {
+    id: String,
+    name: Option<String>,
+    accepts: Vec<String>,
+    sessions: Vec<String>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Message {
+    Prompt { agent_id: String, text: String },
+    Steer { session: String, text: String },
+    Cancel { session: String },
+}
+
+/// Nothing is sent: why, and what could be typed instead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotSent {
+    pub(super) what: String,
+    pub(super) choices: Vec<Choice>,
+}
+
+/// Something that could be typed instead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// The place of the agent among all.
+    pub(super) agent: usize,
+    pub(super) session: Option<String>,
+    /// What that session is about.
+    pub(super) about: Option<String>,
+    typed: String,
+}
+
+impl Choice {
+    pub(super) fn line(&self) -> String {
+        let typed = printable(&self.typed);
+        match &self.about {
+            Some(about) => format!("{}: {typed}", about.trim_end_matches(['.', ':'])),
+            None => format!("Type: {typed}"),
+        }
+    }
+}
+
+impl KnownAgent {
+    pub(super) fn read(row: &Value) -> Option<Self> {
+        let texts = |name: &str| -> Vec<String> {
+            let all = row[name].as_array().into_iter().flatten();
+            all.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Some(KnownAgent {
+            id: row["agent_id"].as_str()?.to_owned(),
+            name: row["agent_name"].as_str().map(str::to_owned),
+            accepts: texts("accepts"),
+            sessions: texts("sessions"),
+        })
+    }
+
+    /// Its name as it is told everywhere.
+    fn told(&self) -> String {
+        told_name(self.name.as_deref().unwrap_or(&self.id))
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        self.accepts.iter().any(|it| it == what)
+    }
+
+    /// What it can be told, in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let mut can: Vec<&str> = Vec::new();
+        for (word, what) in [
+            ("prompt", "to begin something"),
+            ("steer", "to go on in another way"),
+            ("cancel", "to stop"),
+        ] {
+            if self.accepts(word) {
+                can.push(what);
+            }
+        }
+        let can = if can.is_empty() { "nothing".to_owned() } else { can.join(", ") };
+        let works = match self.sessions.len() {
+            0 => "It has no session open.".to_owned(),
+            1 => "It has a session open.".to_owned(),
+            many => format!("It has {many} sessions open."),
+        };
+        let id = if self.told() == self.id {
+            String::new()
+        } else {
+            format!(", also called {}", printable(&self.id))
+        };
+        format!("{}{id}: can be told {can}. {works}", self.told())
+    }
+}
+
+/// The agent and what it is sent.
+pub(super) fn choose(
+    agents: &[&KnownAgent],
+    name: &str,
+    wanted: &Wanted<'_>,
+) -> Result<(usize, Vec<Message>), NotSent> {
+    let at = find(agents, name, wanted)?;
+    let agent = agents.get(at).ok_or_else(|| nobody(agents, name))?;
+    let told = agent.told();
+    let accepts = |what| agent.accepts(what);
+    let prompt = |text: &str| Message::Prompt { agent_id: agent.id.clone(), text: text.to_owned() };
+    let messages = match wanted {
+        Wanted::Begin { text } if accepts("prompt") => vec![prompt(text)],
+        Wanted::Begin { .. } => return refuse(format!("{told} does not begin things for others.")),
+        Wanted::Tell { text, session } => {
+            let is_working = session.is_some() || !agent.sessions.is_empty();
+            match (is_working, accepts("steer"), accepts("prompt")) {
+                (true, true, _) => {
+                    let session = one_session((agent, at), *session, wanted)?;
+                    vec![Message::Steer { session, text: text.clone() }]
+                }
+                (_, _, true) if session.is_none() => vec![prompt(text)],
+                (true, false, _) => {
+                    return refuse(format!("{told} takes no words while it works."));
+                }
+                _ => {
+                    return refuse(format!(
+                        "{told} works on nothing, and begins nothing for others."
+                    ));
+                }
+            }
+        }
+        Wanted::Cancel { .. } if !accepts("cancel") => {
+            let next = "To end its session by hand, without the agent: aaep sessions end SESSION";
+            return refuse(format!("{told} does not stop when it is told to. {next}"));
+        }
+        Wanted::Cancel { all: true, .. } if !agent.sessions.is_empty() => {
+            let all = agent.sessions.iter();
+            all.map(|session| Message::Cancel { session: session.clone() }).collect()
+        }
+        Wanted::Cancel { session, .. } => {
+            if agent.sessions.is_empty() && session.is_none() {
+                return refuse(format!("{told} has no session open, so there is nothing to stop."));
+            }
+            vec![Message::Cancel { session: one_session((agent, at), *session, wanted)? }]
+        }
+    };
+    Ok((at, messages))
+}
+
+fn refuse<T>(what: String) -> Result<T, NotSent> {
+    Err(NotSent { what: format!("{what} Nothing was sent."), choices: Vec::new() })
+}
+
+/// The place of the agent that is meant: by its id, by the name that people hear, or by a part of it that only one has.
+fn find(agents: &[&KnownAgent], name: &str, wanted: &Wanted<'_>) -> Result<usize, NotSent> {
+    let wished = name.trim().to_lowercase();
+    let matches = |fits: &dyn Fn(&KnownAgent) -> bool| -> Vec<usize> {
+        agents.iter().enumerate().filter(|(_, agent)| fits(agent)).map(|(at, _)| at).collect()
+    };
+    let exact = matches(&|agent| agent.id == name);
+    let told = matches(&|agent| {
+        agent.id.to_lowercase() == wished || agent.told().to_lowercase() == wished
+    });
+    let part = matches(&|agent| {
+        !wished.is_empty()
+            && (agent.id.to_lowercase().contains(&wished)
+                || agent.told().to_lowercase().contains(&wished))
+    });
+    let found = [exact, told, part].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+    match found.as_slice() {
+        [] => Err(nobody(agents, name)),
+        [one] => Ok(*one),
+        several => {
+            let choices = several.iter().filter_map(|at| {
+                let agent = agents.get(*at)?;
+                let typed = wanted.typed(&agent.id, None);
+                Some(Choice {
+                    agent: *at,
+                    session: agent.sessions.first().cloned(),
+                    about: None,
+                    typed,
+                })
+            });
+            let what = format!("Several agents are meant by {name}. Nothing was sent. Say which:");
+            Err(NotSent { what, choices: choices.collect() })
+        }
+    }
+}
+
+fn nobody(agents: &[&KnownAgent], name: &str) -> NotSent {
+    let names: Vec<String> = agents.iter().map(|agent| agent.told()).collect();
+    let there = if names.is_empty() {
+        "No agent is there that can be told something.".to_owned()
+    } else {
+        format!("These can be told something: {}.", names.join(", "))
+    };
+    let what =
+        format!("No agent {name} is there that can be told something. Nothing was sent. {there}");
+    let what = if names.is_empty() { format!("{there} Nothing was sent.") } else { what };
+    NotSent { what, choices: Vec::new() }
+}
+
+/// The one session that is meant.
+fn one_session(
+    (agent, at): (&KnownAgent, usize),
+    session: Option<&str>,
+    wanted: &Wanted<'_>,
+) -> Result<String, NotSent> {
+    match (session, agent.sessions.as_slice()) {
+        (Some(named), all) if all.iter().any(|it| it == named) => Ok(named.to_owned()),
+        (None, [one]) => Ok(one.clone()),
+        (named, all) => {
+            let what = match named {
+                Some(named) => {
+                    format!("{} has no session {named}. Nothing was sent.", agent.told())
+                }
+                None => format!(
+                    "{} works in {} sessions. Nothing was sent. Say which:",
+                    agent.told(),
+                    all.len()
+                ),
+            };
+            let choices = all.iter().map(|it| Choice {
+                agent: at,
+                session: Some(it.clone()),
+                about: None,
+                typed: wanted.typed(&agent.id, Some(it)),
+            });
+            Err(NotSent { what, choices: choices.collect() })
+        }
+    }
+}
+
+impl Wanted<'_> {
+    /// How the same is typed for exactly this agent and session.
+    fn typed(&self, agent_id: &str, session: Option<&str>) -> String {
+        let quoted = |text: &str| {
+            let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+            if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+        };
+        let session = session.map(|it| format!(" --session {it}")).unwrap_or_default();
+        let agent = quoted(agent_id);
+        match self {
+            Wanted::Tell { text, .. } => format!("aaep tell{session} {agent} {}", quoted(text)),
+            Wanted::Begin { text } => format!("aaep tell --new {agent} {}", quoted(text)),
+            Wanted::Cancel { .. } => format!("aaep cancel{session} {agent}"),
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn json(&self, subscription_id: &str) -> Value {
+        match self {
+            Message::Prompt { agent_id, text } => json!({
+                "type": "agentvoice:agent.prompt", "subscription_id": subscription_id,
+                "agent_id": agent_id, "text": text,
+            }),
+            Message::Steer { session, text } => json!({
+                "type": "agentvoice:session.steer", "subscription_id": subscription_id,
+                "session_id": session, "text": text,
+            }),
+            Message::Cancel { session } => json!({
+                "type": "agentvoice:session.cancel", "subscription_id": subscription_id,
+                "session_id": session, "reason": "user_request",
+            }),
+        }
+    }
+}
+
+/// What is said when it was sent.
+pub(super) fn done(agent: &KnownAgent, messages: &[Message]) -> String {
+    let told = agent.told();
+    match messages {
+        [Message::Prompt { .. }, ..] => {
+            format!("{told} was told, and begins something new with it.")
+        }
+        [Message::Steer { .. }, ..] => format!("{told} was told, in what it does now."),
+        [_] | [] => format!("{told} was asked to stop. You hear when it has."),
+        many => {
+            format!("{told} was asked to stop in {} sessions. You hear when it has.", many.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(id: &str, name: Option<&str>, accepts: &[&str], sessions: &[&str]) -> KnownAgent {
+        let owned = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
+        KnownAgent {
+            id: id.to_owned(),
+            name: name.map(str::to_owned),
+            accepts: owned(accepts),
+            sessions: owned(sessions),
+        }
+    }
+
+    fn tell<'a>(session: Option<&'a str>) -> Wanted<'a> {
+        Wanted::Tell { text: "go on".to_owned(), session }
+    }
+
+    fn chosen(
+        agents: &[KnownAgent],
+        name: &str,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Message>, NotSent> {
+        let agents: Vec<&KnownAgent> = agents.iter().collect();
+        choose(&agents, name, wanted).map(|(_, messages)| messages)
+    }
+
+    const ALL: &[&str] = &["prompt", "steer", "cancel"];
+
+    #[test]
+    fn an_agent_that_works_is_steered_and_another_begins() {
+        let works = [agent("photos", None, ALL, &["sess_1"])];
+        let steer = Message::Steer { session: "sess_1".into(), text: "go on".into() };
+        assert_eq!(chosen(&works, "photos", &tell(None)), Ok(vec![steer]));
+        let rests = [agent("photos", None, ALL, &[])];
+        let prompt = Message::Prompt { agent_id: "photos".into(), text: "go on".into() };
+        assert_eq!(chosen(&rests, "photos", &tell(None)), Ok(vec![prompt.clone()]));
+        let no_steering = [agent("photos", None, &["prompt"], &["sess_1"])];
+        assert_eq!(chosen(&no_steering, "photos", &tell(None)), Ok(vec![prompt.clone()]));
+        let begin = Wanted::Begin { text: "go on".into() };
+        assert_eq!(chosen(&works, "photos", &begin), Ok(vec![prompt]));
+    }
+
+    #[test]
+    fn what_an_agent_does_not_accept_is_not_sent() {
+        let deaf = [agent("photos", None, &["prompt"], &["sess_1"])];
+        let cancel = Wanted::Cancel { session: None, all: false };
+        let refused = chosen(&deaf, "photos", &cancel).expect_err("not accepted");
+        assert!(refused.what.contains("Nothing was sent."), "{}", refused.what);
+        assert!(refused.what.contains("aaep sessions end"), "{}", refused.what);
+        let idle = [agent("photos", None, ALL, &[])];
+        assert!(
+            chosen(&idle, "photos", &cancel).expect_err("idle").what.contains("nothing to stop")
+        );
+        let steered = [agent("photos", None, &["steer"], &[])];
+        assert!(chosen(&steered, "photos", &tell(None)).is_err());
+        let nobody = chosen(&[], "photos", &tell(None)).expect_err("nobody");
+        assert_eq!(nobody.what, "No agent is there that can be told something. Nothing was sent.");
+    }
+
+    #[test]
+    fn agents_are_found_by_the_name_that_people_hear() {
+        let both = [
+            agent("claude-code-1", Some("Claude Code in work/shop"), ALL, &["sess_1"]),
+            agent("claude-code-2", Some("Claude Code in work/site"), ALL, &["sess_2"]),
+        ];
+        for name in
+            ["claude-code-2", "Claude Code in work/site", "claude code in WORK/SITE", "site"]
+        {
+            let sent = chosen(&both, name, &tell(None)).unwrap_or_else(|it| panic!("{}", it.what));
+            assert!(
+                matches!(&sent[0], Message::Steer { session, .. } if session == "sess_2"),
+                "{name}"
+            );
+        }
+        let several = chosen(&both, "claude", &tell(None)).expect_err("two");
+        assert_eq!(several.choices.len(), 2);
+        assert_eq!(several.choices[0].line(), "Type: aaep tell claude-code-1 'go on'");
+        let unknown = chosen(&both, "mail", &tell(None)).expect_err("nobody");
+        assert!(unknown.what.contains("Claude Code in work/shop"), "{}", unknown.what);
+    }
+
+    #[test]
+    fn of_several_sessions_the_person_says_which() {
+        let two = [agent("photos", None, ALL, &["sess_1", "sess_2"])];
+        let several = chosen(&two, "photos", &tell(None)).expect_err("two");
+        assert_eq!(several.choices[1].line(), "Type: aaep tell --session sess_2 photos 'go on'");
+        let one = Wanted::Cancel { session: Some("sess_2"), all: false };
+        assert_eq!(
+            chosen(&two, "photos", &one),
+            Ok(vec![Message::Cancel { session: "sess_2".into() }])
+        );
+        let all = Wanted::Cancel { session: None, all: true };
+        assert_eq!(chosen(&two, "photos", &all).map(|it| it.len()), Ok(2));
+        let wrong = Wanted::Cancel { session: Some("sess_9"), all: false };
+        assert!(chosen(&two, "photos", &wrong).is_err());
+    }
+}

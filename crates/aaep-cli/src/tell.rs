@@ -1,0 +1,55 @@
+//! `aaep tell`: tells an agent what to do, in the person's words.
+//!
+//! An agent that works is steered, where it accepts that; otherwise the words begin something new. What is told answers
+//! no question: `aaep answer` does.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::console::Failure;
+use crate::hubs::HubFlags;
+use crate::instruct::{self, Wanted};
+
+const EXIT_CODES: &str = "\
+For example: aaep tell photos look at the year 2019 first
+An agent that works is told to go on in this way, if it accepts that; otherwise the words begin something new. Which
+agents can be told something: aaep tell
+What you tell is never an answer to a question. To answer: aaep answer
+Exit codes:
+  0  the agent was told
+  1  nobody was told, and it is said why
+  2  it could not be done: wrong usage, or no hub";
+
+/// Whom to tell what.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The agent, as aaep attention names it. Without one, all that can be told something are listed.
+    agent: Option<String>,
+    /// What to tell it.
+    #[arg(requires = "agent", trailing_var_arg = true)]
+    words: Vec<String>,
+    /// Which session, if the agent works in several.
+    #[arg(long, value_name = "SESSION", conflicts_with = "new")]
+    session: Option<String>,
+    /// Begin something new, even if the agent works.
+    #[arg(long)]
+    new: bool,
+    #[command(flatten)]
+    hub: HubFlags,
+}
+
+/// Tells it, and says what came of it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Some(agent) = &arguments.agent else { return instruct::list(&arguments.hub) };
+    let text = arguments.words.join(" ");
+    if text.trim().is_empty() {
+        let next = format!("Type it behind the name: aaep tell {agent} WORDS");
+        return Err(Failure::new("it is not said what to tell", next));
+    }
+    let session = arguments.session.as_deref();
+    let wanted =
+        if arguments.new { Wanted::Begin { text } } else { Wanted::Tell { text, session } };
+    instruct::run(&arguments.hub, agent, &wanted)
+}
