@@ -7,6 +7,7 @@
 //! that it can still be merged, dropped or overtaken.
 
 mod announcer;
+mod choices;
 pub mod device;
 mod profile;
 mod rehearsal;
@@ -20,6 +21,7 @@ pub use announcer::{
     MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
     agent_name, rank, time_after_presentation,
 };
+pub use choices::choice_letters;
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::{Listening, ListeningReport, page};

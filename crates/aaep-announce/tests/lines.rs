@@ -97,7 +97,7 @@ fn a_question_without_consent_is_not_called_a_permission() {
     asked.choices.push(Choice { words: "Three".to_owned(), is_consent: false });
     let text = written(LineOptions::default(), &[Order::Say(asked)]);
     assert!(text.starts_with("Question: "), "{text}");
-    assert!(text.ends_with("Answer 1 to 3: \n"), "{text}");
+    assert!(text.ends_with("  A. One\n  B. Two\n  C. Three\nAnswer A to C: \n"), "{text}");
 }
 
 #[test]

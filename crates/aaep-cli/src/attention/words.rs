@@ -5,8 +5,8 @@ use std::time::Duration;
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::{Payload, printable};
-use aaep_announce::agent_name;
 use aaep_announce::words::exact;
+use aaep_announce::{agent_name, choice_letters};
 
 use super::danger::Danger;
 use super::look::Waiting;
@@ -67,7 +67,7 @@ fn answers(number: u16, asked: &AwaitingClarification) -> String {
         ResponseKind::Freetext => Some("your words"),
         ResponseKind::YesNo => Some("yes or no"),
         ResponseKind::Numeric => Some("a number in digits"),
-        ResponseKind::MultipleChoice => Some("the number of a choice, or its words"),
+        ResponseKind::MultipleChoice => Some("the letter of a choice, or its words"),
         ResponseKind::Other(_) => None,
     });
     let ways: Vec<&str> = ways.collect();
@@ -75,8 +75,12 @@ fn answers(number: u16, asked: &AwaitingClarification) -> String {
 }
 
 fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
-    let listed = asked.choices.iter().flatten().enumerate();
-    listed.map(|(at, choice)| format!("  {}. {}", at + 1, exact(&choice.label)))
+    let listed = asked.choices.as_deref().unwrap_or_default();
+    let letters = choice_letters(listed.iter().map(|it| it.label.as_str())).unwrap_or_default();
+    listed.iter().enumerate().map(move |(at, choice)| {
+        let letter = letters.get(at).map(|it| format!("{it}. ")).unwrap_or_default();
+        format!("  {letter}{}", exact(&choice.label))
+    })
 }
 
 fn time(default: &str, left: Duration, is_paused: bool) -> String {
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clarification_has_its_choices_with_numbers() {
+    fn a_clarification_has_its_choices_with_letters() {
         let choices =
             json!([{ "value": "i", "label": "Inbox" }, { "value": "a", "label": "Archive" }]);
         let event = clarification(&json!({
@@ -182,8 +186,8 @@ mod tests {
             block(Some(3), &waiting(event)),
             [
                 "Question 3, from mail: Which folder.",
-                "  1. Inbox",
-                "  2. Archive",
+                "  A. Inbox",
+                "  B. Archive",
                 "Without an answer: the agent assumes i, in 1 minute 33 seconds.",
             ]
         );

@@ -7,8 +7,8 @@ use aaep_announce::{AskNumber, Pace, Wish};
 pub(super) enum Typed<'a> {
     /// Words to a question, by its number.
     To(AskNumber, &'a str),
-    /// A number alone: a choice, as they are numbered where the question stands.
-    Choice(usize),
+    /// A number alone: that of a question, or the answer to one that asks for a number.
+    Number(AskNumber),
     /// Words without a number.
     Words(&'a str),
     Wish(Wish),
@@ -27,9 +27,9 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     if let Ok(number) = first.trim_end_matches([':', '.']).parse::<AskNumber>() {
-        return match (rest.trim(), usize::try_from(number)) {
-            ("", Ok(choice)) => Typed::Choice(choice),
-            (words, _) => Typed::To(number, words),
+        return match rest.trim() {
+            "" => Typed::Number(number),
+            words => Typed::To(number, words),
         };
     }
     let line_in_small = line.to_lowercase();
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(read("2 yes\n"), Typed::To(2, "yes"));
         assert_eq!(read(" 12:  my own words "), Typed::To(12, "my own words"));
         assert_eq!(read("3. no"), Typed::To(3, "no"));
-        assert_eq!(read("7"), Typed::Choice(7));
+        assert_eq!(read("7"), Typed::Number(7));
         assert_eq!(read("2yes"), Typed::Words("2yes"));
         assert_eq!(read("-1 yes"), Typed::Words("-1 yes"));
     }
