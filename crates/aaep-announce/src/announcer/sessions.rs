@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
-use aaep::{Envelope, OutputId, SessionId};
+use aaep::extension::PREFIX;
+use aaep::{Event, OutputId, SessionId};
 
 use super::activity::Activity;
 use super::io::HubNumber;
@@ -41,6 +42,8 @@ pub(super) struct Session {
     ordinal: u32,
     /// Whether there was another one of this name at the same time.
     has_namesake: bool,
+    /// Whether its name says where it works.
+    has_project: bool,
     is_live: bool,
     last_heard: Duration,
     outputs: VecDeque<Output>,
@@ -90,22 +93,24 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// The session of an event, known from now on.
-    pub(super) fn enter(
-        &mut self,
-        now: Duration,
-        id: &SessionKey,
-        envelope: &Envelope,
-    ) -> &mut Session {
-        if !self.known.contains_key(id) {
+    pub(super) fn enter(&mut self, now: Duration, id: &SessionKey, event: &Event) -> &mut Session {
+        let is_known = self.known.get(id).map(|it| it.has_project);
+        let has_project = project(event).is_some();
+        // A listener that joined in the midst may learn only later where an agent works.
+        if is_known.is_none() || is_known == Some(false) && has_project {
+            let known = self.known.remove(id);
             self.make_room();
-            let name = agent_name(envelope);
+            let name = agent_name(event);
             let ordinal = self.free_ordinal(now, &name);
             let namesakes =
                 self.known.values_mut().filter(|it| it.name.eq_ignore_ascii_case(&name));
             if ordinal > 1 {
                 namesakes.for_each(|it| it.has_namesake = true);
             }
-            self.known.insert(id.clone(), Session::new(name, ordinal));
+            let mut session = known.unwrap_or_else(|| Session::new(String::new(), 1));
+            (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
+            session.has_project = has_project;
+            self.known.insert(id.clone(), session);
         }
         let session =
             self.known.entry(id.clone()).or_insert_with(|| Session::new(String::new(), 1));
@@ -137,9 +142,10 @@ impl Sessions {
     /// Whether words begin like the name of any agent that speaks here.
     pub(super) fn begin_like_a_name(&self, words: &str) -> bool {
         let Some((beginning, _)) = words.split_once(':') else { return false };
-        beginning.len() <= MAX_NAME * 2
+        beginning.len() <= MAX_NAME * 3
             && self.known.values().any(|it| {
-                let name = it.name.to_lowercase();
+                // The name alone is enough to pretend, without where the agent works.
+                let name = it.name.split(" in ").next().unwrap_or_default().to_lowercase();
                 !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
             })
     }
@@ -195,6 +201,7 @@ impl Session {
             name,
             ordinal,
             has_namesake: false,
+            has_project: false,
             is_live: true,
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
@@ -371,10 +378,22 @@ impl Output {
     }
 }
 
-/// The name of an agent as it is told, everywhere the same.
-pub fn agent_name(envelope: &Envelope) -> String {
-    let producer = &envelope.producer;
-    told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id))
+/// The name of an agent as it is told, everywhere the same: with where it works, if it says so.
+pub fn agent_name(event: &Event) -> String {
+    let producer = &event.envelope.producer;
+    let name = told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id));
+    let project = project(event).filter(|it| !name.contains(it.as_str()));
+    match project {
+        Some(project) if !name.is_empty() => format!("{name} in {project}"),
+        _ => name,
+    }
+}
+
+/// Where the agent of an event works, as far as the event says it.
+fn project(event: &Event) -> Option<String> {
+    let own = event.extensions.as_ref()?.0.iter().find(|(prefix, _)| prefix.as_str() == PREFIX)?;
+    let project = told_name(own.1.get("project")?.as_str()?);
+    Some(project).filter(|it| !it.is_empty())
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.

@@ -69,7 +69,7 @@ impl Question {
         event["timeout_seconds"] = arguments.timeout.into();
         if let Some(longest) = arguments.max_timeout {
             event["@context"] = json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
-            event["extensions"] = json!({ "agentvoice": { "max_timeout_seconds": longest } });
+            event["extensions"]["agentvoice"]["max_timeout_seconds"] = longest.into();
         }
         let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
         Ok(Question {
@@ -180,8 +180,12 @@ pub(super) mod tests {
     pub(crate) fn question(line: &[&str]) -> Result<Question, Failure> {
         let words = ["ask"].iter().chain(line);
         let line = Line::try_parse_from(words).expect("a command line");
-        let speaker =
-            Speaker { agent: None, session: Some("sess_a1".into()), language: Some("en".into()) };
+        let speaker = Speaker {
+            agent: None,
+            project: None,
+            session: Some("sess_a1".into()),
+            language: Some("en".into()),
+        };
         Question::new(&line.arguments, &speaker)
     }
 

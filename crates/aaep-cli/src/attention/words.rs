@@ -5,8 +5,8 @@ use std::time::Duration;
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::{Payload, printable};
+use aaep_announce::choice_letters;
 use aaep_announce::words::exact;
-use aaep_announce::{agent_name, choice_letters};
 
 use super::danger::Danger;
 use super::look::Waiting;
@@ -14,8 +14,7 @@ use crate::console::count;
 
 /// The lines for a question. Without a number it cannot be answered by one.
 pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
-    let agent = agent_name(&waiting.event.envelope);
-    let agent = printable(&agent);
+    let agent = printable(&waiting.agent);
     let name = match number {
         Some(number) => format!("Question {number}, from {agent}"),
         None if waiting.asked.is_some() => {
@@ -119,6 +118,7 @@ pub(crate) fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use aaep::Timestamp;
+    use aaep_announce::agent_name;
     use serde_json::{Value, json};
 
     use super::*;
@@ -128,6 +128,8 @@ mod tests {
     fn waiting(event: aaep::Event) -> Waiting {
         Waiting {
             address: "unix:".to_owned(),
+            agent: agent_name(&event),
+            agent_label: None,
             asked: Asked::of(&event),
             event,
             json: Value::Null,

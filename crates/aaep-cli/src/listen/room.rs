@@ -302,7 +302,7 @@ impl Room {
     pub(super) fn agent_label(&self, hub: HubNumber, event: &Event) -> String {
         let announcer = self.devices.channels.first().map(|it| &it.announcer);
         let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
-        label.unwrap_or_else(|| agent_name(&event.envelope))
+        label.unwrap_or_else(|| agent_name(event))
     }
 
     /// Whether any device goes at a pace of its own.
