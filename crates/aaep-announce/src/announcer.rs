@@ -46,8 +46,7 @@ pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
-pub use sessions::agent_name;
-pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
+pub use sessions::{KnownAgent, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, agent_name};
 
 /// The longest utterance other than a question, in bytes. A longer text is told in parts, so that news wait for one of them
 /// at most, and little has to be said again when it is cut off.
@@ -220,6 +219,11 @@ impl Announcer {
     pub fn agent_label(&self, hub: HubNumber, session_id: &SessionId) -> Option<String> {
         let session = self.sessions.get(&SessionKey { hub, id: session_id.clone() })?;
         Some(session.label()).filter(|it| !it.is_empty())
+    }
+
+    /// The agents that the person hears of, those of which something was heard last first.
+    pub fn agents(&self) -> Vec<KnownAgent> {
+        self.sessions.agents()
     }
 
     /// Whether the device works, and everything that it was to say is said.

@@ -17,9 +17,9 @@ mod utterance;
 pub mod words;
 
 pub use announcer::{
-    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, MAX_CRITICAL,
-    MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
-    agent_name, rank, time_after_presentation,
+    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, KnownAgent,
+    MAX_CRITICAL, MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING,
+    Outcome, Wish, agent_name, rank, time_after_presentation,
 };
 pub use choices::choice_letters;
 pub use profile::{Length, PACES, Preferences, Profile, Replies};

@@ -24,6 +24,8 @@ pub const MAX_TEXTS: usize = 4;
 pub const MAX_TEXT: usize = 32 * 1024;
 /// The longest name of an agent that is told, in bytes.
 const MAX_NAME: usize = 60;
+/// The longest id of an agent that is remembered, in bytes: the longest by which one can be told anything.
+const MAX_AGENT_ID: usize = 256;
 /// A session of which nothing was heard for so long does not share its name with new ones.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
 
@@ -34,10 +36,29 @@ pub(super) struct SessionKey {
     pub(super) id: SessionId,
 }
 
+/// An agent in a session, as the person hears of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownAgent {
+    /// Where it is.
+    pub hub: HubNumber,
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent, as the protocol names it. Foreign text.
+    pub agent_id: String,
+    /// Its name, which others may have too.
+    pub name: String,
+    /// What it is called: its name, with a number where others have the same.
+    pub label: String,
+    /// Whether the session goes on.
+    pub is_live: bool,
+}
+
 /// One session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     name: String,
+    /// As the protocol names it.
+    agent_id: String,
     /// Which one of those with this name it is.
     ordinal: u32,
     /// Whether there was another one of this name at the same time.
@@ -110,6 +131,7 @@ impl Sessions {
             let mut session = known.unwrap_or_else(|| Session::new(String::new(), 1));
             (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
             session.has_project = has_project;
+            session.agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID).to_owned();
             self.known.insert(id.clone(), session);
         }
         let session =
@@ -163,6 +185,23 @@ impl Sessions {
         self.known.iter_mut().filter(|(_, it)| it.is_live)
     }
 
+    /// All of them as they are called, those of which something was heard last first.
+    pub(super) fn agents(&self) -> Vec<KnownAgent> {
+        let mut known: Vec<(&SessionKey, &Session)> = self.known.iter().collect();
+        known.sort_by_key(|(_, it)| std::cmp::Reverse(it.last_heard));
+        known
+            .into_iter()
+            .map(|(key, it)| KnownAgent {
+                hub: key.hub,
+                session_id: key.id.clone(),
+                agent_id: it.agent_id.clone(),
+                name: it.name.clone(),
+                label: it.label(),
+                is_live: it.is_live,
+            })
+            .collect()
+    }
+
     /// The person wants to hear no more of what agents are saying now.
     pub(super) fn hush(&mut self) {
         let outputs = self.known.values_mut().flat_map(|it| &mut it.outputs);
@@ -199,6 +238,7 @@ impl Session {
     fn new(name: String, ordinal: u32) -> Self {
         Session {
             name,
+            agent_id: String::new(),
             ordinal,
             has_namesake: false,
             has_project: false,

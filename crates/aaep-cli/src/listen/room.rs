@@ -12,8 +12,8 @@ use aaep::{Event, printable};
 use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
-    Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
-    agent_name,
+    Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome as Wanted,
+    Report, agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::mpsc;
@@ -22,6 +22,7 @@ use tokio::time::sleep_until;
 
 use super::asking::Numbered;
 use super::devices::Devices;
+use super::driving::OnItsWay;
 use super::hearing::Hubs;
 use super::leaving::Leaving;
 use super::open::Open;
@@ -51,6 +52,8 @@ pub(super) enum Came {
     ByRule { hub: HubNumber, ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
     /// A wish about time did not go out.
     NotTimed(AskNumber, SayError),
+    /// Something did not go out to an agent.
+    NotInstructed(HubNumber, SayError),
     /// What happened since the person left, in lines, or why nobody knows.
     Recalled(Result<Vec<String>, Failure>),
 }
@@ -68,6 +71,8 @@ pub(super) struct Room {
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
     /// The question whose time the person wants to be changed, and by how much, until that is answered.
     pub(super) timed: Option<(AskNumber, Option<Duration>)>,
+    /// What the person told agents, until it is known what came of it, the oldest first.
+    pub(super) on_their_way: VecDeque<OnItsWay>,
     /// How far the person was told by each hub, for when they come back.
     pub(super) leaving: Vec<Leaving>,
 }
@@ -93,6 +98,7 @@ impl Room {
             began: Instant::now(),
             came: mpsc::channel(MAX_ON_THEIR_WAY),
             timed: None,
+            on_their_way: VecDeque::new(),
             leaving,
         }
     }
@@ -209,6 +215,7 @@ impl Room {
                 self.ask(hub, *ask);
             }
             Came::ByRule { .. } => {}
+            Came::NotInstructed(hub, error) => self.not_instructed(hub, &error),
             Came::Recalled(recalled) => self.recalled(recalled),
         }
     }
@@ -303,6 +310,11 @@ impl Room {
         let announcer = self.devices.channels.first().map(|it| &it.announcer);
         let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
         label.unwrap_or_else(|| agent_name(event))
+    }
+
+    /// The agents that the person hears of.
+    pub(super) fn agents(&self) -> Vec<KnownAgent> {
+        self.devices.channels.first().map(|it| it.announcer.agents()).unwrap_or_default()
     }
 
     /// Whether any device goes at a pace of its own.

@@ -12,6 +12,12 @@ pub(super) enum Typed<'a> {
     /// Words without a number.
     Words(&'a str),
     Wish(Wish),
+    /// Be quiet, in a word that could be meant for an agent.
+    Stop,
+    /// Words for an agent, its name first.
+    Tell(&'a str),
+    /// The agent of this name is to stop.
+    Cancel(&'a str),
     /// What happened since the person left.
     Left,
     /// The person goes away.
@@ -36,6 +42,11 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     if let Some(rate) = rate(&line_in_small) {
         return Typed::Wish(Wish::Pace(Pace::Rate(rate)));
     }
+    match first.to_lowercase().as_str() {
+        "tell" => return Typed::Tell(rest.trim()),
+        "cancel" => return Typed::Cancel(rest.trim()),
+        _ => {}
+    }
     match line_in_small.as_str() {
         "" => Typed::Nothing,
         "repeat" | "again" => Typed::Wish(Wish::Repeat),
@@ -44,7 +55,8 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         "status" => Typed::Wish(Wish::Status),
         "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
-        "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
+        "stop" => Typed::Stop,
+        "hush" | "quiet" => Typed::Wish(Wish::Hush),
         "skip" | "next" => Typed::Wish(Wish::Skip),
         "slower" => Typed::Wish(Wish::Pace(Pace::Slower)),
         "faster" => Typed::Wish(Wish::Pace(Pace::Faster)),
@@ -96,6 +108,15 @@ mod tests {
         assert_eq!(read("  \r\n"), Typed::Nothing);
         assert_eq!(read("yes"), Typed::Words("yes"));
         assert_eq!(read("quit smoking"), Typed::Words("quit smoking"));
+    }
+
+    #[test]
+    fn words_for_agents_begin_with_a_verb() {
+        assert_eq!(read("Tell Coder run  the tests"), Typed::Tell("Coder run  the tests"));
+        assert_eq!((read("tell"), read("cancel")), (Typed::Tell(""), Typed::Cancel("")));
+        assert_eq!(read("cancel Claude Code"), Typed::Cancel("Claude Code"));
+        assert_eq!(read("2 cancel it"), Typed::To(2, "cancel it"), "an answer");
+        assert_eq!((read("stop"), read("hush")), (Typed::Stop, Typed::Wish(Wish::Hush)));
     }
 
     #[test]

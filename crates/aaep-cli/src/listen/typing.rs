@@ -18,6 +18,9 @@ use crate::keyboard::TypedLine;
 
 const NOTHING: &str = "Nothing was answered.";
 
+/// What is said to someone who may have meant an agent.
+const STOPPED: &str = "Quiet. The agents go on; to end one, type cancel and its name.";
+
 /// What is said to a line that was begun for something else.
 const ANOTHER: &str = "That was for another question. Nothing was answered.";
 
@@ -29,6 +32,12 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
+            Typed::Stop => {
+                self.wish(Wish::Hush);
+                self.reply(STOPPED);
+            }
+            Typed::Tell(words) => self.tell_agent(words),
+            Typed::Cancel(name) => self.cancel_agent(name),
             Typed::Help => self.reply(&spoken_help().join("\n")),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
