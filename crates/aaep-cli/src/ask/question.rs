@@ -103,6 +103,12 @@ fn stakes(arguments: &Arguments) -> ActionStakes {
 fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
     let default = match arguments.default.as_deref() {
         None | Some("reject") => "reject",
+        Some("accept") if arguments.irreversible && arguments.risk != Some(Risk::Low) => {
+            let what =
+                "--default accept cannot be used with --irreversible: silence never lets it happen";
+            let next = "Leave out --default, or say --risk low and --reversible if that is true.";
+            return Err(Failure::new(what, next));
+        }
         Some("accept") => "accept",
         Some(other) => {
             let what = format!(
@@ -240,9 +246,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_unsafe_default_is_passed_on_as_it_is_so_that_the_hub_refuses_it() {
-        let wish = question(&["Delete it?", "--irreversible", "--default", "accept"]).expect("one");
-        assert_eq!(violations(&wish), [aaep::Code::UnsafeDefault]);
+    fn an_unsafe_default_is_refused_and_never_repaired() {
+        for risk in [&[][..], &["--risk", "medium"], &["--risk", "high"]] {
+            let line = [&["Delete it?", "--irreversible", "--default", "accept"], risk].concat();
+            let refused = question(&line).expect_err("refused");
+            assert!(refused.what().contains("--default accept"), "{}", refused.what());
+        }
     }
 
     #[test]
