@@ -81,6 +81,8 @@ pub struct Announcer {
     broken: BTreeSet<HubNumber>,
     /// How many events a producer sent in vain since that was told.
     events_left_out: u64,
+    /// How many sessions were found open in which nothing happens, and when that is told.
+    idle_found: Option<(Duration, u64)>,
     /// The tokens of the questions that were over last.
     closed: VecDeque<ReplyToken>,
     /// The session of which was spoken last, and the name that was told.
@@ -127,6 +129,7 @@ impl Announcer {
             named_hub: None,
             broken: BTreeSet::new(),
             events_left_out: 0,
+            idle_found: None,
             closed: VecDeque::new(),
             speaker: None,
             said: SaidHistory::default(),
@@ -183,6 +186,7 @@ impl Announcer {
         }
         self.warn();
         self.mention_long_tools();
+        self.tell_idle();
         self.notice_stall();
         self.go_on();
         std::mem::take(&mut self.decided)
@@ -195,7 +199,8 @@ impl Announcer {
         let is_free = self.current.is_none() && self.is_working;
         let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working);
-        stall.into_iter().chain(warnings).chain(progress).chain(self.mention_at()).min()
+        let found = self.mention_at().into_iter().chain(self.idle_at());
+        stall.into_iter().chain(warnings).chain(progress).chain(found).min()
     }
 
     /// What the person wants to hear.

@@ -435,6 +435,20 @@ fn a_handover_needs_the_person_at_once() {
 }
 
 #[test]
+fn an_unknown_state_is_told_in_general_words() {
+    let mut room = Room::quiet();
+    let changed =
+        |to: &str| event("state.changed", &json!({ "from_state": "idle", "to_state": to }));
+    room.hear(&changed("lumen_dreaming"));
+    assert_eq!(room.listen(), ["Weaver: Doing something else."]);
+    // What follows tells the others.
+    room.hear(&changed("calling_tool"));
+    assert_eq!(room.listen(), Vec::<String>::new());
+    room.hear(&state("lumen_dreaming", "Dreaming."));
+    assert_eq!(room.listen(), ["Dreaming."], "its own words are better");
+}
+
+#[test]
 fn each_profile_tells_what_it_promises() {
     let play = |profile: Profile| {
         let mut room = Room::new(Preferences { sounds: false, ..profile.preferences() });

@@ -28,7 +28,11 @@ impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
+        let is_new = self.sessions.get(session_id).is_none();
         let session = self.sessions.enter(self.now, session_id, event);
+        if is_new && is_idle(event) {
+            return self.found_idle();
+        }
         if !matches!(event.payload, Payload::OutputStreaming(_) | Payload::ProgressUpdated(_)) {
             // What an agent says after it did something else is another matter.
             session.unhush();
@@ -452,6 +456,12 @@ impl Announcer {
             self.decided.outcomes.push(Outcome::PresentedWhole(number));
         }
     }
+}
+
+/// Whether an event only says that a session is open in which nothing happens.
+fn is_idle(event: &Event) -> bool {
+    let Payload::StateChanged(it) = &event.payload else { return false };
+    it.from_state == state::IDLE && it.to_state == state::IDLE && !event.is_critical()
 }
 
 /// Whether the person here decided it.

@@ -155,6 +155,21 @@ impl Sessions {
         Some((id, session.texts.back()?))
     }
 
+    /// The session in which the agent of this one spoke last: this one, or one that is over if it said nothing in this one.
+    pub(super) fn speaking_session(&self, id: &SessionKey) -> SessionKey {
+        let Some(asking) = self.known.get(id).filter(|it| it.texts.is_empty()) else {
+            return id.clone();
+        };
+        let is_same = |(key, it): &(&SessionKey, &Session)| {
+            key.hub == id.hub
+                && !it.is_live
+                && !it.texts.is_empty()
+                && (&it.agent_id, &it.name) == (&asking.agent_id, &asking.name)
+        };
+        let newest = self.known.iter().filter(is_same).max_by_key(|(_, it)| it.last_heard);
+        newest.map_or_else(|| id.clone(), |(key, _)| key.clone())
+    }
+
     pub(super) fn spoke(&mut self, id: &SessionKey) {
         if self.last_reply.as_ref() != Some(id) {
             self.last_reply = Some(id.clone());

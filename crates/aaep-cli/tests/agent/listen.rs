@@ -68,6 +68,20 @@ fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
 }
 
 #[test]
+fn a_question_that_was_refused_does_not_end_in_an_error() {
+    let mut ear = Ear::new(&[]);
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer yes or no: ");
+    ear.types("1 no");
+    assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+    ear.hub.run(&["emit", "say", "Goodbye."]);
+    let told = ear.hears("Goodbye.");
+    assert!(told.contains("Not accepted."), "{told}");
+    assert!(!told.contains("error:") && !told.contains("In fact"), "{told}");
+    ear.quit();
+}
+
+#[test]
 fn agents_of_one_kind_are_called_the_same_in_speech_list_and_attention() {
     let mut ear = Ear::new(&[]);
     let asks = [
