@@ -241,12 +241,17 @@ fn json_line(utterance: &Utterance) -> String {
         .iter()
         .map(|it| json!({ "words": printable(&it.words), "is_consent": it.is_consent }))
         .collect();
+    let parts: Vec<_> = utterance
+        .language_parts()
+        .map(|it| json!({ "words": printable(&it.words), "language": it.language }))
+        .collect();
     let object = json!({
         "id": utterance.id,
         "kind": utterance.kind.word(),
         "weight": weight,
         "words": printable(&utterance.words),
         "language": utterance.language.as_ref().map(aaep::LanguageTag::as_str),
+        "parts": parts,
         "is_right_to_left": utterance.is_right_to_left,
         "choices": choices,
     });
