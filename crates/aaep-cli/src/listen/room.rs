@@ -269,7 +269,17 @@ impl Room {
             return None;
         }
         let now = self.now();
+        let is_spoken_otherwise = self.devices.is_spoken_otherwise(at);
         let channel = self.devices.channels.get_mut(at)?;
+        if let (Order::Say(utterance), true) = (&order, is_spoken_otherwise) {
+            // Nobody sees it, and the device that speaks it says when it was heard.
+            let mut decided =
+                channel.announcer.handle(now, Input::Device(Report::Began(utterance.id)));
+            let ended = channel.announcer.handle(now, Input::Device(Report::Shown(utterance.id)));
+            decided.orders.extend(ended.orders);
+            decided.outcomes.extend(ended.outcomes);
+            return Some(decided);
+        }
         let is_taken = channel.device.tell(order).is_ok();
         let was_stuck = std::mem::replace(&mut channel.is_stuck, !is_taken);
         if is_taken || was_stuck {
@@ -298,6 +308,7 @@ impl Room {
                 for number in numbers {
                     self.start_clock(number);
                 }
+                self.tell_lines_again(at);
             }
             Wanted::Works => self.tell_others(at, "It works again."),
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
@@ -321,6 +332,15 @@ impl Room {
     pub(super) fn has_pace(&self) -> bool {
         let mut devices = self.devices.channels.iter().map(|it| it.device.name());
         devices.any(|name| name == speech::NAME || name == braille::NAME)
+    }
+
+    /// Lines that were silent for the screen reader of the desktop tell what waits, now that it does not work.
+    fn tell_lines_again(&mut self, at: usize) {
+        let Some(lines) = self.devices.silent_lines(at) else { return };
+        let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
+        for number in numbers {
+            self.tell(lines, Input::Wish(Wish::Question(number)));
+        }
     }
 
     /// One device has something to say that only the others can tell.
