@@ -46,8 +46,7 @@ pub use danger::rank;
 pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
-pub use sessions::{MAX_SESSIONS, MAX_TEXT, MAX_TEXTS};
-pub use sessions::{agent_name, told_name};
+pub use sessions::{KnownAgent, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, agent_name, told_name};
 
 /// The longest utterance other than a question, in bytes. A longer text is told in parts, so that news wait for one of them
 /// at most, and little has to be said again when it is cut off.
@@ -82,6 +81,8 @@ pub struct Announcer {
     broken: BTreeSet<HubNumber>,
     /// How many events a producer sent in vain since that was told.
     events_left_out: u64,
+    /// How many sessions were found open in which nothing happens, and when that is told.
+    idle_found: Option<(Duration, u64)>,
     /// The tokens of the questions that were over last.
     closed: VecDeque<ReplyToken>,
     /// The session of which was spoken last, and the name that was told.
@@ -128,6 +129,7 @@ impl Announcer {
             named_hub: None,
             broken: BTreeSet::new(),
             events_left_out: 0,
+            idle_found: None,
             closed: VecDeque::new(),
             speaker: None,
             said: SaidHistory::default(),
@@ -184,6 +186,7 @@ impl Announcer {
         }
         self.warn();
         self.mention_long_tools();
+        self.tell_idle();
         self.notice_stall();
         self.go_on();
         std::mem::take(&mut self.decided)
@@ -196,7 +199,8 @@ impl Announcer {
         let is_free = self.current.is_none() && self.is_working;
         let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working);
-        stall.into_iter().chain(warnings).chain(progress).chain(self.mention_at()).min()
+        let found = self.mention_at().into_iter().chain(self.idle_at());
+        stall.into_iter().chain(warnings).chain(progress).chain(found).min()
     }
 
     /// What the person wants to hear.
@@ -220,6 +224,11 @@ impl Announcer {
     pub fn agent_label(&self, hub: HubNumber, session_id: &SessionId) -> Option<String> {
         let session = self.sessions.get(&SessionKey { hub, id: session_id.clone() })?;
         Some(session.label()).filter(|it| !it.is_empty())
+    }
+
+    /// The agents that the person hears of, those of which something was heard last first.
+    pub fn agents(&self) -> Vec<KnownAgent> {
+        self.sessions.agents()
     }
 
     /// Whether the device works, and everything that it was to say is said.

@@ -7,6 +7,7 @@
 //! that it can still be merged, dropped or overtaken.
 
 mod announcer;
+mod choices;
 pub mod device;
 mod profile;
 mod rehearsal;
@@ -16,10 +17,11 @@ mod utterance;
 pub mod words;
 
 pub use announcer::{
-    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, MAX_CRITICAL,
-    MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING, Outcome, Wish,
-    agent_name, rank, time_after_presentation, told_name,
+    Announcer, Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, KnownAgent,
+    MAX_CRITICAL, MAX_QUESTIONS, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, MAX_UTTERANCE, MAX_WAITING,
+    Outcome, Wish, agent_name, rank, time_after_presentation, told_name,
 };
+pub use choices::choice_letters;
 pub use profile::{Length, PACES, Preferences, Profile, Replies};
 pub use rehearsal::{Rehearsal, RehearsedAsk, Said, rehearse};
 pub use report::{Listening, ListeningReport, page};

@@ -48,11 +48,13 @@ pub struct Preferences {
     pub reply_parts: u64,
     /// How long a part may be, in bytes: a longer sentence is told in several.
     pub longest_part_bytes: u64,
-    /// Whether nothing is told but what needs the person, what failed and what has finished.
+    /// Whether nothing is told but what needs the person, which agents failed and which have finished. Tools that fail are
+    /// not told then, and how a question was settled only if nobody decided it, or if someone else decided it whom the
+    /// person did not expect. What is wrong with listening itself is told always: silence must mean that all is well.
     pub essentials: bool,
     /// Whether beginnings and states of agents are told.
     pub states: bool,
-    /// Whether tools are told. Those that fail are told in any case.
+    /// Whether tools are told. Those that fail are told unless only essentials are.
     pub tools: bool,
     /// Whether progress is told.
     pub progress: bool,

@@ -32,6 +32,45 @@ pub struct Utterance {
     pub number: Option<AskNumber>,
 }
 
+impl Utterance {
+    /// The words in parts, each in one language: all of them are one part where nothing else is known.
+    pub fn language_parts(&self) -> impl Iterator<Item = WordsPart> {
+        let whole = self
+            .parts
+            .is_empty()
+            .then(|| WordsPart { words: self.words.clone(), language: self.language.clone() });
+        self.parts.clone().into_iter().chain(whole)
+    }
+
+    /// The same in as few parts as there are languages to switch between: what does not say its language, or says
+    /// another region of the same one, goes with what stands before it.
+    pub(crate) fn language_runs(&self) -> Vec<WordsPart> {
+        let mut runs: Vec<WordsPart> = Vec::new();
+        for part in self.language_parts() {
+            match runs.last_mut() {
+                Some(run) if is_same_language(run.language.as_ref(), part.language.as_ref()) => {
+                    run.words.extend([" ", &part.words]);
+                    run.language = run.language.take().or(part.language);
+                }
+                _ => runs.push(part),
+            }
+        }
+        match runs.as_mut_slice() {
+            // The words as they are, with the blanks that they have.
+            [run] => {
+                let is_sure = self.language_parts().all(|it| it.language.is_some());
+                let language = if is_sure { run.language.take() } else { self.language.clone() };
+                vec![WordsPart { words: self.words.clone(), language }]
+            }
+            _ => runs,
+        }
+    }
+}
+
+fn is_same_language(one: Option<&LanguageTag>, other: Option<&LanguageTag>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one.primary().eq_ignore_ascii_case(other.primary()))
+}
+
 /// An answer that a person can choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
@@ -150,6 +189,8 @@ pub enum Report {
     Cut(UtteranceId),
     /// The person chose an answer: the place in [`Utterance::choices`].
     Chosen(UtteranceId, usize),
+    /// The person pressed something at this question that is no answer.
+    NoChoice(UtteranceId),
     /// The person wants more time to answer this question.
     MoreTime(UtteranceId),
     /// It goes on at another pace from now on.
@@ -163,6 +204,8 @@ pub enum Report {
     Hush,
     /// The person wants to hear the last thing again.
     Repeat,
+    /// The person wants to hear what was told before the last thing.
+    Back,
     /// The device does not work for now, and why, in words for people. Told once until it works again.
     Trouble(String),
     /// The device works, at the start and after trouble.

@@ -5,6 +5,7 @@
 //! things apart. Marks that mean something, such as struck text or a cross, become words. Everything is bounded,
 //! takes time in proportion to the text, and says so where it counts or cuts instead of reading.
 
+mod cluster;
 mod code;
 mod diff;
 mod emphasis;
@@ -26,6 +27,7 @@ mod tag;
 
 use aaep::LanguageTag;
 
+pub(crate) use cluster::is_joined;
 pub use exact::exact;
 pub(crate) use inline::cut;
 pub(crate) use own::{

@@ -109,3 +109,31 @@ fn status_says_what_every_agent_is_doing() {
         ]
     );
 }
+
+#[test]
+fn sessions_in_which_nothing_happens_are_told_in_one_sentence() {
+    let mut room = Room::quiet();
+    for session in ["a", "b", "c"] {
+        let idle = json!({
+            "from_state": "idle", "to_state": "idle",
+            "summary_normal": "Coder has a session open. Nothing is happening right now.",
+        });
+        room.hear(&event_of("Coder", session, "state.changed", &idle));
+    }
+    assert_eq!(room.listen(), Vec::<String>::new());
+    assert_eq!(room.announcer.deadline(), Some(seconds(1)));
+    room.now = seconds(1);
+    room.handle(Input::Tick);
+    let told = "3 sessions are open, and nothing happens in them. For their agents: status.";
+    assert_eq!(room.listen(), [told]);
+    // Whoever does something is heard, and status names all of them.
+    room.hear(&event_of(
+        "Coder",
+        "b",
+        "session.completed",
+        &json!({ "summary_normal": "Sorted." }),
+    ));
+    assert_eq!(room.listen(), ["Coder 2: Finished. Sorted."]);
+    room.handle(Input::Wish(Wish::Status));
+    assert_eq!(room.listen().len(), 2);
+}

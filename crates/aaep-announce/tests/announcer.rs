@@ -109,7 +109,48 @@ fn the_project_is_told_with_the_name_that_has_it() {
         "{heard:?}"
     );
     let label = room.announcer.agent_label(0, &asked.envelope.session_id);
-    assert_eq!(label, Some(aaep_announce::agent_name(&asked.envelope)));
+    assert_eq!(label, Some(aaep_announce::agent_name(&asked)));
+}
+
+#[test]
+fn the_project_of_a_session_is_told_from_the_first_word() {
+    let mut room = Room::quiet();
+    let in_project = |project: &str| json!({ "agentvoice": { "project": project } });
+    for (session, project) in [("b", "work/shop"), ("c", "work/site")] {
+        let fields = json!({ "summary_normal": "Hi.", "extensions": in_project(project) });
+        room.hear(&event_of("Claude Code", session, "session.started", &fields));
+    }
+    assert_eq!(
+        room.listen(),
+        ["Claude Code in work/shop: Started. Hi.", "Claude Code in work/site: Started. Hi."]
+    );
+    // It is remembered for what does not say it, and learnt where it is said later.
+    let said = json!({ "chunk": "Claude Code: all is well.", "position": 0, "complete": true });
+    room.hear(&event_of("Claude Code", "b", "output.streaming", &said));
+    room.hear(&event_of(
+        "Claude Code",
+        "d",
+        "session.started",
+        &json!({ "summary_normal": "Yo." }),
+    ));
+    let asked = event_of(
+        "Claude Code",
+        "d",
+        "awaiting.clarification",
+        &json!({
+            "question": "Which one?", "reply_token": "rpl_1", "timeout_seconds": 90,
+            "extensions": in_project("work:\n\u{1b}[2Jdocs"),
+        }),
+    );
+    let heard = room.listen();
+    assert_eq!(heard[0], "Claude Code in work/shop: Claude Code: all is well.");
+    assert_eq!(heard[1], "Claude Code: Started. Yo.");
+    room.ask(1, &asked);
+    let heard = room.listen();
+    let name = aaep_announce::agent_name(&asked);
+    assert!(heard[0].starts_with(&format!("{name} asks, question 1: Which one?")), "{heard:?}");
+    assert!(name.starts_with("Claude Code in work") && !name.contains([':', '\n', '\u{1b}']));
+    assert_eq!(room.announcer.agent_label(0, &asked.envelope.session_id), Some(name));
 }
 
 #[test]
@@ -394,6 +435,20 @@ fn a_handover_needs_the_person_at_once() {
 }
 
 #[test]
+fn an_unknown_state_is_told_in_general_words() {
+    let mut room = Room::quiet();
+    let changed =
+        |to: &str| event("state.changed", &json!({ "from_state": "idle", "to_state": to }));
+    room.hear(&changed("lumen_dreaming"));
+    assert_eq!(room.listen(), ["Weaver: Doing something else."]);
+    // What follows tells the others.
+    room.hear(&changed("calling_tool"));
+    assert_eq!(room.listen(), Vec::<String>::new());
+    room.hear(&state("lumen_dreaming", "Dreaming."));
+    assert_eq!(room.listen(), ["Dreaming."], "its own words are better");
+}
+
+#[test]
 fn each_profile_tells_what_it_promises() {
     let play = |profile: Profile| {
         let mut room = Room::new(Preferences { sounds: false, ..profile.preferences() });
@@ -424,11 +479,9 @@ fn each_profile_tells_what_it_promises() {
     for profile in Profile::ALL {
         let heard = play(*profile);
         let all = heard.join("|");
-        assert!(
-            all.contains("grep failed.") && all.contains("Delete 17") && all.contains("Over."),
-            "{}: {all}",
-            profile.name()
-        );
+        assert!(all.contains("Delete 17") && all.contains("Over."), "{}: {all}", profile.name());
+        let tells_tools = *profile != Profile::Quiet;
+        assert_eq!(all.contains("grep failed."), tells_tools, "{}: {all}", profile.name());
     }
     let quiet = play(Profile::Quiet).join("|");
     assert!(

@@ -337,3 +337,20 @@ fn feedback_never_reaches_the_next_question() {
     assert_eq!(room.listen(), ["Second."]);
     room.hear(&resolution("rpl_1", "accept", "reply"));
 }
+
+#[test]
+fn a_key_that_is_no_answer_says_so_and_answers_nothing() {
+    let mut room = Room::quiet();
+    room.ask(1, &confirmation("rpl_1"));
+    let id = room.id();
+    room.report(Report::Began(id));
+    room.report(Report::Ended(id));
+    room.report(Report::NoChoice(id));
+    let heard = room.listen();
+    assert!(heard.iter().any(|it| it.ends_with("Nothing was answered.")), "{heard:?}");
+    assert!(!room.outcomes.iter().any(|it| matches!(it, Outcome::Chosen { .. })));
+    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
+    room.listen();
+    room.report(Report::NoChoice(id));
+    assert_eq!(room.listen(), Vec::<String>::new(), "nothing waits");
+}

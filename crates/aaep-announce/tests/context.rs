@@ -53,6 +53,30 @@ fn a_sentence_that_has_not_ended_comes_before_the_question_too() {
 }
 
 #[test]
+fn what_an_agent_said_in_another_session_comes_before_a_question_that_has_a_session_of_its_own() {
+    let mut room = Room::quiet();
+    room.hear(&text(REASON));
+    room.hear(&support::completed("Said."));
+    room.report(Report::Began(room.id()));
+    let asked = |agent| {
+        let fields =
+            json!({ "question": "Which one?", "reply_token": "rpl_1", "timeout_seconds": 90 });
+        event_of(agent, "b", "awaiting.clarification", &fields)
+    };
+    room.ask(1, &asked("Weaver"));
+    let heard = room.listen();
+    assert!(heard[0].ends_with(&format!("says before it asks: {REASON}")), "{heard:?}");
+    assert!(heard[1].contains("Which one?"), "{heard:?}");
+    // Another agent does not wait for it.
+    let mut room = Room::quiet();
+    room.hear(&text(REASON));
+    room.hear(&support::completed("Said."));
+    room.report(Report::Began(room.id()));
+    room.ask(1, &asked("Loom"));
+    assert!(room.words().contains("Which one?"), "{}", room.words());
+}
+
+#[test]
 fn on_lines_all_of_it_comes_first() {
     let mut room = Room::quiet();
     room.announcer = Announcer::new(Preferences::default()).without_pace();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::mpsc;
 
 use aaep_announce::device::lines::{LineOptions, Lines, Notification, start};
-use aaep_announce::{Choice, Kind, Order, Report, Utterance, Weight};
+use aaep_announce::{Choice, Kind, Order, Report, Utterance, Weight, WordsPart};
 
 fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
     let choices = Vec::new();
@@ -97,7 +97,7 @@ fn a_question_without_consent_is_not_called_a_permission() {
     asked.choices.push(Choice { words: "Three".to_owned(), is_consent: false });
     let text = written(LineOptions::default(), &[Order::Say(asked)]);
     assert!(text.starts_with("Question: "), "{text}");
-    assert!(text.ends_with("Answer 1 to 3: \n"), "{text}");
+    assert!(text.ends_with("  A. One\n  B. Two\n  C. Three\nAnswer A to C: \n"), "{text}");
 }
 
 #[test]
@@ -158,8 +158,29 @@ fn programs_get_one_object_per_utterance() {
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["kind"], "question");
     assert_eq!(lines[0]["language"], "en-GB");
+    assert_eq!(lines[0]["parts"].as_array().map(Vec::len), Some(1), "{text}");
+    assert_eq!(lines[0]["parts"][0]["language"], "en-GB");
     assert_eq!(lines[0]["choices"][1], serde_json::json!({ "words": "Yes", "is_consent": true }));
     assert_eq!(lines[1], serde_json::json!({ "withdraw": 5 }));
+}
+
+#[test]
+fn json_lines_have_each_part_with_its_language() {
+    let part = |words: &str, tag: &str| WordsPart {
+        words: words.to_owned(),
+        language: aaep::LanguageTag::parse(tag).ok(),
+    };
+    let mut said = utterance(1, Kind::Done, "Finished. Alles gut.");
+    said.parts = vec![part("Finished.", "en"), part("Alles gut.", "de")];
+    let options = LineOptions { is_json: true, ..LineOptions::default() };
+    let text = written(options, &[Order::Say(said)]);
+    let line: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        line["parts"],
+        serde_json::json!([
+            { "words": "Finished.", "language": "en" }, { "words": "Alles gut.", "language": "de" },
+        ])
+    );
 }
 
 #[test]

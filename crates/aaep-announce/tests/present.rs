@@ -253,9 +253,10 @@ impl World {
                     self.speaking = Some(utterance.id);
                     self.untold.retain(|(end, _)| !utterance.words.contains(end));
                     // Questions come first, and so do other ends and how questions were settled.
-                    let is_news =
-                        matches!(utterance.kind, Kind::Question | Kind::Settled | Kind::Done)
-                            || utterance.words.contains("In fact ");
+                    let is_news = matches!(utterance.kind, Kind::Question | Kind::Settled | Kind::Done)
+                            || utterance.words.contains("In fact ")
+                            // What an agent said before it asks is a part of its question.
+                            || utterance.words.contains("says before it asks");
                     if !is_news {
                         let since = self.untold.iter_mut().map(|(_, since)| since);
                         since.for_each(|it| it.push(utterance.words.clone()));

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use aaep::Event;
-use aaep_announce::{Input, Kind, Preferences, Profile, Wish, rehearse};
+use aaep_announce::{By, Ending, Input, Kind, Preferences, Profile, Wish, rehearse};
 use serde_json::json;
 use support::{Room, completed, confirmation, event, resolution, seconds, state, text, tool};
 
@@ -47,11 +47,71 @@ fn said(profile: Profile) -> Vec<(Kind, String)> {
 #[test]
 fn quiet_tells_what_needs_the_person_what_failed_and_what_has_finished_and_nothing_else() {
     let heard = said(Profile::Quiet);
-    let is_essential =
-        |kind: Kind| matches!(kind, Kind::Question | Kind::Settled | Kind::Error | Kind::Done);
+    let is_essential = |kind: Kind| matches!(kind, Kind::Question | Kind::Error | Kind::Done);
     assert!(heard.iter().all(|(kind, _)| is_essential(*kind)), "{heard:?}");
     for words in ["Delete 17 pictures", "Finished. All searched.", "Failed. The disk is full."] {
         assert!(heard.iter().any(|(_, it)| it.contains(words)), "{words} {heard:?}");
+    }
+}
+
+fn quiet_room() -> Room {
+    Room::new(Preferences { sounds: false, ..Profile::Quiet.preferences() })
+}
+
+#[test]
+fn quiet_tells_no_tool_that_fails_and_nothing_against_what_it_did_not_tell() {
+    let mut room = quiet_room();
+    room.hear(&tool("bash", "npm test"));
+    let failed = json!({ "tool": "bash", "status": "error", "error_message": "3 tests fail." });
+    room.hear(&event("tool.completed", &failed));
+    room.hear(&text("All 41 tests pass."));
+    assert_eq!(room.listen(), Vec::<String>::new());
+    room.hear(&completed("All 41 tests pass."));
+    let heard = room.listen();
+    assert_eq!(heard[0], "Weaver: Finished. All 41 tests pass.");
+    assert!(heard[1].contains("In fact"), "an end is not told falsely: {heard:?}");
+}
+
+#[test]
+fn quiet_tells_how_a_question_was_settled_only_if_the_person_has_to_know() {
+    let settle = |is_heard: bool, ending| {
+        let mut room = quiet_room();
+        if !is_heard {
+            room.handle(Input::Device(aaep_announce::Report::Trouble("off".to_owned())));
+        }
+        room.ask(1, &confirmation("rpl_1"));
+        room.listen();
+        room.handle(Input::Over { number: 1, ending });
+        room.handle(Input::Device(aaep_announce::Report::Works));
+        room.listen()
+    };
+    let nothing = Vec::<String>::new();
+    for own in [Ending::Accepted(By::You), Ending::Rejected(By::You), Ending::Answered(By::You)] {
+        assert_eq!(settle(true, own), nothing, "they know it: {own:?}");
+    }
+    for (other, told) in [
+        (Ending::Accepted(By::Elsewhere), "Accepted elsewhere."),
+        (Ending::Rejected(By::Timeout), "Nobody answered in time, so it was refused."),
+        (Ending::Accepted(By::Timeout), "Nobody answered in time, so it goes ahead."),
+        (Ending::Withdrawn, "It is no longer asked."),
+        (Ending::Unknown, "It is not known what became of the question."),
+    ] {
+        let heard = settle(true, other);
+        assert!(heard.len() == 1 && heard[0].ends_with(told), "{other:?}: {heard:?}");
+    }
+    for settled in [Ending::Accepted(By::Elsewhere), Ending::Withdrawn] {
+        assert_eq!(settle(false, settled), nothing, "never heard: {settled:?}");
+    }
+    assert_eq!(settle(false, Ending::Accepted(By::Timeout)).len(), 1, "nobody was asked");
+}
+
+#[test]
+fn quiet_tells_of_questions_asked_elsewhere_only_that_nobody_decided_them() {
+    for (decided_by, count) in [("reply", 0), ("withdrawn", 0), ("timeout", 1), ("no_listener", 1)]
+    {
+        let mut room = quiet_room();
+        room.hear(&resolution("rpl_9", "reject", decided_by));
+        assert_eq!(room.listen().len(), count, "{decided_by}");
     }
 }
 

@@ -139,8 +139,8 @@ fn clarifications_offer_what_they_take() {
     }));
     assert_eq!(
         listed.words,
-        "Weaver asks: Which one? 1: The **first** 2: The second. You have 5 minutes. Without an answer it assumes: a. \
-         Choose by number."
+        "Weaver asks: Which one? Choice A: The **first** Choice B: The second. You have 5 minutes. Without an answer \
+         it assumes: a. Answer with the letter of a choice."
     );
     assert_eq!(
         listed.choices.iter().map(|it| it.words.as_str()).collect::<Vec<_>>(),

@@ -21,6 +21,9 @@ pub(crate) struct Speaker {
     /// The name of the agent that speaks, as people hear it.
     #[arg(long, value_name = "NAME", env = "AAEP_AGENT", global = true)]
     pub(crate) agent: Option<String>,
+    /// Where the agent works, as people hear it after its name, such as work/shop.
+    #[arg(long, value_name = "PLACE", env = "AAEP_PROJECT", global = true)]
+    pub(crate) project: Option<String>,
     /// The session that this belongs to, as `aaep emit start` printed it.
     #[arg(long, value_name = "ID", env = "AAEP_SESSION", global = true)]
     pub(crate) session: Option<String>,
@@ -35,6 +38,7 @@ impl Speaker {
         let filled = |text: &Option<String>| text.clone().filter(|it| !it.trim().is_empty());
         Speaker {
             agent: filled(&self.agent),
+            project: filled(&self.project),
             session: filled(&self.session),
             language: filled(&self.language),
         }
@@ -61,6 +65,10 @@ impl Speaker {
             for (key, value) in fields {
                 event[key] = value;
             }
+        }
+        if let Some(project) = &self.project {
+            event["@context"] = json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
+            event["extensions"][aaep::extension::PREFIX]["project"] = project.as_str().into();
         }
         event
     }
@@ -117,8 +125,9 @@ impl Refusal {
 const SESSION_ERRORS: [&str; 3] = ["not_started", "started_twice", "ended"];
 
 /// The flags of a [`Speaker`], by the places of what they set.
-pub(crate) const SPEAKER_FLAGS: [(&str, &str); 3] = [
+pub(crate) const SPEAKER_FLAGS: [(&str, &str); 4] = [
     ("/producer/agent_id", "--agent"),
+    ("/extensions/agentvoice/project", "--project"),
     ("/session_id", "--session"),
     ("/localization_hints/primary_language", "--language"),
 ];
@@ -269,7 +278,12 @@ mod tests {
     use super::*;
 
     fn speaker() -> Speaker {
-        Speaker { agent: Some("tidy".into()), session: Some("sess_a1".into()), language: None }
+        Speaker {
+            agent: Some("tidy".into()),
+            project: None,
+            session: Some("sess_a1".into()),
+            language: None,
+        }
     }
 
     #[test]
@@ -279,10 +293,14 @@ mod tests {
         assert_eq!(event["producer"]["agent_id"], "tidy");
         assert_eq!(event["session_id"], "sess_a1");
         assert_eq!(event["to_state"], "thinking");
-        assert!(event.get("localization_hints").is_none());
+        assert!(event.get("localization_hints").is_none() && event.get("extensions").is_none());
+        let placed = Speaker { project: Some("work/shop".into()), ..speaker() };
+        let event = placed.event("state.changed", json!({ "to_state": "thinking" }));
+        assert_eq!(event["extensions"], json!({ "agentvoice": { "project": "work/shop" } }));
         let empty = || Some(" ".to_owned());
         let nameless =
-            Speaker { agent: empty(), session: empty(), language: empty() }.without_empty();
+            Speaker { agent: empty(), project: empty(), session: empty(), language: empty() }
+                .without_empty();
         assert_eq!((nameless.name(), &nameless.session), ("command-line", &None));
     }
 

@@ -25,7 +25,7 @@ What can be said:
   no, n, reject, deny or refuse   no consent
   later, extend or more time      more time; how much can follow, as in: later 120, or: later 5 minutes
   pause, resume                   let the time stand still, or go on
-  the number or words of a choice, yes or no, a number, or your own words, where that is asked
+  the letter or words of a choice, yes or no, a number, or your own words, where that is asked
 Exit codes:
   0  what you said counts
   1  it does not: it was not clear, the question is over, or someone answered before you

@@ -7,6 +7,7 @@ pub(crate) mod danger;
 pub(crate) mod file;
 pub(crate) mod language;
 pub(crate) mod look;
+mod names;
 pub(crate) mod numbers;
 pub(crate) mod words;
 
@@ -110,6 +111,7 @@ pub(crate) fn gather(hubs: &[Hub], languages: &[LanguageTag]) -> Result<Queue, F
             }
         }
     }
+    names::tell_apart(queue.questions.iter_mut().map(|(_, it)| it).collect());
     queue.questions.sort_by_key(|(_, it)| (Reverse(rank(&it.event)), it.asked_at.unix_us()));
     for (_, waiting) in &mut queue.questions {
         waiting.event = language::in_language(waiting.event.clone(), languages);
@@ -132,7 +134,11 @@ fn number(
         let now_unix_s = now_unix_ms() / 1000;
         let numbered = looked.waiting.into_iter().map(|waiting| {
             let asked = waiting.asked.as_ref();
-            (asked.and_then(|asked| numbers.give(now_unix_s, address, asked)), waiting)
+            let number = asked.and_then(|asked| numbers.give(now_unix_s, address, asked));
+            let known = number.and_then(|number| numbers.question(number));
+            // Foreign text once more: it comes from the disk.
+            let label = known.and_then(|it| it.agent_label.clone());
+            (number, Waiting { agent_label: label, ..waiting })
         });
         numbered.collect()
     })
@@ -216,6 +222,7 @@ fn question_json((number, waiting): &(Option<u16>, Waiting)) -> Value {
         "number": number,
         "address": printable(&waiting.address),
         "agent": waiting.event.envelope.producer.agent_id,
+        "agent_label": printable(&waiting.agent),
         "session_id": waiting.event.envelope.session_id,
         "reply_token": waiting.asked.as_ref().map(|it| &it.reply_token),
         "kind": kind,

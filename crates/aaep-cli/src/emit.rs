@@ -218,7 +218,7 @@ mod tests {
 
     fn speaker(session: Option<&str>) -> Speaker {
         let session = session.map(str::to_owned);
-        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()) }
+        Speaker { agent: Some("tidy".into()), project: None, session, language: Some("en".into()) }
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //!
 //! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
 //! hubs say, `asking` puts questions, `devices` starts what the settings
-//! name, `typed` reads what the person types, and `meant` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
+//! name, `typed` reads what the person types, `driving` tells agents what the person wants, and `meant` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
+mod driving;
 mod hearing;
 mod leaving;
 mod meant;
@@ -41,7 +42,8 @@ const TYPED: &[(&str, &str)] = &[
         "more time for question 2, or let its time stand still; 2 resume lets it go on",
     ),
     ("yes, no", "the same without a number, when only one question waits and you have heard it"),
-    ("1, 2", "a choice by its number, where choices are listed; a digit alone never consents"),
+    ("a, b", "a choice by its letter, where choices are listed; its words do as well"),
+    ("2", "hear question 2 again; a digit alone never consents"),
     ("repeat, back", "hear the last thing again, or what came before it"),
     ("more, status", "hear what was skipped, or what every agent is doing"),
     ("left, away", "hear what happened since you left; say that you go away for a while"),
@@ -50,7 +52,9 @@ const TYPED: &[(&str, &str)] = &[
         "slower, faster",
         "another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100",
     ),
-    ("stop, skip", "be quiet now, or go on with the next thing"),
+    ("stop, skip", "stop speaking, not the agent; or go on with the next thing"),
+    ("tell NAME WORDS", "tell an agent something, in its session if it is at work"),
+    ("cancel NAME", "tell an agent to stop what it does"),
     ("decisions, everything", "hear only what needs you, or everything again"),
     ("list", "hear which questions wait"),
     ("help, quit", "hear this again, or stop listening"),
@@ -233,9 +237,9 @@ mod tests {
             assert!(!line.contains("  ") && !line.contains('`') && line.ends_with('.'), "{line}");
             assert!(!line.to_lowercase().contains("exit code"), "{line}");
         }
-        assert!(
-            lines.contains(&"stop or skip: be quiet now, or go on with the next thing.".to_owned())
-        );
+        assert!(lines.contains(
+            &"stop or skip: stop speaking, not the agent; or go on with the next thing.".to_owned()
+        ));
         assert!(after_help().contains("Exit codes:"));
     }
 }

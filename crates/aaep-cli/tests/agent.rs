@@ -17,6 +17,8 @@ mod config;
 mod cuts;
 #[path = "agent/demo.rs"]
 mod demo;
+#[path = "agent/driving.rs"]
+mod driving;
 #[path = "agent/ear.rs"]
 mod ear;
 #[path = "agent/emit.rs"]

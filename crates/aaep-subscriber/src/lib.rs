@@ -37,6 +37,7 @@ pub use aaep_engine::terms::Terms;
 
 pub use ask::{Ask, AskState};
 pub use backoff::{FIRST_WAIT, LONGEST_WAIT};
+pub use command::Instruction;
 pub use connect::connect;
 pub use dial::{Dial, Dialled, NoLine, WhereFrom};
 pub use error::{ConnectError, SayError};

@@ -7,7 +7,7 @@ use aaep::Capabilities;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::ask::say;
-use crate::command::{Command, MAX_WAITING_COMMANDS};
+use crate::command::{Command, Instruction, MAX_WAITING_COMMANDS};
 use crate::dial::Dial;
 use crate::error::{ConnectError, SayError};
 use crate::news::News;
@@ -65,6 +65,12 @@ impl Listener {
 }
 
 impl Voice {
+    /// Tells an agent something that a person wants, where the agent accepts it. [`News::Instructed`] or
+    /// [`News::Refused`] says what came of it.
+    pub async fn instruct(&self, instruction: Instruction) -> Result<(), SayError> {
+        say(&self.commands, |done| Command::Instruct { instruction, done }).await
+    }
+
     /// Asks for other terms (§5.7); only what is named changes. [`News::TermsChanged`] says what was granted;
     /// a producer that refuses ends the subscription.
     pub async fn renegotiate(&self, capabilities: Capabilities) -> Result<(), SayError> {

@@ -48,6 +48,13 @@ pub enum News {
     },
     /// The line is there again.
     Reconnected,
+    /// The agent is told what [`Voice::instruct`](crate::Voice::instruct) said last, in this session: a new one for a
+    /// prompt. Where it is not, [`News::Refused`] comes with the error `not_accepted`. Each comes in the order in which
+    /// things were said.
+    Instructed {
+        /// The session.
+        session_id: SessionId,
+    },
     /// The producer did not take something that was said. The texts are foreign: escape them.
     Refused {
         /// What it is, for machines.

@@ -98,7 +98,7 @@ object! {
 }
 
 /// The fields that an agent may say itself; all others are for the hub.
-pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest"];
+pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest", "project"];
 
 /// The fields that a hub says where an event comes in, before the rules see it.
 pub const DOOR_FIELDS: &[&str] = &["publisher", "original"];
@@ -173,6 +173,8 @@ object! {
         optional tool: ToolName;
         /// Of an agent's confirmation or tool: which tool with which arguments it is.
         optional action_digest: ActionDigest;
+        /// Of any event of an agent: where it works, in the words of a person, such as `work/shop`.
+        optional project: String = between(1, 200);
         /// Of a question: the principal that asks, as the hub knows it, such as `local` or `token:tok_1`.
         optional publisher: String = between(1, 1024);
         /// The ids as the agent wrote them, where they had another form.
@@ -192,6 +194,7 @@ impl Delivery {
             max_timeout_seconds: None,
             tool: None,
             action_digest: None,
+            project: None,
             publisher: None,
             original: None,
             other: Object::new(),

@@ -19,6 +19,8 @@ const MAX_RUNNING_TOOLS: usize = 16;
 const MENTIONS: [u32; 4] = [1, 2, 4, 10];
 /// The place of the last of them.
 const LAST_MENTION: u32 = 3;
+/// Sessions that are found idle within this time of each other are told together.
+const IDLE_TOGETHER: Duration = Duration::from_secs(1);
 /// How often it is mentioned at most.
 const MAX_MENTIONS: u32 = 12;
 
@@ -109,6 +111,33 @@ impl RunningTool {
 }
 
 impl Announcer {
+    /// A session is open in which nothing happens, as a hub tells those who join. Its agent may be gone long since, so it
+    /// is only counted.
+    pub(super) fn found_idle(&mut self) {
+        let (_, count) = self.idle_found.unwrap_or((Duration::ZERO, 0));
+        self.idle_found = Some((self.now.saturating_add(IDLE_TOGETHER), count + 1));
+    }
+
+    /// When it is told how many sessions are idle.
+    pub(super) fn idle_at(&self) -> Option<Duration> {
+        self.idle_found.map(|(at, _)| at)
+    }
+
+    /// Tells in one sentence of all sessions that were found idle.
+    pub(super) fn tell_idle(&mut self) {
+        let due = self.idle_found.take_if(|(at, _)| *at <= self.now);
+        let Some((_, count)) = due.filter(|_| self.preferences.states) else { return };
+        let words = match count {
+            1 => {
+                "One session is open, and nothing happens in it. For its agent: status.".to_owned()
+            }
+            _ => format!(
+                "{count} sessions are open, and nothing happens in them. For their agents: status."
+            ),
+        };
+        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+    }
+
     /// When a tool that runs for long is mentioned next.
     pub(super) fn mention_at(&self) -> Option<Duration> {
         let first = Duration::from_secs(self.preferences.long_tool_seconds);

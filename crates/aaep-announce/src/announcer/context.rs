@@ -12,8 +12,11 @@ use crate::utterance::{Kind, Weight};
 
 impl Announcer {
     /// Tells what the asking agent said and the person has not heard, before its question.
+    ///
+    /// An agent may ask in a session of its own, as `aaep ask` does. If it said nothing there, what it said in one that is
+    /// over comes before its question.
     pub(super) fn tell_context(&mut self, question: &Question) {
-        let session_id = &question.session_id;
+        let session_id = &self.sessions.speaking_session(&question.session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
         let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
         let words = session.take_unfinished();

@@ -28,7 +28,11 @@ impl Announcer {
     /// An event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
-        let session = self.sessions.enter(self.now, session_id, &event.envelope);
+        let is_new = self.sessions.get(session_id).is_none();
+        let session = self.sessions.enter(self.now, session_id, event);
+        if is_new && is_idle(event) {
+            return self.found_idle();
+        }
         if !matches!(event.payload, Payload::OutputStreaming(_) | Payload::ProgressUpdated(_)) {
             // What an agent says after it did something else is another matter.
             session.unhush();
@@ -113,6 +117,12 @@ impl Announcer {
             DecidedBy::Withdrawn => "It is no longer asked.",
             DecidedBy::Reply | DecidedBy::Other(_) => "It was answered.",
         };
+        if !self.needs_settlement(
+            matches!(resolution.decided_by, DecidedBy::Timeout | DecidedBy::NoListener),
+            false,
+        ) {
+            return;
+        }
         let summary = phrase(event, &self.preferences);
         let tongue = summary.as_ref().map(|it| it.tongue.clone()).unwrap_or_default();
         let summary = summary.map(|it| it.words).unwrap_or_default();
@@ -137,7 +147,9 @@ impl Announcer {
         } else if self.preferences.replies != Replies::Never {
             self.say(Some(session_id), &phrase, &About::Nothing);
         }
-        self.tell_fact(session_id, fact, &About::Fact);
+        if !self.preferences.essentials {
+            self.tell_fact(session_id, fact, &About::Fact);
+        }
     }
 
     /// Keeps what the person does not want to hear now.
@@ -192,7 +204,11 @@ impl Announcer {
             is_over && it.is_of(session_id)
         });
         if tool.status != ToolStatus::Success {
-            return self.plain(event, About::Nothing);
+            // An agent that goes on after a failure of a tool has not failed itself.
+            if event.is_critical() || !self.preferences.essentials {
+                self.plain(event, About::Nothing);
+            }
+            return;
         }
         if let Some(phrase) = phrase(event, &self.preferences).filter(|_| self.preferences.tools) {
             let about = About::Tools(Tools::result(tool.tool.as_str(), phrase.words.clone()));
@@ -264,7 +280,7 @@ impl Announcer {
     /// A question waits for the person.
     pub(super) fn asked(&mut self, asked: &Asked<'_>) {
         let session_id = self.key(&asked.event.envelope.session_id);
-        self.sessions.enter(self.now, &session_id, &asked.event.envelope);
+        self.sessions.enter(self.now, &session_id, asked.event);
         let Some(question) = Question::of(asked, session_id, self.now) else {
             return self.event(asked.event);
         };
@@ -346,6 +362,11 @@ impl Announcer {
                 _ => {}
             }
         }
+        if !self
+            .needs_settlement(is_without_person(ending), question.has_begun() && !is_own(ending))
+        {
+            return;
+        }
         // Who never heard the question is told what it was, and who heard several is told which.
         let is_one_of_many = self.questions.keys().any(|it| *it != number);
         let about = match question.has_begun() {
@@ -362,6 +383,12 @@ impl Announcer {
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
         let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
         self.say(Some(&question.session_id), &phrase, &of_ask);
+    }
+
+    /// Whether it is told how a question was settled. Where only essentials are told, it is if nobody decided it, or if the
+    /// person heard the question here and did not decide it themselves: they must not think that it still waits for them.
+    fn needs_settlement(&self, is_without_person: bool, is_unexpected: bool) -> bool {
+        !self.preferences.essentials || is_without_person || is_unexpected
     }
 
     /// What is told of a question without naming it, which the next question would make unclear.
@@ -434,6 +461,31 @@ impl Announcer {
         if told == Telling::Whole && before < Telling::Whole {
             self.decided.outcomes.push(Outcome::PresentedWhole(number));
         }
+    }
+}
+
+/// Whether an event only says that a session is open in which nothing happens.
+fn is_idle(event: &Event) -> bool {
+    let Payload::StateChanged(it) = &event.payload else { return false };
+    it.from_state == state::IDLE && it.to_state == state::IDLE && !event.is_critical()
+}
+
+/// Whether the person here decided it.
+fn is_own(ending: Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Accepted(By::You) | Ending::Rejected(By::You) | Ending::Answered(By::You)
+    )
+}
+
+/// Whether nobody decided it, or nobody knows.
+fn is_without_person(ending: Ending) -> bool {
+    match ending {
+        Ending::Accepted(by) | Ending::Rejected(by) | Ending::Answered(by) => {
+            matches!(by, By::Timeout | By::Nobody)
+        }
+        Ending::Unanswered | Ending::Unknown => true,
+        Ending::Withdrawn => false,
     }
 }
 

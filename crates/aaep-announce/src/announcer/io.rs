@@ -144,6 +144,8 @@ pub enum Wish {
     Repeat,
     /// Say what was said before the last thing; each time one further back.
     Back,
+    /// Say this question again whole, if it waits.
+    Question(AskNumber),
     /// Say what was skipped.
     More,
     /// Say what every agent is doing.

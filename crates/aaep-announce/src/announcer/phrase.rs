@@ -201,7 +201,11 @@ fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
         state::THINKING => own("Thinking."),
         state::DECIDING => own("Deciding."),
         state::HANDING_OFF => own("Handing over."),
-        _ => String::new(),
+        state::IDLE | state::CALLING_TOOL | state::WRITING_OUTPUT | state::AWAITING_INPUT => {
+            String::new()
+        }
+        // A state of which nothing is known here.
+        _ => own("Doing something else."),
     }
 }
 

@@ -17,6 +17,7 @@ use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
 use super::phrase::{Tongue, duration, sentences};
 use super::sessions::SessionKey;
+use crate::choices::choice_letters;
 use crate::utterance::{Choice, UtteranceId};
 use crate::words::{exact, own};
 
@@ -298,12 +299,15 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     let kinds = it.accepted_response_kinds.as_deref().unwrap_or_default();
     let listed = it.choices.as_deref().unwrap_or_default();
     let question = exact(&it.question);
+    let letters = choice_letters(listed.iter().map(|it| it.label.as_str()));
     let mut answers = Vec::new();
     let mut options = String::new();
     for (at, choice) in listed.iter().enumerate() {
         let label = exact(&choice.label);
-        let label = if label.is_empty() { format!("Answer {}", at + 1) } else { label };
-        options = sentences(&[&options, &format!("{}: {label}", at + 1)]);
+        let letter = letters.as_ref().and_then(|it| it.get(at));
+        let called = letter.map_or_else(|| "Choice".to_owned(), |it| format!("Choice {it}"));
+        let label = if label.is_empty() { called.clone() } else { label };
+        options = sentences(&[&options, &format!("{} {label}", own(&format!("{called}:")))]);
         let choice_words = Choice { words: label, is_consent: false };
         answers.push((choice_words, Answer::Response(Response::Text(choice.value.clone()))));
     }
@@ -316,10 +320,12 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     }
     let takes = |kind: ResponseKind| kinds.contains(&kind);
     let how = match (listed.is_empty(), takes(ResponseKind::YesNo), takes(ResponseKind::Numeric)) {
-        (false, ..) if takes(ResponseKind::Freetext) => {
-            "Choose by number, or answer in your own words."
-        }
-        (false, ..) => "Choose by number.",
+        (false, ..) => match (letters.is_some(), takes(ResponseKind::Freetext)) {
+            (true, false) => "Answer with the letter of a choice.",
+            (true, true) => "Answer with the letter of a choice, or in your own words.",
+            (false, false) => "Answer with the words of a choice.",
+            (false, true) => "Answer with the words of a choice, or in your own words.",
+        },
         (true, true, _) => "Yes or no?",
         (true, false, true) => "Answer with a number.",
         (true, false, false) => "Answer in your own words.",

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
-use aaep::{Envelope, OutputId, SessionId};
+use aaep::extension::PREFIX;
+use aaep::{Event, OutputId, SessionId};
 
 use super::activity::Activity;
 use super::io::HubNumber;
@@ -25,6 +26,8 @@ const MAX_TEXT_OUTPUTS: usize = 8;
 pub const MAX_TEXT: usize = 32 * 1024;
 /// The longest name of an agent that is told, in bytes.
 const MAX_NAME: usize = 60;
+/// The longest id of an agent that is remembered, in bytes: the longest by which one can be told anything.
+const MAX_AGENT_ID: usize = 256;
 /// A session of which nothing was heard for so long does not share its name with new ones.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
 
@@ -35,14 +38,35 @@ pub(super) struct SessionKey {
     pub(super) id: SessionId,
 }
 
+/// An agent in a session, as the person hears of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownAgent {
+    /// Where it is.
+    pub hub: HubNumber,
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent, as the protocol names it. Foreign text.
+    pub agent_id: String,
+    /// Its name, which others may have too.
+    pub name: String,
+    /// What it is called: its name, with a number where others have the same.
+    pub label: String,
+    /// Whether the session goes on.
+    pub is_live: bool,
+}
+
 /// One session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     name: String,
+    /// As the protocol names it.
+    agent_id: String,
     /// Which one of those with this name it is.
     ordinal: u32,
     /// Whether there was another one of this name at the same time.
     has_namesake: bool,
+    /// Whether its name says where it works.
+    has_project: bool,
     is_live: bool,
     last_heard: Duration,
     outputs: VecDeque<Output>,
@@ -94,22 +118,25 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// The session of an event, known from now on.
-    pub(super) fn enter(
-        &mut self,
-        now: Duration,
-        id: &SessionKey,
-        envelope: &Envelope,
-    ) -> &mut Session {
-        if !self.known.contains_key(id) {
+    pub(super) fn enter(&mut self, now: Duration, id: &SessionKey, event: &Event) -> &mut Session {
+        let is_known = self.known.get(id).map(|it| it.has_project);
+        let has_project = project(event).is_some();
+        // A listener that joined in the midst may learn only later where an agent works.
+        if is_known.is_none() || is_known == Some(false) && has_project {
+            let known = self.known.remove(id);
             self.make_room();
-            let name = agent_name(envelope);
+            let name = agent_name(event);
             let ordinal = self.free_ordinal(now, &name);
             let namesakes =
                 self.known.values_mut().filter(|it| it.name.eq_ignore_ascii_case(&name));
             if ordinal > 1 {
                 namesakes.for_each(|it| it.has_namesake = true);
             }
-            self.known.insert(id.clone(), Session::new(name, ordinal));
+            let mut session = known.unwrap_or_else(|| Session::new(String::new(), 1));
+            (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
+            session.has_project = has_project;
+            session.agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID).to_owned();
+            self.known.insert(id.clone(), session);
         }
         let session =
             self.known.entry(id.clone()).or_insert_with(|| Session::new(String::new(), 1));
@@ -132,6 +159,21 @@ impl Sessions {
         Some((id, session.texts.back()?))
     }
 
+    /// The session in which the agent of this one spoke last: this one, or one that is over if it said nothing in this one.
+    pub(super) fn speaking_session(&self, id: &SessionKey) -> SessionKey {
+        let Some(asking) = self.known.get(id).filter(|it| it.texts.is_empty()) else {
+            return id.clone();
+        };
+        let is_same = |(key, it): &(&SessionKey, &Session)| {
+            key.hub == id.hub
+                && !it.is_live
+                && !it.texts.is_empty()
+                && (&it.agent_id, &it.name) == (&asking.agent_id, &asking.name)
+        };
+        let newest = self.known.iter().filter(is_same).max_by_key(|(_, it)| it.last_heard);
+        newest.map_or_else(|| id.clone(), |(key, _)| key.clone())
+    }
+
     pub(super) fn spoke(&mut self, id: &SessionKey) {
         if self.last_reply.as_ref() != Some(id) {
             self.last_reply = Some(id.clone());
@@ -141,9 +183,10 @@ impl Sessions {
     /// Whether words begin like the name of any agent that speaks here.
     pub(super) fn begin_like_a_name(&self, words: &str) -> bool {
         let Some((beginning, _)) = words.split_once(':') else { return false };
-        beginning.len() <= MAX_NAME * 2
+        beginning.len() <= MAX_NAME * 3
             && self.known.values().any(|it| {
-                let name = it.name.to_lowercase();
+                // The name alone is enough to pretend, without where the agent works.
+                let name = it.name.split(" in ").next().unwrap_or_default().to_lowercase();
                 !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
             })
     }
@@ -159,6 +202,23 @@ impl Sessions {
 
     pub(super) fn live_mut(&mut self) -> impl Iterator<Item = (&SessionKey, &mut Session)> {
         self.known.iter_mut().filter(|(_, it)| it.is_live)
+    }
+
+    /// All of them as they are called, those of which something was heard last first.
+    pub(super) fn agents(&self) -> Vec<KnownAgent> {
+        let mut known: Vec<(&SessionKey, &Session)> = self.known.iter().collect();
+        known.sort_by_key(|(_, it)| std::cmp::Reverse(it.last_heard));
+        known
+            .into_iter()
+            .map(|(key, it)| KnownAgent {
+                hub: key.hub,
+                session_id: key.id.clone(),
+                agent_id: it.agent_id.clone(),
+                name: it.name.clone(),
+                label: it.label(),
+                is_live: it.is_live,
+            })
+            .collect()
     }
 
     /// The person wants to hear no more of what agents are saying now.
@@ -197,8 +257,10 @@ impl Session {
     fn new(name: String, ordinal: u32) -> Self {
         Session {
             name,
+            agent_id: String::new(),
             ordinal,
             has_namesake: false,
+            has_project: false,
             is_live: true,
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
@@ -381,10 +443,22 @@ impl Output {
     }
 }
 
-/// The name of an agent as it is told, everywhere the same.
-pub fn agent_name(envelope: &Envelope) -> String {
-    let producer = &envelope.producer;
-    told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id))
+/// The name of an agent as it is told, everywhere the same: with where it works, if it says so.
+pub fn agent_name(event: &Event) -> String {
+    let producer = &event.envelope.producer;
+    let name = told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id));
+    let project = project(event).filter(|it| !name.contains(it.as_str()));
+    match project {
+        Some(project) if !name.is_empty() => format!("{name} in {project}"),
+        _ => name,
+    }
+}
+
+/// Where the agent of an event works, as far as the event says it.
+fn project(event: &Event) -> Option<String> {
+    let own = event.extensions.as_ref()?.0.iter().find(|(prefix, _)| prefix.as_str() == PREFIX)?;
+    let project = told_name(own.1.get("project")?.as_str()?);
+    Some(project).filter(|it| !it.is_empty())
 }
 
 /// A name as it is told: short, on one line, and without anything that ends it.

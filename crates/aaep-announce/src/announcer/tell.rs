@@ -19,6 +19,9 @@ const MAX_IDS: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// That multiple.
 const PATIENCE_FACTOR: u32 = 4;
+/// What a person is told who pressed a key that is no answer.
+const NO_CHOICE: &str =
+    "That is no answer. The answers stand at the end of the question. Nothing was answered.";
 /// What a person is told who answered a question before its end.
 const TOO_SOON: &str = "You have not come to the end of this question. Nothing was answered.";
 
@@ -241,6 +244,8 @@ impl Announcer {
             Report::Trouble(why) => return self.trouble(why),
             Report::Hush => self.wish(super::Wish::Hush),
             Report::Repeat => self.wish(super::Wish::Repeat),
+            Report::Back => self.wish(super::Wish::Back),
+            Report::NoChoice(id) => self.no_choice(id),
             Report::Began(id) => self.began(id),
             Report::Ended(id) => self.ended(id),
             Report::Shown(id) => self.shown(id),
@@ -363,6 +368,14 @@ impl Announcer {
         self.decided.orders.extend(ids.into_iter().map(Order::Withdraw));
         self.presented(number, Telling::Left);
         self.decided.outcomes.push(Outcome::Chosen { number, answer });
+    }
+
+    /// The person pressed something at a question that is no answer.
+    fn no_choice(&mut self, id: UtteranceId) {
+        let question = self.questions.values().find(|it| it.ids.contains(&id));
+        if question.is_some_and(|it| !it.is_answered) {
+            self.feedback(NO_CHOICE);
+        }
     }
 
     /// The person answered a question that they cannot know to its end. It is told again whole.

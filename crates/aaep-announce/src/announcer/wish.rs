@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::Announcer;
-use super::io::{Outcome, Wish};
+use super::io::{AskNumber, Outcome, Wish};
 use super::phrase::{Phrase, Wording};
 use super::question::Question;
 use super::queue::{About, Item};
@@ -22,6 +22,7 @@ impl Announcer {
             Wish::Skip => self.stop(true),
             Wish::Repeat => self.repeat(),
             Wish::Back => self.back(),
+            Wish::Question(number) => self.question_again(number),
             Wish::Status => self.status(),
             Wish::More => self.more(),
             Wish::LastReply => self.last_reply(false),
@@ -121,6 +122,20 @@ impl Announcer {
             self.queue.put_back(item);
         } else {
             self.answer("The question is over.".to_owned());
+        }
+    }
+
+    /// Says a question again whole, unless it is about to be said.
+    fn question_again(&mut self, number: AskNumber) {
+        let Some(question) = self.questions.get(&number).filter(|it| !it.is_answered).cloned()
+        else {
+            return;
+        };
+        let is_it = |item: &Item| item.about == About::Question(number);
+        let waits = self.queue.waiting().any(is_it)
+            || self.stopping.iter().any(|it| is_it(&it.item) && !it.is_unwanted);
+        if !waits {
+            self.ask(&question, About::Question(number));
         }
     }
 

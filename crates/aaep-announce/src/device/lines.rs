@@ -13,6 +13,7 @@ use aaep::printable;
 use serde_json::json;
 
 use super::{Device, Reporter, Told};
+use crate::choices::choice_letters;
 use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId, Weight};
 
 /// The name of this device.
@@ -176,13 +177,17 @@ impl<W: Write> Lines<W> {
             let words = utterance.choices.iter().rev().map(|it| it.words.to_lowercase());
             format!("Answer {}: ", printable(&words.collect::<Vec<_>>().join(" or ")))
         } else {
+            let letters = choice_letters(utterance.choices.iter().map(|it| it.words.as_str()));
             for (at, choice) in utterance.choices.iter().enumerate() {
-                text.extend(["  ", &(at + 1).to_string(), ". ", &*printable(&choice.words), "\n"]);
+                let letter = letters.as_ref().and_then(|it| it.get(at));
+                let letter = letter.map(|it| format!("{it}. ")).unwrap_or_default();
+                text.extend(["  ", &letter, &*printable(&choice.words), "\n"]);
             }
-            match utterance.choices.len() {
-                1 => "Answer 1: ".to_owned(),
-                2 => "Answer 1 or 2: ".to_owned(),
-                last => format!("Answer 1 to {last}: "),
+            match letters.as_deref() {
+                None | Some([]) => "Answer with one of these: ".to_owned(),
+                Some([only]) => format!("Answer {only}: "),
+                Some([first, second]) => format!("Answer {first} or {second}: "),
+                Some([first, .., last]) => format!("Answer {first} to {last}: "),
             }
         };
         self.prompt = Some(utterance.id);
@@ -236,12 +241,17 @@ fn json_line(utterance: &Utterance) -> String {
         .iter()
         .map(|it| json!({ "words": printable(&it.words), "is_consent": it.is_consent }))
         .collect();
+    let parts: Vec<_> = utterance
+        .language_parts()
+        .map(|it| json!({ "words": printable(&it.words), "language": it.language }))
+        .collect();
     let object = json!({
         "id": utterance.id,
         "kind": utterance.kind.word(),
         "weight": weight,
         "words": printable(&utterance.words),
         "language": utterance.language.as_ref().map(aaep::LanguageTag::as_str),
+        "parts": parts,
         "is_right_to_left": utterance.is_right_to_left,
         "choices": choices,
     });

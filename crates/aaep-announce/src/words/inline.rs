@@ -1,6 +1,7 @@
 //! The marks within a line: emphasis, struck text, links, pictures, code.
 
 use super::Style;
+use super::cluster::cluster_start;
 use super::emphasis;
 use super::math::{formula, math};
 use super::own::own;
@@ -370,5 +371,9 @@ pub(crate) fn cut(text: &str, most: usize) -> &str {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
+    let end = match cluster_start(text, end) {
+        0 => end,
+        start => start,
+    };
     text.get(..end).unwrap_or_default()
 }

@@ -4,6 +4,7 @@
 use aaep::event::human::{AwaitingClarification, Choice, ResponseKind};
 use aaep::reply::Response;
 use aaep::{Payload, printable};
+use aaep_announce::choice_letters;
 
 /// The words that consent. "Ok" and "sure" are said too easily to be among them.
 pub(crate) const CONSENT: [&str; 4] = ["yes", "accept", "allow", "approve"];
@@ -72,7 +73,7 @@ pub(crate) fn understand(
             let chosen = chosen(asked, &plain);
             match (time, chosen) {
                 (Some(_), Ok(Some(_)) | Err(_)) => Err(Unclear(format!(
-                    "{} is one of the choices, and also a word about time. Say the number of the choice.",
+                    "{} is one of the choices, and also a word about time. Say the letter of the choice.",
                     quoted(words)
                 ))),
                 (Some(meaning), Ok(None)) => meaning,
@@ -110,7 +111,8 @@ fn respond(
     Err(Unclear(format!("{} is no answer to this question.", quoted(words))))
 }
 
-/// The choice that is meant by its number, its words, or its value; unclear if it could be two.
+/// The choice that is meant by its letter, its words, its value, or its place; unclear if it could be two. Nobody is told
+/// values and places, so they count only where letter and words say nothing.
 fn chosen<'a>(
     asked: &'a AwaitingClarification,
     plain: &str,
@@ -119,10 +121,18 @@ fn chosen<'a>(
         return Ok(None);
     }
     let choices = asked.choices.as_deref().unwrap_or_default();
-    let by_number = plain.parse::<usize>().ok().and_then(|it| choices.get(it.checked_sub(1)?));
-    let is_named =
-        |it: &&Choice| self::plain(&it.label) == plain || self::plain(&it.value) == plain;
-    let mut meant: Vec<&Choice> = choices.iter().filter(is_named).chain(by_number).collect();
+    let letters = choice_letters(choices.iter().map(|it| it.label.as_str())).unwrap_or_default();
+    let by_letter = letters.iter().position(|it| it.eq_ignore_ascii_case(plain));
+    let by_letter = by_letter.and_then(|at| choices.get(at));
+    let is_called = |it: &&Choice| self::plain(&it.label) == plain;
+    let mut meant: Vec<&Choice> = choices.iter().filter(is_called).chain(by_letter).collect();
+    if meant.is_empty() {
+        // Where a number is an answer too, a digit is that number.
+        let place = if kinds(asked).contains(&ResponseKind::Numeric) { "" } else { plain };
+        let place = place.parse::<usize>().ok().and_then(|it| choices.get(it.checked_sub(1)?));
+        let is_value = |it: &&Choice| self::plain(&it.value) == plain;
+        meant.extend(choices.iter().filter(is_value).chain(place));
+    }
     meant.dedup_by(|one, other| one.value == other.value);
     match meant.as_slice() {
         [] => Ok(None),
@@ -332,15 +342,18 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_meant_by_its_number_its_words_or_its_value() {
+    fn a_choice_is_meant_by_its_letter_its_words_its_value_or_its_place() {
         let choices = json!([
             { "value": "i", "label": "The Inbox" }, { "value": "a", "label": "Archive" },
         ]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &choices, words);
-        for first in ["1", "the inbox", "The Inbox.", "i"] {
+        // Values are not told, so that a letter is never taken for the value of another choice.
+        for first in ["a", "A.", "1", "the inbox", "The Inbox.", "i"] {
             assert_eq!(pick(first), Ok(text("i")), "{first}");
         }
-        assert_eq!(pick("2"), Ok(text("a")));
+        for second in ["b", "2", "archive"] {
+            assert_eq!(pick(second), Ok(text("a")), "{second}");
+        }
         for wrong in ["0", "3", "-1", "inbox", "yes", "", "1 2", "99999999999999999999999"] {
             assert!(pick(wrong).is_err(), "{wrong}");
         }
@@ -350,13 +363,19 @@ mod tests {
     fn a_choice_that_could_be_two_or_a_word_about_time_is_unclear() {
         let years = json!([{ "value": "2", "label": "Two" }, { "value": "1", "label": "One" }]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &years, words);
-        assert!(pick("1").is_err(), "the first, or the one that is called 1");
+        assert!(pick("1").is_err(), "the first, or the one whose value is 1");
         assert_eq!(pick("two"), Ok(text("2")));
+        let letters = json!([{ "value": "x", "label": "B" }, { "value": "y", "label": "A" }]);
+        let pick = |words| clarify(&json!(["multiple_choice"]), &letters, words);
+        assert_eq!((pick("a"), pick("b")), (Ok(text("y")), Ok(text("x"))), "as they are called");
+        let both = json!(["multiple_choice", "numeric"]);
+        let or_number = clarify(&both, &years, "2");
+        assert!(or_number.is_ok_and(|it| it != text("1")), "not the second one");
         let times =
             json!([{ "value": "now", "label": "Now" }, { "value": "later", "label": "Later" }]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &times, words);
         assert!(pick("later").is_err());
-        assert_eq!(pick("2"), Ok(text("later")));
+        assert_eq!(pick("b"), Ok(text("later")));
         assert_eq!(pick("pause"), Ok(Meaning::Pause));
     }
 

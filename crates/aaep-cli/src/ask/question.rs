@@ -69,7 +69,7 @@ impl Question {
         event["timeout_seconds"] = arguments.timeout.into();
         if let Some(longest) = arguments.max_timeout {
             event["@context"] = json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
-            event["extensions"] = json!({ "agentvoice": { "max_timeout_seconds": longest } });
+            event["extensions"]["agentvoice"]["max_timeout_seconds"] = longest.into();
         }
         let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
         Ok(Question {
@@ -103,6 +103,12 @@ fn stakes(arguments: &Arguments) -> ActionStakes {
 fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
     let default = match arguments.default.as_deref() {
         None | Some("reject") => "reject",
+        Some("accept") if arguments.irreversible && arguments.risk != Some(Risk::Low) => {
+            let what =
+                "--default accept cannot be used with --irreversible: silence never lets it happen";
+            let next = "Leave out --default, or say --risk low and --reversible if that is true.";
+            return Err(Failure::new(what, next));
+        }
         Some("accept") => "accept",
         Some(other) => {
             let what = format!(
@@ -180,8 +186,12 @@ pub(super) mod tests {
     pub(crate) fn question(line: &[&str]) -> Result<Question, Failure> {
         let words = ["ask"].iter().chain(line);
         let line = Line::try_parse_from(words).expect("a command line");
-        let speaker =
-            Speaker { agent: None, session: Some("sess_a1".into()), language: Some("en".into()) };
+        let speaker = Speaker {
+            agent: None,
+            project: None,
+            session: Some("sess_a1".into()),
+            language: Some("en".into()),
+        };
         Question::new(&line.arguments, &speaker)
     }
 
@@ -236,9 +246,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_unsafe_default_is_passed_on_as_it_is_so_that_the_hub_refuses_it() {
-        let wish = question(&["Delete it?", "--irreversible", "--default", "accept"]).expect("one");
-        assert_eq!(violations(&wish), [aaep::Code::UnsafeDefault]);
+    fn an_unsafe_default_is_refused_and_never_repaired() {
+        for risk in [&[][..], &["--risk", "medium"], &["--risk", "high"]] {
+            let line = [&["Delete it?", "--irreversible", "--default", "accept"], risk].concat();
+            let refused = question(&line).expect_err("refused");
+            assert!(refused.what().contains("--default accept"), "{}", refused.what());
+        }
     }
 
     #[test]

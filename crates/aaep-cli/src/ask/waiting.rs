@@ -95,7 +95,7 @@ impl Outcome {
     pub(super) fn sentence(&self) -> String {
         if self.is_unheard_accept() {
             return "Not accepted. No person and no rule of theirs accepted it, and silence may accept only an action \
-                    that states low risk and that it can be undone."
+                    of low risk that can be undone: with --risk low and --reversible."
                 .to_owned();
         }
         let by = match self.answer["decided_by"].as_str() {

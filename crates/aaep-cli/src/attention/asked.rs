@@ -60,6 +60,7 @@ impl Asked {
             most_seconds,
             said.as_ref().and_then(|it| it.tool.as_ref()),
             said.as_ref().and_then(|it| it.action_digest.as_ref()),
+            said.as_ref().and_then(|it| it.project.as_ref()),
             own,
         ]);
         let longest_seconds = most_seconds.unwrap_or(0).max(timeout_seconds).min(DAY_SECONDS);

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
-use aaep::{Event, Message, Mode, Timestamp};
+use aaep::{Event, Message, Mode, Timestamp, printable};
+use aaep_announce::agent_name;
+use aaep_transport::link::Target;
+use aaep_trust::fetch::Address;
 use serde_json::Value;
 
 use super::asked::Asked;
@@ -44,6 +47,10 @@ struct Page {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) address: String,
+    /// What the agent is called. Foreign text.
+    pub(crate) agent: String,
+    /// What the person heard it called while listening.
+    pub(crate) agent_label: Option<String>,
     /// Which question it is; none if this person may hear it but not answer.
     pub(crate) asked: Option<Asked>,
     pub(crate) event: Event,
@@ -133,6 +140,8 @@ fn read_row(address: &str, row: &Value) -> Option<Waiting> {
     let is_it = !may_reply || row["reply_token"] == asked.reply_token.as_str();
     is_it.then_some(Waiting {
         address: address.to_owned(),
+        agent: agent_name(&event),
+        agent_label: None,
         asked: may_reply.then_some(asked),
         event: *event,
         json,
@@ -156,6 +165,11 @@ pub(crate) mod tests {
             "asked_at": "2026-11-02T06:20:09.120Z", "left_ms": 93_500, "paused": false,
             "event": event,
         })
+    }
+
+    /// A question that waits, with these fields.
+    pub(crate) fn waiting(fields: &Value) -> Waiting {
+        read_row("unix:", &row(fields)).expect("a question")
     }
 
     fn list(rows: &[Value]) -> Value {

@@ -49,6 +49,9 @@ pub(crate) struct Question {
     pub(crate) reply_token: String,
     /// Who asks. Foreign text.
     pub(crate) agent: String,
+    /// What the person heard the agent called: with a number where several have that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_label: Option<String>,
     /// The first words of it. Foreign text.
     pub(crate) first_words: String,
     /// A hash of all that no language changes.
@@ -141,6 +144,7 @@ impl Numbers {
         // In other words it has to be told again.
         let same = before.as_ref().filter(|it| it.check(asked).is_ok());
         let presented_unix_ms = same.and_then(|it| it.presented_unix_ms);
+        let agent_label = before.as_ref().and_then(|it| it.agent_label.clone());
         let mut words = before.map(|it| it.words).unwrap_or_default();
         for hash in &asked.words {
             if !words.contains(hash) && words.len() < MAX_WORDS {
@@ -151,6 +155,7 @@ impl Numbers {
             address: address.to_owned(),
             reply_token: asked.reply_token.to_string(),
             agent: asked.agent.clone(),
+            agent_label,
             first_words: asked.first_words.clone(),
             identity: asked.identity.clone(),
             words,
@@ -168,6 +173,13 @@ impl Numbers {
     pub(crate) fn presented(&mut self, at_unix_ms: i64, asked: &Asked) {
         for question in self.questions.values_mut().filter(|it| it.check(asked).is_ok()) {
             question.presented_unix_ms.get_or_insert(at_unix_ms);
+        }
+    }
+
+    /// The person heard the agent of a question called so. The first time counts.
+    pub(crate) fn heard_as(&mut self, asked: &Asked, label: &str) {
+        for question in self.questions.values_mut().filter(|it| it.is(asked)) {
+            question.agent_label.get_or_insert_with(|| label.to_owned());
         }
     }
 
@@ -213,6 +225,7 @@ impl Numbers {
                 (1..=HIGHEST).contains(number)
                     && ReplyToken::parse(&it.reply_token).is_ok()
                     && [&it.address, &it.agent, &it.first_words].into_iter().all(is_short)
+                    && it.agent_label.iter().all(is_short)
                     && is_hash(&it.identity)
                     && it.words.len() <= MAX_WORDS
                     && it.words.iter().all(is_hash)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::{Payload, printable};
-use aaep_announce::agent_name;
+use aaep_announce::choice_letters;
 use aaep_announce::words::exact;
 
 use super::danger::Danger;
@@ -14,8 +14,7 @@ use crate::console::count;
 
 /// The lines for a question. Without a number it cannot be answered by one.
 pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
-    let agent = agent_name(&waiting.event.envelope);
-    let agent = printable(&agent);
+    let agent = printable(&waiting.agent);
     let name = match number {
         Some(number) => format!("Question {number}, from {agent}"),
         None if waiting.asked.is_some() => {
@@ -67,7 +66,7 @@ fn answers(number: u16, asked: &AwaitingClarification) -> String {
         ResponseKind::Freetext => Some("your words"),
         ResponseKind::YesNo => Some("yes or no"),
         ResponseKind::Numeric => Some("a number in digits"),
-        ResponseKind::MultipleChoice => Some("the number of a choice, or its words"),
+        ResponseKind::MultipleChoice => Some("the letter of a choice, or its words"),
         ResponseKind::Other(_) => None,
     });
     let ways: Vec<&str> = ways.collect();
@@ -75,8 +74,12 @@ fn answers(number: u16, asked: &AwaitingClarification) -> String {
 }
 
 fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
-    let listed = asked.choices.iter().flatten().enumerate();
-    listed.map(|(at, choice)| format!("  {}. {}", at + 1, exact(&choice.label)))
+    let listed = asked.choices.as_deref().unwrap_or_default();
+    let letters = choice_letters(listed.iter().map(|it| it.label.as_str())).unwrap_or_default();
+    listed.iter().enumerate().map(move |(at, choice)| {
+        let letter = letters.get(at).map(|it| format!("{it}. ")).unwrap_or_default();
+        format!("  {letter}{}", exact(&choice.label))
+    })
 }
 
 fn time(default: &str, left: Duration, is_paused: bool) -> String {
@@ -115,6 +118,7 @@ pub(crate) fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use aaep::Timestamp;
+    use aaep_announce::agent_name;
     use serde_json::{Value, json};
 
     use super::*;
@@ -124,6 +128,8 @@ mod tests {
     fn waiting(event: aaep::Event) -> Waiting {
         Waiting {
             address: "unix:".to_owned(),
+            agent: agent_name(&event),
+            agent_label: None,
             asked: Asked::of(&event),
             event,
             json: Value::Null,
@@ -171,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clarification_has_its_choices_with_numbers() {
+    fn a_clarification_has_its_choices_with_letters() {
         let choices =
             json!([{ "value": "i", "label": "Inbox" }, { "value": "a", "label": "Archive" }]);
         let event = clarification(&json!({
@@ -182,8 +188,8 @@ mod tests {
             block(Some(3), &waiting(event)),
             [
                 "Question 3, from mail: Which folder.",
-                "  1. Inbox",
-                "  2. Archive",
+                "  A. Inbox",
+                "  B. Archive",
                 "Without an answer: the agent assumes i, in 1 minute 33 seconds.",
             ]
         );

@@ -101,6 +101,12 @@ impl Room {
         let Some(number) = self.open.add(*hub, *shared, ask.clone()) else { return };
         let (event, remaining, can_answer) = (ask.event(), ask.remaining(), ask.can_reply());
         self.tell_from(*hub, &Input::Asked(Asked { number, event, remaining, can_answer }));
+        if let Some(known) = Known::of(event).filter(|_| shared.is_some()) {
+            // Other programs of this person call the agent the same.
+            let (numbers, label) = (self.numbers.clone(), self.agent_label(*hub, event));
+            let noting = spawn_blocking(move || numbers.change(|it| it.heard_as(&known, &label)));
+            tokio::spawn(async move { done(noting.await) });
+        }
         if !ask.state().is_open() {
             // It ended while it waited for its number.
             self.over(*hub, ask);

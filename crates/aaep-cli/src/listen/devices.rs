@@ -24,7 +24,31 @@ pub(crate) struct Channel {
 pub(crate) struct Devices {
     pub(crate) channels: Vec<Channel>,
     pub(super) sounds: Option<Device>,
+    /// Whether the lines stand in a terminal, where a screen reader speaks them by itself.
+    pub(super) are_lines_on_screen: bool,
 }
+
+impl Devices {
+    /// Whether a device must stay silent because the same words come through the screen reader of the desktop, which would
+    /// speak the lines of the terminal as well.
+    pub(super) fn is_spoken_otherwise(&self, at: usize) -> bool {
+        let is_lines = |it: &Channel| it.device.name() == lines::NAME;
+        let is_desktop = |it: &Channel| it.device.name() == DESKTOP && it.announcer.is_working();
+        self.are_lines_on_screen
+            && self.channels.get(at).is_some_and(is_lines)
+            && self.channels.iter().any(is_desktop)
+    }
+
+    /// The lines that were silent as long as this device worked.
+    pub(super) fn silent_lines(&self, at: usize) -> Option<usize> {
+        let is_desktop = self.channels.get(at).is_some_and(|it| it.device.name() == DESKTOP);
+        let lines = self.channels.iter().position(|it| it.device.name() == lines::NAME);
+        lines.filter(|_| is_desktop && self.are_lines_on_screen)
+    }
+}
+
+/// The name of the device that is the screen reader of the desktop, whether or not it is built in.
+const DESKTOP: &str = "desktop";
 
 /// Starts them.
 pub(crate) fn start(
@@ -71,7 +95,8 @@ pub(crate) fn start(
         Channel { device, announcer, is_stuck: false }
     };
     let channels = devices.into_iter().enumerate().map(channel).collect();
-    Ok(Devices { channels, sounds })
+    let are_lines_on_screen = !is_json && io::stdout().is_terminal();
+    Ok(Devices { channels, sounds, are_lines_on_screen })
 }
 
 fn no_thread(error: &io::Error) -> Failure {

@@ -54,6 +54,11 @@ impl Hubs {
         self.lines.get(hub).map_or("", |it| &it.hub.address)
     }
 
+    /// Says something to a hub, as long as there is a line to it.
+    pub(super) fn voice(&self, hub: HubNumber) -> Option<Voice> {
+        self.lines.get(hub)?.voice.clone()
+    }
+
     /// A sentence that says which hub it is about, where there are several.
     pub(super) fn about(&self, hub: HubNumber, sentence: &str) -> String {
         let line = self.lines.get(hub).filter(|_| self.are_several());
@@ -166,6 +171,7 @@ impl Room {
             }
             News::Reconnecting { .. } => self.line(hub, true),
             News::Reconnected => self.line(hub, false),
+            News::Instructed { .. } => self.instructed(hub),
             News::LeftOut { count } => self.tell_from(hub, &Input::LeftOut(count)),
             News::Refused { error, message } => self.refused(hub, &error, &message),
             News::WithoutHandshake => self.tell_from(hub, &Input::HubNotice(WITHOUT_HANDSHAKE)),
@@ -186,6 +192,9 @@ impl Room {
         if std::mem::replace(&mut line.is_broken, is_broken) == is_broken && is_broken {
             return;
         }
+        if is_broken {
+            self.forget_instructions(hub);
+        }
         let input = if is_broken { Input::LineBroken } else { Input::LineBack };
         self.tell_from(hub, &input);
     }
@@ -194,6 +203,9 @@ impl Room {
     fn refused(&mut self, hub: HubNumber, error: &str, message: &str) {
         let timed = self.timed.map(|(number, _)| number);
         let timed = timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
+        if error == "not_accepted" && self.not_accepted(hub) {
+            return;
+        }
         if error != "invalid_token" {
             self.tell_from(hub, &Input::HubNotice(&printable(message)));
         } else if let Some(number) = timed {

@@ -107,8 +107,17 @@ pub(super) enum NotBare {
     Another,
     /// The question that was there when the person began to type is over, and nothing else waits.
     Over,
-    /// It is not sure that the person means this one.
-    Unsure(AskNumber),
+    /// It is not sure that the person means this one, and why.
+    Unsure(AskNumber, Doubt),
+}
+
+/// Why it is not sure that the person means a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// They began to type this long after it came, and it takes this long to hear or read it.
+    TooSoon { after: Duration, takes: Duration },
+    /// Another one ended just before they began to type.
+    AfterAnother,
 }
 
 /// Which question words without a number are meant for that were begun at this moment: the only one that the person
@@ -134,9 +143,14 @@ pub(super) fn bare<'a>(
     };
     let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
     let heard_for = if has_paced { HEARD_FOR } else { HEARD_FOR.max(told.reading) };
-    let is_heard = told.since.is_some_and(|since| is_later(since, heard_for));
+    let after = begun.saturating_sub(told.since.unwrap_or(begun));
     let is_alone = over.0.back().is_none_or(|(_, over, _)| is_later(*over, MEANT_FOR_THE_LAST));
-    if is_refusal || is_heard && is_alone { Ok(number) } else { Err(NotBare::Unsure(number)) }
+    match (after >= heard_for, is_alone) {
+        _ if is_refusal => Ok(number),
+        (true, true) => Ok(number),
+        (false, _) => Err(NotBare::Unsure(number, Doubt::TooSoon { after, takes: heard_for })),
+        (true, false) => Err(NotBare::Unsure(number, Doubt::AfterAnother)),
+    }
 }
 
 #[cfg(test)]
@@ -197,9 +211,11 @@ mod tests {
 
     #[test]
     fn a_yes_without_a_number_needs_time_and_a_no_does_not() {
-        assert_eq!(meant(&[(1, told(10))], &[], 10, false), Err(NotBare::Unsure(1)));
+        let too_soon = Doubt::TooSoon { after: at(0), takes: at(1) };
+        assert_eq!(meant(&[(1, told(10))], &[], 10, false), Err(NotBare::Unsure(1, too_soon)));
         assert_eq!(meant(&[(1, told(10))], &[], 10, true), Ok(1));
-        assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 14, false), Err(NotBare::Unsure(2)));
+        let after_another = Err(NotBare::Unsure(2, Doubt::AfterAnother));
+        assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 14, false), after_another);
         assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 15, false), Ok(2));
     }
 
@@ -211,7 +227,8 @@ mod tests {
             long.end(lines::NAME, at(10));
             bare(std::iter::once((1, &long)), &over, at(second), is_refusal, has_paced)
         };
-        assert_eq!(bare_at(39, false, false), Err(NotBare::Unsure(1)), "half a minute at best");
+        let too_soon = Doubt::TooSoon { after: at(29), takes: at(30) };
+        assert_eq!(bare_at(39, false, false), Err(NotBare::Unsure(1, too_soon)), "half a minute");
         assert_eq!(bare_at(40, false, false), Ok(1));
         assert_eq!(bare_at(10, true, false), Ok(1), "a no needs no reading");
         assert_eq!(bare_at(11, false, true), Ok(1), "a voice says when it has ended");

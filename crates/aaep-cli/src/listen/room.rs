@@ -12,8 +12,8 @@ use aaep::{Event, printable};
 use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
-    Announcer, Answer, AskNumber, Decided, HubNumber, Input, Order, Outcome as Wanted, Report,
-    agent_name,
+    Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome as Wanted,
+    Report, agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +22,7 @@ use tokio::time::sleep_until;
 
 use super::asking::Numbered;
 use super::devices::Devices;
+use super::driving::OnItsWay;
 use super::hearing::Hubs;
 use super::leaving::Leaving;
 use super::open::Open;
@@ -51,6 +52,8 @@ pub(super) enum Came {
     ByRule { hub: HubNumber, ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
     /// A wish about time did not go out.
     NotTimed(AskNumber, SayError),
+    /// Something did not go out to an agent.
+    NotInstructed(HubNumber, SayError),
     /// What happened since the person left, in lines, or why nobody knows.
     Recalled(Result<Vec<String>, Failure>),
     /// Whoever shows this to the person has something to say.
@@ -72,6 +75,8 @@ pub(super) struct Room {
     pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
     /// The question whose time the person wants to be changed, and by how much, until that is answered.
     pub(super) timed: Option<(AskNumber, Option<Duration>)>,
+    /// What the person told agents, until it is known what came of it, the oldest first.
+    pub(super) on_their_way: VecDeque<OnItsWay>,
     /// How far the person was told by each hub, for when they come back.
     pub(super) leaving: Vec<Leaving>,
     /// Those who wait until everything is told.
@@ -99,6 +104,7 @@ impl Room {
             began: Instant::now(),
             came: mpsc::channel(MAX_ON_THEIR_WAY),
             timed: None,
+            on_their_way: VecDeque::new(),
             leaving,
             until_told: Vec::new(),
         }
@@ -227,6 +233,7 @@ impl Room {
                 self.ask(hub, *ask);
             }
             Came::ByRule { .. } => {}
+            Came::NotInstructed(hub, error) => self.not_instructed(hub, &error),
             Came::Recalled(recalled) => self.recalled(recalled),
             Came::Narrated(words) => self.tell_all(&Input::Notice(&words)),
             Came::WaitsUntilTold(waiting) => self.until_told.push(waiting),
@@ -282,7 +289,17 @@ impl Room {
             return None;
         }
         let now = self.now();
+        let is_spoken_otherwise = self.devices.is_spoken_otherwise(at);
         let channel = self.devices.channels.get_mut(at)?;
+        if let (Order::Say(utterance), true) = (&order, is_spoken_otherwise) {
+            // Nobody sees it, and the device that speaks it says when it was heard.
+            let mut decided =
+                channel.announcer.handle(now, Input::Device(Report::Began(utterance.id)));
+            let ended = channel.announcer.handle(now, Input::Device(Report::Shown(utterance.id)));
+            decided.orders.extend(ended.orders);
+            decided.outcomes.extend(ended.outcomes);
+            return Some(decided);
+        }
         let is_taken = channel.device.tell(order).is_ok();
         let was_stuck = std::mem::replace(&mut channel.is_stuck, !is_taken);
         if is_taken || was_stuck {
@@ -311,6 +328,7 @@ impl Room {
                 for number in numbers {
                     self.start_clock(number);
                 }
+                self.tell_lines_again(at);
             }
             Wanted::Works => self.tell_others(at, "It works again."),
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
@@ -322,13 +340,27 @@ impl Room {
     pub(super) fn agent_label(&self, hub: HubNumber, event: &Event) -> String {
         let announcer = self.devices.channels.first().map(|it| &it.announcer);
         let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
-        label.unwrap_or_else(|| agent_name(&event.envelope))
+        label.unwrap_or_else(|| agent_name(event))
+    }
+
+    /// The agents that the person hears of.
+    pub(super) fn agents(&self) -> Vec<KnownAgent> {
+        self.devices.channels.first().map(|it| it.announcer.agents()).unwrap_or_default()
     }
 
     /// Whether any device goes at a pace of its own.
     pub(super) fn has_pace(&self) -> bool {
         let mut devices = self.devices.channels.iter().map(|it| it.device.name());
         devices.any(|name| name == speech::NAME || name == braille::NAME)
+    }
+
+    /// Lines that were silent for the screen reader of the desktop tell what waits, now that it does not work.
+    fn tell_lines_again(&mut self, at: usize) {
+        let Some(lines) = self.devices.silent_lines(at) else { return };
+        let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
+        for number in numbers {
+            self.tell(lines, Input::Wish(Wish::Question(number)));
+        }
     }
 
     /// One device has something to say that only the others can tell.

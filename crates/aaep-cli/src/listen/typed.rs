@@ -7,11 +7,17 @@ use aaep_announce::{AskNumber, Pace, Wish};
 pub(super) enum Typed<'a> {
     /// Words to a question, by its number.
     To(AskNumber, &'a str),
-    /// A number alone: a choice, as they are numbered where the question stands.
-    Choice(usize),
+    /// A number alone: that of a question, or the answer to one that asks for a number.
+    Number(AskNumber),
     /// Words without a number.
     Words(&'a str),
     Wish(Wish),
+    /// Be quiet, in a word that could be meant for an agent.
+    Stop,
+    /// Words for an agent, its name first.
+    Tell(&'a str),
+    /// The agent of this name is to stop.
+    Cancel(&'a str),
     /// What happened since the person left.
     Left,
     /// The person goes away.
@@ -27,14 +33,19 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     if let Ok(number) = first.trim_end_matches([':', '.']).parse::<AskNumber>() {
-        return match (rest.trim(), usize::try_from(number)) {
-            ("", Ok(choice)) => Typed::Choice(choice),
-            (words, _) => Typed::To(number, words),
+        return match rest.trim() {
+            "" => Typed::Number(number),
+            words => Typed::To(number, words),
         };
     }
     let line_in_small = line.to_lowercase();
     if let Some(rate) = rate(&line_in_small) {
         return Typed::Wish(Wish::Pace(Pace::Rate(rate)));
+    }
+    match first.to_lowercase().as_str() {
+        "tell" => return Typed::Tell(rest.trim()),
+        "cancel" => return Typed::Cancel(rest.trim()),
+        _ => {}
     }
     match line_in_small.as_str() {
         "" => Typed::Nothing,
@@ -44,7 +55,8 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         "status" => Typed::Wish(Wish::Status),
         "last" | "reply" | "last reply" => Typed::Wish(Wish::LastReply),
         "exact" => Typed::Wish(Wish::ExactText),
-        "stop" | "hush" | "quiet" => Typed::Wish(Wish::Hush),
+        "stop" => Typed::Stop,
+        "hush" | "quiet" => Typed::Wish(Wish::Hush),
         "skip" | "next" => Typed::Wish(Wish::Skip),
         "slower" => Typed::Wish(Wish::Pace(Pace::Slower)),
         "faster" => Typed::Wish(Wish::Pace(Pace::Faster)),
@@ -74,7 +86,7 @@ mod tests {
         assert_eq!(read("2 yes\n"), Typed::To(2, "yes"));
         assert_eq!(read(" 12:  my own words "), Typed::To(12, "my own words"));
         assert_eq!(read("3. no"), Typed::To(3, "no"));
-        assert_eq!(read("7"), Typed::Choice(7));
+        assert_eq!(read("7"), Typed::Number(7));
         assert_eq!(read("2yes"), Typed::Words("2yes"));
         assert_eq!(read("-1 yes"), Typed::Words("-1 yes"));
     }
@@ -96,6 +108,15 @@ mod tests {
         assert_eq!(read("  \r\n"), Typed::Nothing);
         assert_eq!(read("yes"), Typed::Words("yes"));
         assert_eq!(read("quit smoking"), Typed::Words("quit smoking"));
+    }
+
+    #[test]
+    fn words_for_agents_begin_with_a_verb() {
+        assert_eq!(read("Tell Coder run  the tests"), Typed::Tell("Coder run  the tests"));
+        assert_eq!((read("tell"), read("cancel")), (Typed::Tell(""), Typed::Cancel("")));
+        assert_eq!(read("cancel Claude Code"), Typed::Cancel("Claude Code"));
+        assert_eq!(read("2 cancel it"), Typed::To(2, "cancel it"), "an answer");
+        assert_eq!((read("stop"), read("hush")), (Typed::Stop, Typed::Wish(Wish::Hush)));
     }
 
     #[test]

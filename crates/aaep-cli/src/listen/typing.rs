@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use aaep::event::human::ResponseKind;
 use aaep::{Payload, printable};
 use aaep_announce::words::exact;
-use aaep_announce::{AskNumber, HubNumber, Input, Wish};
+use aaep_announce::{AskNumber, HubNumber, Input, Wish, choice_letters};
 
-use super::meant::NotBare;
+use super::meant::{Doubt, NotBare};
 use super::room::Room;
 use super::spoken_help;
 use super::typed::{self, Typed};
@@ -16,6 +17,9 @@ use crate::attention::words::duration;
 use crate::keyboard::TypedLine;
 
 const NOTHING: &str = "Nothing was answered.";
+
+/// What is said to someone who may have meant an agent.
+const STOPPED: &str = "Quiet. The agents go on; to end one, type cancel and its name.";
 
 /// What is said to a line that was begun for something else.
 const ANOTHER: &str = "That was for another question. Nothing was answered.";
@@ -28,6 +32,12 @@ impl Room {
             Typed::Quit => return true,
             Typed::Nothing => {}
             Typed::Wish(wish) => self.wish(wish),
+            Typed::Stop => {
+                self.wish(Wish::Hush);
+                self.reply(STOPPED);
+            }
+            Typed::Tell(words) => self.tell_agent(words),
+            Typed::Cancel(name) => self.cancel_agent(name),
             Typed::Help => self.reply(&spoken_help().join("\n")),
             Typed::Left => self.recall(),
             Typed::Away => self.away(),
@@ -39,7 +49,7 @@ impl Room {
                     self.words(number, words, &line.text, begun);
                 }
             }
-            Typed::Choice(choice) => self.choice(choice, begun),
+            Typed::Number(number) => self.number_alone(number, begun),
         }
         false
     }
@@ -55,18 +65,30 @@ impl Room {
         }
     }
 
-    /// The person chose an answer by its number, as they stand under the question. A digit is typed too easily to
-    /// decide on anything that an agent wants to do.
-    fn choice(&mut self, choice: usize, begun: Duration) {
-        let words = choice.to_string();
+    /// The person typed a number and nothing else. Questions have numbers and choices do not, so it is told again what
+    /// that question asks. It is an answer only where a number or own words are asked for; it never consents (ruling 33).
+    fn number_alone(&mut self, typed: AskNumber, begun: Duration) {
+        let words = typed.to_string();
+        let answers = |payload: &Payload| takes_number(payload, &words);
+        let known = self.open.get(typed).filter(|it| it.told.has_begun_at(begun));
+        if let Some(waiting) = known {
+            let hint = if answers(&waiting.ask.event().payload) {
+                format!("To answer it with {typed}, type {typed} {typed}. ")
+            } else {
+                String::new()
+            };
+            let text = format!("{} {NOTHING} {hint}Question {typed} again:", you_typed(&words));
+            self.feedback(&text);
+            return self.tell_all(&Input::Wish(Wish::Question(typed)));
+        }
         let Some(number) = self.meant(&words, begun, false) else { return };
         let Some(waiting) = self.open.get(number) else { return };
-        if matches!(waiting.ask.event().payload, Payload::AwaitingConfirmation(_)) {
-            let what = "A digit alone does not answer this question. Type yes or no.";
-            self.feedback(&format!("{} {what} {NOTHING}", you_typed(&words)));
-        } else {
-            self.words(number, &words, &words, begun);
+        let payload = &waiting.ask.event().payload;
+        if answers(payload) {
+            return self.words(number, &words, &words, begun);
         }
+        let how = instead_of_digits(payload, typed);
+        self.feedback(&format!("{} {how} {NOTHING}", you_typed(&words)));
     }
 
     fn wish(&mut self, wish: Wish) {
@@ -150,11 +172,53 @@ fn not_meant(words: &str, why: NotBare) -> String {
         NotBare::Several => format!(
             "Several questions wait. {NOTHING} Say the number of one, then the answer. To hear them: list"
         ),
-        NotBare::Unsure(number) => format!(
-            "Question {number} has only just been asked. {NOTHING} To answer it, say its number first, then the answer."
-        ),
+        NotBare::Unsure(number, doubt) => {
+            format!("{} {NOTHING} If you mean it, type {number} first.", unsure(number, doubt))
+        }
     };
     format!("{} {what}", you_typed(words))
+}
+
+/// Why it is not sure that a question was meant.
+fn unsure(number: AskNumber, doubt: Doubt) -> String {
+    match doubt {
+        Doubt::TooSoon { after, takes } => format!(
+            "You began to type {} after question {number} came, and it takes at least {}.",
+            duration(after),
+            duration(takes)
+        ),
+        Doubt::AfterAnother => format!(
+            "Another question ended just before, so it is not sure that you mean question {number}."
+        ),
+    }
+}
+
+/// Whether a number is an answer to a question by itself: it is asked for, or it is what a choice is called.
+fn takes_number(payload: &Payload, number: &str) -> bool {
+    let Payload::AwaitingClarification(asked) = payload else { return false };
+    let kinds = asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
+    let mut choices = asked.choices.iter().flatten();
+    kinds.contains(&ResponseKind::Numeric)
+        || kinds.contains(&ResponseKind::Freetext) && asked.choices.is_none()
+        || choices.any(|it| it.label.trim() == number)
+}
+
+/// What to type where a digit answers nothing.
+fn instead_of_digits(payload: &Payload, typed: AskNumber) -> String {
+    let Payload::AwaitingClarification(asked) = payload else {
+        return "A digit alone does not answer this question. Type yes or no.".to_owned();
+    };
+    let choices = asked.choices.as_deref().unwrap_or_default();
+    let letters = choice_letters(choices.iter().map(|it| it.label.as_str())).unwrap_or_default();
+    let place = usize::try_from(typed).ok().and_then(|it| it.checked_sub(1));
+    let meant = place.and_then(|at| letters.get(at).zip(choices.get(at)));
+    match (meant, letters.as_slice()) {
+        (Some((letter, choice)), _) => {
+            format!("Choices have letters. For {}, type {letter}.", exact(&choice.label))
+        }
+        (None, [first, .., last]) => format!("Choices have letters, from {first} to {last}."),
+        _ => "Type the words of your answer.".to_owned(),
+    }
 }
 
 fn you_typed(words: &str) -> String {
@@ -172,11 +236,23 @@ mod tests {
             NotBare::Over,
             NotBare::Nothing,
             NotBare::Several,
-            NotBare::Unsure(2),
+            NotBare::Unsure(2, Doubt::AfterAnother),
         ] {
             let told = not_meant(" yes\u{1b}", why);
             assert!(told.starts_with("You typed \"yes"), "{told}");
             assert!(told.contains(NOTHING) && !told.contains('\u{1b}'), "{told}");
         }
+    }
+
+    #[test]
+    fn doubts_say_what_is_true_and_what_to_type() {
+        let (after, takes) = (Duration::from_secs(20), Duration::from_secs(30));
+        assert_eq!(
+            not_meant("yes", NotBare::Unsure(13, Doubt::TooSoon { after, takes })),
+            "You typed \"yes\". You began to type 20 seconds after question 13 came, and it takes at least 30 \
+             seconds. Nothing was answered. If you mean it, type 13 first."
+        );
+        let told = not_meant("yes", NotBare::Unsure(13, Doubt::AfterAnother));
+        assert!(told.contains("not sure that you mean question 13"), "{told}");
     }
 }

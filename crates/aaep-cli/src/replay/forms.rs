@@ -1,6 +1,7 @@
 //! Each way to hear something again: what is told, and in which order.
 
 use aaep::{Payload, printable};
+use aaep_announce::words::exact;
 use aaep_announce::{Kind, Utterance};
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -256,17 +257,20 @@ impl Replay {
         }
         let mut all = Vec::new();
         for (at, session) in sessions.iter().take(MAX_LISTED).enumerate() {
-            let mut turns = None;
-            if session.events <= MAX_COUNTED_EVENTS {
-                self.history.each(session, |row| {
-                    turns = Some(row.turn);
-                    Ok(true)
-                })?;
-            }
+            let (mut turns, mut about) = (None, String::new());
+            let is_counted = session.events <= MAX_COUNTED_EVENTS;
+            self.history.each(session, |row| {
+                turns = Some(row.turn).filter(|_| is_counted);
+                if about.is_empty() {
+                    about = in_short(row.event.summary());
+                }
+                Ok(is_counted || about.is_empty())
+            })?;
             let counted = turns
                 .map_or_else(String::new, |turns| format!(", {}", count(u64::from(turns), "turn")));
             let words = self.sentence(session);
-            let words = format!("{}: {}{counted}.", at + 1, words.trim_end_matches('.'));
+            let words = format!("{}: {}{counted}. {about}", at + 1, words.trim_end_matches('.'));
+            let words = words.trim_end().to_owned();
             let mut told = Told::about(&words);
             told.json = json!({
                 "number": at + 1,
@@ -277,6 +281,7 @@ impl Replay {
                 "ended_at": session.ended_unix_us.map(|it| moment(it.div_euclid(1000))),
                 "events": session.events,
                 "turns": turns,
+                "about": about,
             });
             all.push(told);
         }
@@ -375,6 +380,19 @@ const NOTHING: &str = "There is nothing to be heard here yet.";
 
 fn nothing() -> Vec<Told> {
     vec![Told::about(NOTHING)]
+}
+
+/// The beginning of what a session is about, on one line and as a sentence.
+fn in_short(summary: &str) -> String {
+    const MAX_CHARACTERS: usize = 100;
+    let summary = exact(summary.trim());
+    let short: String = summary.chars().take(MAX_CHARACTERS).collect();
+    match short.chars().last() {
+        None => short,
+        Some(_) if short.len() < summary.len() => format!("{short}, and more."),
+        Some('.' | '!' | '?') => short,
+        Some(_) => format!("{short}."),
+    }
 }
 
 fn name(session: &Session) -> String {

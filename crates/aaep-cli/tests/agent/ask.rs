@@ -112,10 +112,21 @@ fn no_hub_is_exit_code_2_and_says_what_to_do() {
 fn a_question_that_the_hub_refuses_is_exit_code_2() {
     let hub = Hub::start();
     let person = hub.person();
-    let output = end(start(&hub, &["Delete it?", "--irreversible", "--default", "accept"]));
+    let output = end(start(&hub, &["Delete it?", "--choices", "one,one"]));
     assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-    assert!(err(&output).contains("--default"), "{}", err(&output));
+    assert!(err(&output).contains("--choices"), "{}", err(&output));
     person.hears("session.cancelled");
+}
+
+#[test]
+fn silence_that_may_not_accept_is_refused_with_the_flags_that_would_do() {
+    let output = aaep(&["ask", "Delete it?", "--irreversible", "--default", "accept"]).output();
+    let said = err(&output.expect("aaep runs"));
+    assert!(said.contains("--default accept") && said.contains("--irreversible"), "{said}");
+    assert!(said.contains("--risk low and --reversible"), "{said}");
+    for word in ["risk_level", "default_decision", "reversibility"] {
+        assert!(!said.contains(word), "{word} in {said}");
+    }
 }
 
 #[test]

@@ -189,9 +189,9 @@ fn choices_and_free_words_are_answered() {
     let desk = Desk::new();
     let (asking, _) = desk.ask("paint", &["Which?", "--choices", "red,blue"]);
     let (_, told) = desk.attention();
-    assert!(told.contains("  2. blue"), "{told}");
+    assert!(told.contains("  B. blue"), "{told}");
     assert_eq!(desk.answer(&["1", "3"]).0, Some(1));
-    assert_eq!(desk.answer(&["1", "2"]), (Some(0), "You answered: blue.\n".to_owned()));
+    assert_eq!(desk.answer(&["1", "b"]), (Some(0), "You answered: blue.\n".to_owned()));
     assert_eq!(end(asking), (Some(0), "blue\n".to_owned()));
     let (asking, _) = desk.ask("paint", &["When?", "--freetext"]);
     desk.attention();

@@ -57,11 +57,57 @@ fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
     let second = ear.ask(DANGEROUS);
     ear.hears("Answer yes or no: ");
     ear.types("yes");
-    ear.hears("You typed \"yes\". Question 2 has only just been asked. Nothing was answered.");
+    let told = ear.hears("Nothing was answered. If you mean it, type 2 first.");
+    assert!(told.contains("You typed \"yes\".") && told.contains("question 2"), "{told}");
     ear.types("2");
-    ear.hears("Question 2 has only just been asked. Nothing was answered.");
+    ear.hears("You typed \"2\". Nothing was answered. Question 2 again:");
+    ear.hears("Answer yes or no: ");
     ear.types("no");
     assert_eq!(outcome(second), (Some(1), "reject\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
+fn a_question_that_was_refused_does_not_end_in_an_error() {
+    let mut ear = Ear::new(&[]);
+    let asking = ear.ask(DANGEROUS);
+    ear.hears("Answer yes or no: ");
+    ear.types("1 no");
+    assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
+    ear.hub.run(&["emit", "say", "Goodbye."]);
+    let told = ear.hears("Goodbye.");
+    assert!(told.contains("Not accepted."), "{told}");
+    assert!(!told.contains("error:") && !told.contains("In fact"), "{told}");
+    ear.quit();
+}
+
+#[test]
+fn agents_of_one_kind_are_called_the_same_in_speech_list_and_attention() {
+    let mut ear = Ear::new(&[]);
+    let asks = [
+        (&["--agent", "Coder"][..], "Coder"),
+        (&["--agent", "Coder"], "Coder 2"),
+        (&["--agent", "Coder", "--project", "work/shop"], "Coder in work/shop"),
+    ];
+    let mut asking = Vec::new();
+    for (at, (speaker, label)) in asks.iter().enumerate() {
+        asking.push(ear.ask(&[&["Sort the mail?", "--risk", "low"], *speaker].concat()));
+        let told = ear.hears("Answer yes or no: ");
+        let number = if at == 0 { String::new() } else { format!(", question {}", at + 1) };
+        assert!(told.contains(&format!("{label} asks{number}: Sort the mail?")), "{told}");
+    }
+    ear.types("list");
+    for (number, name) in [(1, "Coder 1"), (2, "Coder 2"), (3, "Coder in work/shop")] {
+        ear.hears(&format!("Question {number}, from {name}: "));
+    }
+    let told = out(&ear.aaep(&["attention"]).output().expect("aaep runs"));
+    for (number, name) in [(2, "Coder 2"), (3, "Coder in work/shop")] {
+        assert!(told.contains(&format!("Question {number}, from {name}: ")), "{told}");
+    }
+    for (number, asking) in (1..).zip(asking) {
+        ear.types(&format!("{number} no"));
+        assert_eq!(outcome(asking).0, Some(1));
+    }
     ear.quit();
 }
 

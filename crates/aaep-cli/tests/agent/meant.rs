@@ -101,7 +101,7 @@ fn a_digit_for_a_settled_choice_does_not_accept_what_comes_next() {
     let choices = ["Which year?", "--choices", "2018,2019"];
     let terminal = Terminal::start(None, &[]);
     let first = ask(&terminal, &choices);
-    terminal.wait_for("Answer 1 or 2: ");
+    terminal.wait_for("Answer A or B: ");
     terminal.begins_to_type("2");
     let answered = terminal.aaep(&["answer", "1", "1"]).output().expect("aaep runs");
     assert!(out(&answered).contains("You answered: 2018."), "{}", out(&answered));
@@ -160,10 +160,41 @@ fn a_digit_alone_never_consents_however_long_the_ask_was_there() {
         if told.contains("A digit alone does not answer this question. Type yes or no.") {
             break;
         }
-        assert!(told.contains("has only just been asked"), "{told}");
+        assert!(told.contains("after question 1 came"), "{told}");
     }
     ear.types("no");
     rejected(asking);
+    ear.quit();
+}
+
+#[test]
+fn digits_are_the_numbers_of_questions_and_letters_those_of_choices() {
+    let years = ["Which year?", "--choices", "The first,The second"];
+    let mut ear = Ear::new(&[]);
+    let first = ear.ask(&years);
+    let told = ear.hears("Answer A or B: ");
+    assert!(told.contains("  A. The first\n  B. The second\n"), "{told}");
+    ear.types("1");
+    ear.hears("You typed \"1\". Nothing was answered. Question 1 again:");
+    ear.hears("Answer A or B: ");
+    loop {
+        ear.types("2");
+        let told = ear.hears("Nothing was answered.");
+        if told.contains("Choices have letters. For The second, type B.") {
+            break;
+        }
+        assert!(told.contains("after question 1 came"), "{told}");
+    }
+    ear.types("b");
+    assert_eq!(outcome(first), (Some(0), "The second\n".to_owned()));
+    let second = ear.ask(&years);
+    ear.hears("Answer A or B: ");
+    ear.types("2 2");
+    assert_eq!(
+        outcome(second),
+        (Some(0), "The second\n".to_owned()),
+        "the second choice of question 2"
+    );
     ear.quit();
 }
 

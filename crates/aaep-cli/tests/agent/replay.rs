@@ -374,10 +374,9 @@ fn sessions_are_listed_the_newest_first_by_number() {
     desk.two_turns();
     desk.begins("mail", "sess_mail", "Reading the mail.");
     let listed = desk.hears(&["list"]);
-    assert_in_order(
-        &listed,
-        &["1: Session of mail", "1 turn.", "2: Session of photos", "2 turns."],
-    );
+    // What each is about tells two sessions of one agent apart.
+    let (mail, photos) = ("1 turn. Reading the mail.\n", "2 turns. Tidying the photos.\n");
+    assert_in_order(&listed, &["1: Session of mail", mail, "2: Session of photos", photos]);
     let objects = desk.objects(&["list"]);
     assert_eq!(
         (&objects[0]["number"], &objects[0]["session_id"]),

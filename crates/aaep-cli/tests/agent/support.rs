@@ -22,6 +22,7 @@ pub(crate) fn aaep(arguments: &[&str]) -> Command {
         "AAEP_HUB",
         "AAEP_TOKEN",
         "AAEP_AGENT",
+        "AAEP_PROJECT",
         "AAEP_SESSION",
         "AAEP_LANGUAGE",
         "AAEP_CONFIG",
@@ -260,8 +261,18 @@ pub(crate) fn post(origin: &str, path: &str, message: &Value) -> (u16, Value) {
 
 /// The same to a hub that may not be there, or may not live until it has answered.
 pub(crate) fn try_post(origin: &str, path: &str, message: &Value) -> Option<(u16, Value)> {
-    let mut text = String::new();
     let mut stream = try_send(origin, "POST", path, &message.to_string()).ok()?;
+    answer(&mut stream)
+}
+
+/// Another request.
+pub(crate) fn request(origin: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    answer(&mut send(origin, method, path, &body)).expect("an answer")
+}
+
+fn answer(stream: &mut TcpStream) -> Option<(u16, Value)> {
+    let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     let status = text.get(9..12).and_then(|it| it.parse().ok())?;
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);

@@ -101,6 +101,33 @@ fn a_question_is_announced_and_approved_from_the_desktop() {
 }
 
 #[test]
+fn in_a_terminal_nothing_is_spoken_twice() {
+    in_session("desktop::in_a_terminal_nothing_is_spoken_twice", || {
+        let reader = ScreenReader::start();
+        let folder = tempfile::tempdir().expect("a folder");
+        let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+        // The program script gives it a terminal, and shows what stands there.
+        let line = format!("'{}' listen --desktop", env!("CARGO_BIN_EXE_aaep"));
+        let mut command = std::process::Command::new("script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]).env("AAEP_HUB", &hub.origin);
+        command.env("XDG_CONFIG_HOME", folder.path()).env("XDG_STATE_HOME", folder.path());
+        command.env("AAEP_WORDS_PER_MINUTE", "1000");
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script runs");
+        assert_eq!(reader.next().words, "Listening.");
+        begin(&hub.origin);
+        let told =
+            std::iter::repeat_with(|| reader.next()).find(|it| it.words.contains("Cleaning up."));
+        assert!(told.is_some());
+        let mut typing = process.stdin.take().expect("its input");
+        std::io::Write::write_all(&mut typing, b"quit\n").expect("typed");
+        let output = process.wait_with_output().expect("it ends");
+        let screen = out(&output);
+        assert!(!screen.contains("Cleaning up.") && !screen.contains("Listening."), "{screen}");
+    });
+}
+
+#[test]
 fn without_a_screen_reader_the_lines_say_what_to_do() {
     in_session("desktop::without_a_screen_reader_the_lines_say_what_to_do", || {
         let mut listening = Listening::start(&[]);

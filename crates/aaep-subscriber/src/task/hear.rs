@@ -1,6 +1,6 @@
 //! What comes from the producer: in order, through the rules, and on to the program.
 
-use aaep::{Event, ReplyToken, printable};
+use aaep::{Event, ReplyToken, SessionId, printable};
 use aaep_engine::listener::{Change, Heard, HowEnded, ListenerViolation, Received};
 use aaep_transport::link::NO_HANDSHAKE;
 use serde::Deserialize;
@@ -35,6 +35,13 @@ impl<D: Dial> Task<D> {
         };
         match glimpse.kind.as_deref() {
             Some("agentvoice:error") => return self.refused(glimpse),
+            Some("agentvoice:instructed") => {
+                let session_id = glimpse.session_id.and_then(|it| SessionId::parse(&it).ok());
+                if let Some(session_id) = session_id {
+                    self.tell(News::Instructed { session_id });
+                }
+                return Ok(());
+            }
             // Answers of our own extension that are no events and change nothing.
             Some(kind) if kind.starts_with("agentvoice:") && glimpse.event_id.is_none() => {
                 return Ok(());

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use aaep::ReplyToken;
-use aaep::extension::{AskExtend, AskPause, AskPresented, AskResume};
+use aaep::extension::{
+    AgentPrompt, AskExtend, AskPause, AskPresented, AskResume, SessionCancel, SessionSteer,
+};
 use aaep_engine::listener::CannotReply;
 use aaep_transport::link::LinkEnd;
 use serde::Serialize;
@@ -12,7 +14,7 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::{SEND_TIMEOUT, Task};
-use crate::command::{Answer, Command, Done, TimeWish};
+use crate::command::{Answer, Command, Done, Instruction, TimeWish};
 use crate::dial::Dial;
 use crate::error::SayError;
 use crate::news::Ended;
@@ -33,6 +35,7 @@ impl<D: Dial> Task<D> {
         match command {
             Command::Reply { token, answer, done } => self.reply(&token, *answer, done),
             Command::Time { token, wish, done } => self.change_time(&token, wish, done),
+            Command::Instruct { instruction, done } => self.instruct(instruction, done),
             Command::Renegotiate { capabilities, done } => {
                 if !self.line.holds() {
                     let _ = done.send(Err(SayError::LineDown));
@@ -127,6 +130,27 @@ impl<D: Dial> Task<D> {
             }
             TimeWish::Pause => json(&AskPause { reply_token, subscription_id, other }),
             TimeWish::Resume => json(&AskResume { reply_token, subscription_id, other }),
+        };
+        self.send_text(text, Some(done));
+    }
+
+    fn instruct(&mut self, instruction: Instruction, done: Done) {
+        let subscription_id = self.rules.subscription_id().cloned();
+        let (true, Some(subscription_id)) = (self.line.holds(), subscription_id) else {
+            let _ = done.send(Err(SayError::LineDown));
+            return;
+        };
+        let other = aaep::Object::new();
+        let text = match instruction {
+            Instruction::Prompt { agent_id, text } => {
+                json(&AgentPrompt { subscription_id, agent_id, text, other })
+            }
+            Instruction::Cancel { session_id } => {
+                json(&SessionCancel { subscription_id, session_id, reason: None, other })
+            }
+            Instruction::Steer { session_id, text } => {
+                json(&SessionSteer { subscription_id, session_id, text, other })
+            }
         };
         self.send_text(text, Some(done));
     }

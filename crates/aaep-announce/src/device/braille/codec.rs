@@ -40,6 +40,12 @@ pub enum Key {
     Back,
     /// To what comes next.
     On,
+    /// To hear the last thing again.
+    Again,
+    /// To what was told before the last thing.
+    Before,
+    /// For more time to answer.
+    MoreTime,
     /// The routing key over a cell, counted from 0.
     Cell(usize),
     /// Any other.
@@ -57,11 +63,21 @@ const LINE_UP: u64 = 0x2000_0001;
 const LINE_DOWN: u64 = 0x2000_0002;
 const WINDOW_LEFT: u64 = 0x2000_0017;
 const WINDOW_RIGHT: u64 = 0x2000_0018;
+/// To the top of the screen, to its bottom, to the cursor, and back to where one was: here again, more time, again, before.
+const TOP: u64 = 0x2000_0009;
+const BOTTOM: u64 = 0x2000_000a;
+const HOME: u64 = 0x2000_001d;
+const RETURN: u64 = 0x2000_001e;
 const ROUTING: u64 = 0x2001_0000;
 
 /// The keys that we want, first and last of each range. All others stay with BRLTTY and other programs.
-const OUR_KEYS: [(u64, u64); 3] =
-    [(LINE_UP, LINE_DOWN), (WINDOW_LEFT, WINDOW_RIGHT), (ROUTING, ROUTING | 0xffff)];
+const OUR_KEYS: [(u64, u64); 5] = [
+    (LINE_UP, LINE_DOWN),
+    (TOP, BOTTOM),
+    (WINDOW_LEFT, WINDOW_RIGHT),
+    (HOME, RETURN),
+    (ROUTING, ROUTING | 0xffff),
+];
 
 /// Cuts what comes into packets, whatever the pieces in which it comes.
 #[derive(Debug, Default)]
@@ -138,6 +154,9 @@ fn key(code: u64) -> Key {
     match code {
         LINE_UP | WINDOW_LEFT => Key::Back,
         LINE_DOWN | WINDOW_RIGHT => Key::On,
+        TOP | HOME => Key::Again,
+        RETURN => Key::Before,
+        BOTTOM => Key::MoreTime,
         _ if code & !0xffff == ROUTING => Key::Cell(usize::from((code & 0xffff) as u16)),
         _ => Key::Other,
     }
@@ -272,7 +291,11 @@ mod tests {
             (0x2001_ffff, Key::Cell(0xffff)),
             (0x1_2001_0007, Key::Other),
             (0x2002_0007, Key::Other),
-            (0x2000_001d, Key::Other),
+            (0x2000_0009, Key::Again),
+            (0x2000_000a, Key::MoreTime),
+            (0x2000_001d, Key::Again),
+            (0x2000_001e, Key::Before),
+            (0x2000_001f, Key::Other),
             (0, Key::Other),
             (u64::MAX, Key::Other),
         ] {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::device::plain::one_line;
 use crate::utterance::{Choice, Utterance};
+use crate::words::is_joined;
 
 /// How many blank cells are at least between an answer that lets something happen and any other.
 pub(super) const CONSENT_GAP: usize = 6;
@@ -195,7 +196,10 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
             length += 1;
         }
         while word.len() > width {
-            let rest = word.split_off(width);
+            let joined =
+                |at: &usize| word.get(at - 1..=*at).is_some_and(|it| is_joined(it[0], it[1]));
+            let whole = (1..=width).rev().find(|at| !joined(at)).unwrap_or(width);
+            let rest = word.split_off(whole);
             lines.push(word.into_iter().collect());
             word = rest;
         }
@@ -225,6 +229,8 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbelievable thing", 5), ["unbel", "ievab", "le", "thing"]);
         assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("abcde\u{301}f", 5), ["abcd", "e\u{301}f"], "a letter keeps its marks");
+        assert_eq!(wrap("e\u{301}\u{302}\u{303}", 2).concat(), "e\u{301}\u{302}\u{303}");
         assert_eq!(wrap("a  b", 5), ["a b"]);
     }
 

@@ -312,6 +312,12 @@ impl Reader {
             Key::Cell(cell) if now.saturating_duration_since(shown) >= self.pace.least_look => {
                 self.choose(cell, reports);
             }
+            Key::Again => reports.push(Report::Repeat),
+            Key::Before => reports.push(Report::Back),
+            Key::MoreTime => {
+                let question = self.questions.last().filter(|_| self.text.is_none());
+                reports.extend(question.map(|it| Report::MoreTime(it.id)));
+            }
             Key::Cell(_) | Key::Other => {}
         }
     }
@@ -345,7 +351,9 @@ impl Reader {
             return;
         }
         let Some(item) = self.questions.last_mut() else { return };
-        let Some(choice) = item.page().and_then(|page| page.choice_at(cell)) else { return };
+        let Some(choice) = item.page().and_then(|page| page.choice_at(cell)) else {
+            return reports.push(Report::NoChoice(item.id));
+        };
         end(item, reports);
         reports.push(Report::Chosen(item.id, choice));
         self.questions.pop();

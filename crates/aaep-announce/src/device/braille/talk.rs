@@ -4,6 +4,7 @@
 //! screen is under the fingers again. Each window is written and then confirmed: a key that was pressed before the
 //! confirmation was pressed before the person could feel what it would mean, and counts for nothing.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::Settings;
@@ -12,6 +13,7 @@ use super::contract::Contraction;
 use super::pages::{flatten, shortened};
 use super::reader::{Pace, Reader};
 use crate::device::client::{Conversation, Out};
+use crate::device::plain::one_line;
 use crate::utterance::{Kind, Order, Report};
 
 /// How often it is asked for the size of the display while it has none.
@@ -191,10 +193,20 @@ impl Talk {
         if utterance.kind == Kind::Question {
             return words;
         }
-        let words = shortened(&words).into_owned();
-        let (words, notice) = self.contraction.contract(words, utterance.language.as_ref());
-        out.reports.extend(notice.map(Report::Notice));
-        words
+        if let Cow::Owned(shortened) = shortened(&words) {
+            let (words, notice) = self.contraction.contract(shortened, utterance.language.as_ref());
+            out.reports.extend(notice.map(Report::Notice));
+            return words;
+        }
+        // Each part by the table of its own language.
+        let mut shown: Vec<String> = Vec::new();
+        for part in utterance.language_runs() {
+            let part_words = one_line(&part.words);
+            let (cells, notice) = self.contraction.contract(part_words, part.language.as_ref());
+            out.reports.extend(notice.map(Report::Notice));
+            shown.push(cells);
+        }
+        shown.join(" ")
     }
 }
 

@@ -71,8 +71,8 @@ struct Item {
     weight: Weight,
     /// What is announced next.
     region: Region,
-    /// What is left for after that; nothing when all of it was announced.
-    parts: VecDeque<String>,
+    /// What is left for after that, each in one language; nothing when all of it was announced.
+    parts: VecDeque<(String, Option<String>)>,
     /// When the part that was announced last counts as heard.
     until: Option<Instant>,
 }
@@ -150,8 +150,14 @@ impl Board {
         let most = if weight == Weight::Critical { usize::MAX } else { MAX_PART };
         // Announcements are spoken; what can be looked at stays as it is.
         let is_exact = utterance.kind.is_exact();
-        let heard = if is_exact { spoken(&region.words) } else { region.words.clone() };
-        let parts = split(&heard, most).into_iter().map(str::to_owned).collect();
+        let mut parts = VecDeque::new();
+        for run in utterance.language_runs() {
+            let words = one_line(&run.words);
+            let heard = if is_exact { spoken(&words) } else { words };
+            let language = run.language.as_ref().map(|it| it.as_str().to_owned());
+            let split = split(&heard, most).into_iter();
+            parts.extend(split.map(|it| (it.to_owned(), language.clone())));
+        }
         self.current = Some(Item { id, weight, region, parts, until: None });
     }
 
@@ -243,7 +249,7 @@ impl Board {
             return;
         }
         let Some(item) = &mut self.current else { return };
-        item.region.words = item.parts.pop_front().unwrap_or_default();
+        (item.region.words, item.region.language) = item.parts.pop_front().unwrap_or_default();
         let time = time_for(&item.region.words, self.settings.words_per_minute);
         let is_first = item.until.replace(now + time).is_none();
         let place = match item.weight {

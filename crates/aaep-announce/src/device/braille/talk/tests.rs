@@ -178,16 +178,32 @@ fn another_question_takes_the_place_and_a_key_meant_for_the_first_chooses_nothin
     assert_eq!(played.hears(&route(YES)).reports, []);
     assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(2)]);
     played.later(500);
-    assert_eq!(played.hears(&route(YES)).reports, [], "these are the words of the second");
+    let none = [Report::NoChoice(2)];
+    assert_eq!(played.hears(&route(YES)).reports, none, "these are the words of the second");
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
     assert_eq!(played.hears(&route(NO)).reports, [Report::Chosen(2, 1)]);
     // The first comes back, from its words on.
     assert_eq!(played.hears(&[cells(CELLS), route(YES)].concat()).reports, []);
     played.later(500);
-    assert_eq!(played.hears(&route(YES)).reports, []);
+    assert_eq!(played.hears(&route(YES)).reports, [Report::NoChoice(1)]);
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
+    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+}
+
+#[test]
+fn keys_ask_for_more_time_for_the_last_thing_and_for_the_one_before() {
+    let key = |code: u32| packet(b'k', &[0, code]);
+    let (again, home, before, more_time) =
+        (key(0x2000_0009), key(0x2000_001d), key(0x2000_001e), key(0x2000_000a));
+    let mut played = Played::question_shown(1);
+    assert_eq!(played.hears(&more_time).reports, [Report::MoreTime(1)]);
+    assert_eq!(played.hears(&again).reports, [Report::Repeat]);
+    assert_eq!(played.hears(&home).reports, [Report::Repeat]);
+    assert_eq!(played.hears(&before).reports, [Report::Back]);
+    played.later(500);
+    assert_eq!(played.hears(&route(20)).reports, [Report::NoChoice(1)], "between the answers");
     assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
 }
 

@@ -319,3 +319,39 @@ fn what_is_asked_is_announced_with_its_marks_and_can_be_read_as_it_is() {
     let question = &played.board.questions()[0];
     assert_eq!(question.region.words, "Pay DE89370400440532013000 ~~not~~ now?");
 }
+
+#[test]
+fn each_language_is_announced_for_itself() {
+    let mut played = Played::new();
+    let part = |words: &str, tag: &str| crate::words::WordsPart {
+        words: words.to_owned(),
+        language: aaep::LanguageTag::parse(tag).ok(),
+    };
+    let mut said = utterance(1, Weight::Critical, "Weaver asks: Alles? Yes or no?");
+    said.parts = vec![part("Weaver asks:", "en"), part("Alles?", "de"), part("Yes or no?", "en")];
+    played.tell(Order::Say(said.clone()));
+    let mut heard = Vec::new();
+    while let Some(due) = played.board.due(played.now) {
+        let region = played.board.regions()[1].clone();
+        heard.push((region.words, region.language));
+        played.now = played.now.max(due);
+        played.go_on();
+    }
+    heard.dedup();
+    let tag = |tag: &str| Some(tag.to_owned());
+    assert_eq!(
+        heard,
+        [
+            ("Weaver asks:".to_owned(), tag("en")),
+            ("Alles?".to_owned(), tag("de")),
+            ("Yes or no?".to_owned(), tag("en"))
+        ]
+    );
+    assert_eq!(played.reports, [Report::Began(1), Report::Ended(1)]);
+    // One language, or one that is not known, is one announcement.
+    said.parts = vec![part("Weaver asks:", "en"), part("Alles? Yes or no?", "?")];
+    assert_eq!(said.language_runs().len(), 1);
+    assert_eq!(said.language_runs()[0].language, None);
+    said.parts = vec![part("Weaver asks:", "en"), part("Alles? Yes or no?", "en-GB")];
+    assert_eq!(said.language_runs().len(), 1);
+}

@@ -1,0 +1,274 @@
+//! What the person tells agents while listening: to go on in another way, to begin something, or to stop.
+//!
+//! No agent is forced: it answers with events. Nothing of this answers a question.
+
+use std::collections::VecDeque;
+
+use aaep::printable;
+use aaep_announce::{HubNumber, Input, KnownAgent};
+use aaep_subscriber::{Instruction, SayError};
+
+use super::room::{Came, Room};
+
+/// How many things may be on their way to agents at once.
+const MAX_ON_THEIR_WAY: usize = 16;
+
+/// How much can be told an agent at once, in bytes.
+const MAX_TEXT_BYTES: usize = 8 * 1024;
+
+/// How many agents are named where it is not clear which one is meant.
+const MAX_NAMED: usize = 8;
+
+/// Something that an agent is told, until it is known whether it takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OnItsWay {
+    hub: HubNumber,
+    label: String,
+    agent_id: String,
+    instruction: Instruction,
+}
+
+/// Which agent is meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant<'a, 't> {
+    /// This one, and what follows its name.
+    One(&'a KnownAgent, &'t str),
+    /// One of these.
+    Several(Vec<&'a str>),
+    Nobody,
+}
+
+/// The agent whose name stands first. The longest name counts, and of several sessions the one that goes on.
+fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> Meant<'a, 't> {
+    let typed = typed.trim();
+    let named = |agent: &'a KnownAgent| {
+        let names = [&agent.label, &agent.name, &agent.agent_id];
+        let length = names.into_iter().filter_map(|name| named_first(typed, name)).max()?;
+        Some((length, agent))
+    };
+    let found: Vec<(usize, &KnownAgent)> = agents.iter().filter_map(named).collect();
+    let Some(longest) = found.iter().map(|(length, _)| *length).max() else {
+        return Meant::Nobody;
+    };
+    let of_it = found.into_iter().filter(|(length, _)| *length == longest).map(|(_, it)| it);
+    let (live, over): (Vec<_>, Vec<_>) = of_it.partition(|it| it.is_live);
+    let rest = typed.get(longest..).unwrap_or_default();
+    let rest = rest.trim_start_matches([':', ',']).trim();
+    match (live.as_slice(), over.first()) {
+        ([one], _) => Meant::One(one, rest),
+        ([], Some(newest)) => {
+            let is_same =
+                |it: &&KnownAgent| (it.hub, &it.agent_id) == (newest.hub, &newest.agent_id);
+            if over.iter().all(|it| is_same(it)) {
+                Meant::One(newest, rest)
+            } else {
+                Meant::Several(over.iter().map(|it| it.label.as_str()).collect())
+            }
+        }
+        ([], None) => Meant::Nobody,
+        (several, _) => Meant::Several(several.iter().map(|it| it.label.as_str()).collect()),
+    }
+}
+
+/// How many bytes of the words are this name, if they begin with it as a word.
+fn named_first(typed: &str, name: &str) -> Option<usize> {
+    let name = name.trim();
+    let head = typed.get(..name.len()).filter(|_| !name.is_empty())?;
+    let rest = typed.get(name.len()..)?;
+    let is_whole = rest.chars().next().is_none_or(|c| c.is_whitespace() || matches!(c, ':' | ','));
+    (is_whole && head.to_lowercase() == name.to_lowercase()).then_some(name.len())
+}
+
+impl Room {
+    /// The person tells an agent something: in its session if one goes on, or else to begin something.
+    pub(super) fn tell_agent(&mut self, typed: &str) {
+        let agents = self.agents();
+        let (agent, words) = match meant(&agents, typed) {
+            Meant::One(agent, words) => (agent, words),
+            other => return self.reply(&not_meant("tell", typed, &other, &agents)),
+        };
+        if words.is_empty() {
+            let what = format!("Tell {} what? Type tell, its name, and your words.", agent.label);
+            return self.reply(&printable(&what));
+        }
+        if words.len() > MAX_TEXT_BYTES {
+            return self.reply("That is too long to be told at once. Nothing was told.");
+        }
+        let text = words.to_owned();
+        let instruction = if agent.is_live {
+            Instruction::Steer { session_id: agent.session_id.clone(), text }
+        } else {
+            Instruction::Prompt { agent_id: Some(agent.agent_id.clone()), text }
+        };
+        self.instruct(agent, instruction);
+    }
+
+    /// The person wants an agent to stop what it does.
+    pub(super) fn cancel_agent(&mut self, typed: &str) {
+        let agents = self.agents();
+        match meant(&agents, typed) {
+            Meant::One(agent, "") if agent.is_live => {
+                let session_id = agent.session_id.clone();
+                self.instruct(agent, Instruction::Cancel { session_id });
+            }
+            Meant::One(agent, "") => {
+                let what = format!("{} is not at work. There is nothing to cancel.", agent.label);
+                self.reply(&printable(&what));
+            }
+            Meant::One(agent, _) => {
+                let what = format!(
+                    "Nothing was cancelled. To cancel it, type only: cancel {}",
+                    agent.label
+                );
+                self.reply(&printable(&what));
+            }
+            other => self.reply(&not_meant("cancel", typed, &other, &agents)),
+        }
+    }
+
+    fn instruct(&mut self, agent: &KnownAgent, instruction: Instruction) {
+        if self.on_their_way.len() >= MAX_ON_THEIR_WAY {
+            return self.reply("Too much is on its way to agents. Try again in a moment.");
+        }
+        self.send_instruction(OnItsWay {
+            hub: agent.hub,
+            label: agent.label.clone(),
+            agent_id: agent.agent_id.clone(),
+            instruction,
+        });
+    }
+
+    fn send_instruction(&mut self, told: OnItsWay) {
+        let Some(voice) = self.hubs.voice(told.hub) else {
+            let what = "There is no line to the agent at the moment. It was not told.";
+            return self.reply(what);
+        };
+        let (hub, instruction) = (told.hub, told.instruction.clone());
+        self.on_their_way.push_back(told);
+        let came = self.came.0.clone();
+        tokio::spawn(async move {
+            if let Err(error) = voice.instruct(instruction).await {
+                // If nobody listens any more, nobody needs to know.
+                let _ = came.send(Came::NotInstructed(hub, error)).await;
+            }
+        });
+    }
+
+    /// An agent has got what it was told last.
+    pub(super) fn instructed(&mut self, hub: HubNumber) {
+        let Some(told) = take_first(&mut self.on_their_way, hub) else { return };
+        let what = match told.instruction {
+            Instruction::Prompt { .. } => format!("{} was told to begin that.", told.label),
+            Instruction::Steer { .. } => format!("{} was told.", told.label),
+            Instruction::Cancel { .. } => format!("{} was told to stop.", told.label),
+        };
+        self.tell_all(&Input::Requested(&printable(&what)));
+    }
+
+    /// An agent does not take what it was told last. What it cannot be told in its session, it is told as something new.
+    pub(super) fn not_accepted(&mut self, hub: HubNumber) -> bool {
+        let Some(told) = take_first(&mut self.on_their_way, hub) else { return false };
+        if let Instruction::Steer { text, .. } = told.instruction {
+            let agent_id = Some(told.agent_id.clone());
+            let instruction = Instruction::Prompt { agent_id, text };
+            self.send_instruction(OnItsWay { instruction, ..told });
+            return true;
+        }
+        let what =
+            format!("{} was not told. It does not take that, or you may not tell it.", told.label);
+        self.tell_all(&Input::Requested(&printable(&what)));
+        true
+    }
+
+    /// Something did not go out to an agent.
+    pub(super) fn not_instructed(&mut self, hub: HubNumber, error: &SayError) {
+        if let Some(told) = take_first(&mut self.on_their_way, hub) {
+            let what = format!("{} was not told. {error}", told.label);
+            self.tell_all(&Input::Requested(&printable(&what)));
+        }
+    }
+
+    /// The line to a hub broke: nobody knows what became of what was on its way.
+    pub(super) fn forget_instructions(&mut self, hub: HubNumber) {
+        self.on_their_way.retain(|it| it.hub != hub);
+    }
+}
+
+fn take_first(on_their_way: &mut VecDeque<OnItsWay>, hub: HubNumber) -> Option<OnItsWay> {
+    let at = on_their_way.iter().position(|it| it.hub == hub)?;
+    on_their_way.remove(at)
+}
+
+/// What is said where it is not clear which agent is meant.
+fn not_meant(verb: &str, typed: &str, meant: &Meant<'_, '_>, agents: &[KnownAgent]) -> String {
+    let live = agents.iter().filter(|it| it.is_live).map(|it| it.label.as_str());
+    let (what, names): (String, Vec<&str>) = match meant {
+        Meant::Several(names) => ("Several agents are called so.".to_owned(), names.clone()),
+        _ if typed.trim().is_empty() => {
+            (format!("Type {verb} and the name of an agent."), live.collect())
+        }
+        _ => ("No agent is called so.".to_owned(), live.collect()),
+    };
+    let names = names.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+    let names = if names.is_empty() {
+        "No agent is at work.".to_owned()
+    } else {
+        format!("There are: {names}.")
+    };
+    printable(&format!("{what} {names} Nobody was told anything.")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use aaep::SessionId;
+
+    use super::*;
+
+    fn agent(session: &str, name: &str, label: &str, is_live: bool) -> KnownAgent {
+        KnownAgent {
+            hub: 0,
+            session_id: SessionId::parse(&format!("sess_{session}")).expect("an id"),
+            agent_id: "claude-code".to_owned(),
+            name: name.to_owned(),
+            label: label.to_owned(),
+            is_live,
+        }
+    }
+
+    #[test]
+    fn the_longest_name_that_stands_first_is_meant() {
+        let agents = [
+            agent("a", "Coder", "Coder 1", true),
+            agent("b", "Coder", "Coder 2", true),
+            agent("c", "Coder in work/shop", "Coder in work/shop", true),
+        ];
+        let found = |typed| match meant(&agents, typed) {
+            Meant::One(agent, rest) => Some((agent.session_id.as_str(), rest.to_owned())),
+            _ => None,
+        };
+        assert_eq!(found("coder 2 run the tests"), Some(("sess_b", "run the tests".to_owned())));
+        assert_eq!(found("Coder in work/shop: Stop."), Some(("sess_c", "Stop.".to_owned())));
+        assert_eq!(found(" Coder 1"), Some(("sess_a", String::new())));
+        assert_eq!(meant(&agents, "coder run"), Meant::Several(vec!["Coder 1", "Coder 2"]));
+        assert_eq!(meant(&agents, "Coders run"), Meant::Nobody);
+        assert_eq!(meant(&agents, ""), Meant::Nobody);
+    }
+
+    #[test]
+    fn of_several_sessions_the_one_that_goes_on_is_meant() {
+        let agents = [agent("a", "Mail", "Mail", false), agent("b", "Mail", "Mail", true)];
+        assert_eq!(meant(&agents, "mail sort"), Meant::One(&agents[1], "sort"));
+        let over = [agent("b", "Mail", "Mail", false), agent("a", "Mail", "Mail", false)];
+        assert_eq!(meant(&over, "mail sort"), Meant::One(&over[0], "sort"));
+    }
+
+    #[test]
+    fn whoever_is_not_clear_is_told_nothing() {
+        let agents = [agent("a", "Coder", "Coder\u{1b}[2J", true)];
+        for typed in ["", "Loom do it"] {
+            let said = not_meant("cancel", typed, &Meant::Nobody, &agents);
+            assert!(said.ends_with("Nobody was told anything."), "{said}");
+            assert!(!said.contains('\u{1b}'), "{said}");
+        }
+    }
+}
