@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use aaep::{ReplyToken, SessionId};
 
+use crate::english::listening;
 use crate::profile::Preferences;
 use crate::utterance::{Kind, UtteranceId, Weight};
 use crate::words::{keep_own_marks, own, split};
@@ -43,7 +44,6 @@ use sessions::{Session, SessionKey, Sessions};
 
 pub use clock::time_after_presentation;
 pub use danger::rank;
-pub(crate) use hear::ended;
 pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{KnownAgent, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, agent_name, told_name};
@@ -295,7 +295,7 @@ impl Announcer {
             item.is_first = at == 0;
             item.text = text;
             if at + 1 == count && !rest.is_empty() {
-                item.words.extend([" ", &own("For the rest: more.")]);
+                item.words.extend([" ", &own(listening::FOR_THE_REST)]);
             }
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }

@@ -9,6 +9,7 @@
 mod announcer;
 mod choices;
 pub mod device;
+mod english;
 mod profile;
 mod rehearsal;
 mod report;

@@ -10,6 +10,7 @@ use aaep::extension::{DecidedBy, Delivery, Outcome, Resolution};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
 use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input, MAX_QUESTIONS};
+use crate::english::asks::THE_ANSWER_WAS;
 use crate::profile::Preferences;
 use crate::utterance::{Kind, Order, Report, Utterance};
 use crate::words::{cut, exact};
@@ -122,8 +123,7 @@ impl Transcript {
         let settled = said.iter_mut().rev().find(|it| it.kind == Kind::Settled);
         if let (Some(settled), Some(response)) = (settled, response) {
             let response = exact(cut(response, MAX_ANSWER));
-            settled.words.push_str(" The answer was: ");
-            settled.words.push_str(&response);
+            settled.words.extend([" ", THE_ANSWER_WAS, " ", &response]);
         }
         said
     }

@@ -7,9 +7,10 @@ use aaep::ToolCallId;
 use aaep::event::action::{ToolCompleted, ToolInvoked};
 
 use super::Announcer;
-use super::phrase::{Phrase, Tongue, duration, sentences};
+use super::phrase::{Phrase, Tongue, sentences};
 use super::queue::About;
 use super::sessions::SessionKey;
+use crate::english::{asks, duration, events};
 use crate::utterance::{Kind, Weight};
 use crate::words::{own, without_own_marks};
 
@@ -127,15 +128,7 @@ impl Announcer {
     pub(super) fn tell_idle(&mut self) {
         let due = self.idle_found.take_if(|(at, _)| *at <= self.now);
         let Some((_, count)) = due.filter(|_| self.preferences.states) else { return };
-        let words = match count {
-            1 => {
-                "One session is open, and nothing happens in it. For its agent: status.".to_owned()
-            }
-            _ => format!(
-                "{count} sessions are open, and nothing happens in them. For their agents: status."
-            ),
-        };
-        self.say_ourselves(Kind::Notice, words, &About::Nothing);
+        self.say_ourselves(Kind::Notice, events::idle(count), &About::Nothing);
     }
 
     /// When a tool that runs for long is mentioned next.
@@ -156,7 +149,7 @@ impl Announcer {
                 }
                 if is_due {
                     let since = duration(now.saturating_sub(tool.since));
-                    let still = own(&format!("Still at it after {since}."));
+                    let still = own(&events::still_after(&since));
                     let words = sentences(&[&tool.words, &still]);
                     let (kind, weight) = (Kind::Doing, Weight::Background);
                     let tongue = tool.tongue.clone();
@@ -180,22 +173,22 @@ impl Announcer {
                 let asked = self.questions.values().filter(|it| it.session_id == *session_id);
                 let asked: Vec<String> = asked
                     .filter(|it| !it.is_answered)
-                    .map(|it| format!("It waits for your answer to question {}.", it.number))
+                    .map(|it| asks::waits_for_answer(it.number))
                     .collect();
                 let quiet = duration(now.saturating_sub(session.last_heard()));
                 let doing = match session.activity.now() {
                     _ if !asked.is_empty() => asked.join(" "),
                     Some((words, since)) => {
                         let since = duration(now.saturating_sub(since));
-                        sentences(&[&without_own_marks(words), &format!("For {since}.")])
+                        sentences(&[&without_own_marks(words), &events::for_so_long(&since)])
                     }
-                    None => format!("Nothing was heard for {quiet}."),
+                    None => events::silent_for(&quiet),
                 };
                 format!("{}: {doing}", self.label(Some(session_id)))
             })
             .collect();
         if lines.is_empty() {
-            return self.requested("No agent is at work.");
+            return self.requested(events::NOBODY_AT_WORK);
         }
         for line in lines {
             self.requested(&line);

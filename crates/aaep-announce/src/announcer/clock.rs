@@ -11,15 +11,13 @@ use aaep::{Event, Payload};
 
 use super::Announcer;
 use super::io::AskNumber;
-use super::phrase::duration;
 use super::question::Question;
 use super::queue::{About, Item};
+use crate::english::asks;
 use crate::utterance::{Kind, Weight};
 
 /// A change of less than this is not worth a word.
 const SMALL_CHANGE: Duration = Duration::from_secs(5);
-/// What is said when an agent grants less time than the person asked for.
-const SHORTENED: &str = "That is less than you asked for. The agent allows no more.";
 
 /// What the clock of a question does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +100,7 @@ impl Announcer {
         if !question.has_begun() || question.is_answered || is_as_told && wanted.is_none() {
             return;
         }
-        let words = if is_shortened { SHORTENED } else { "" };
+        let words = if is_shortened { asks::SHORTENED } else { "" };
         let session_id = question.session_id.clone();
         self.queue.remove(|it| it.about == About::Time(number));
         let mut item = Item::new(Kind::Notice, Weight::Normal, words.to_owned(), now);
@@ -127,8 +125,8 @@ impl Question {
     /// How much time is left now, in a sentence, after something about it that was known before.
     pub(super) fn time_now(&self, now: Duration, known: &str) -> String {
         match self.clock.remaining(now) {
-            Some(left) => format!("You have {} to answer. {known}", duration(left)),
-            None => format!("The time to answer stands still. {known}"),
+            Some(left) => format!("{} {known}", asks::you_have_to_answer(left)),
+            None => format!("{} {known}", asks::TIME_STANDS_STILL),
         }
         .trim_end()
         .to_owned()

@@ -17,12 +17,10 @@ use super::sessions::SessionKey;
 use super::tools::Tools;
 use super::truth::Contradiction;
 use super::{Announcer, MAX_UTTERANCE, Outcome};
+use crate::english::{asks, events, listening};
 use crate::profile::Replies;
 use crate::utterance::{Kind, Order, Weight};
 use crate::words::{exact, grouped, guarded, own};
-
-/// What is said with an end when something of the agent waits that came before it.
-const MORE_FOLLOWS: &str = "What came before that follows.";
 
 impl Announcer {
     /// An event that is not a question.
@@ -88,7 +86,7 @@ impl Announcer {
             && self.queue.waiting().any(is_before)
             && self.is_wanted(phrase.kind, phrase.weight)
         {
-            phrase.words = sentences(&[&phrase.words, MORE_FOLLOWS]);
+            phrase.words = sentences(&[&phrase.words, events::MORE_FOLLOWS]);
         }
         self.say(Some(&session_id), &phrase, &about);
     }
@@ -111,12 +109,7 @@ impl Announcer {
 
     /// A question was settled that could not be answered here.
     fn settled_elsewhere(&mut self, event: &Event, resolution: &Resolution) {
-        let how = match resolution.decided_by {
-            DecidedBy::Timeout => "Nobody answered in time.",
-            DecidedBy::NoListener => "Nobody was there to answer.",
-            DecidedBy::Withdrawn => "It is no longer asked.",
-            DecidedBy::Reply | DecidedBy::Other(_) => "It was answered.",
-        };
+        let how = asks::settled_elsewhere(&resolution.decided_by);
         if !self.needs_settlement(
             matches!(resolution.decided_by, DecidedBy::Timeout | DecidedBy::NoListener),
             false,
@@ -290,7 +283,7 @@ impl Announcer {
             return;
         }
         if !self.has_room(question.session_id.hub) {
-            let words = "Too many questions are open; one more cannot be told here.".to_owned();
+            let words = asks::TOO_MANY.to_owned();
             return self.say_ourselves(Kind::Notice, words, &About::Nothing);
         }
         let session_id = question.session_id.clone();
@@ -374,10 +367,10 @@ impl Announcer {
             // Numbers of the past mean nothing.
             _ if self.is_past => question.heading(),
             false => question.heading(),
-            true if is_one_of_many => format!("Question {number}:"),
+            true if is_one_of_many => asks::about(number),
             true => String::new(),
         };
-        let ended = if self.is_past { ended_before(ending) } else { ended(ending) };
+        let ended = if self.is_past { asks::ended_before(ending) } else { asks::ended(ending) };
         let of_ask = if about.is_empty() { self.of_ask(&question) } else { About::Nothing };
         let words = format!("{about} {}", own(ended)).trim().to_owned();
         let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
@@ -411,7 +404,7 @@ impl Announcer {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = false;
         let question = question.clone();
-        let words = sentences(&["Your answer did not arrive.", &exact(why)]);
+        let words = sentences(&[asks::DID_NOT_ARRIVE, &exact(why)]);
         self.say_ourselves(Kind::Notice, words, &self.of_ask(&question));
         self.ask(&question, About::Question(number));
     }
@@ -422,9 +415,9 @@ impl Announcer {
             session.close_outputs();
         }
         let words = match missed {
-            Some(1) => "1 event was missed.".to_owned(),
-            Some(count) => format!("{} events were missed.", grouped(&count.to_string())),
-            None => "Something was missed.".to_owned(),
+            Some(1) => listening::ONE_MISSED.to_owned(),
+            Some(count) => listening::missed(&grouped(&count.to_string())),
+            None => listening::SOMETHING_MISSED.to_owned(),
         };
         let (kind, weight, tongue) = (Kind::Notice, Weight::Normal, Tongue::default());
         self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
@@ -435,7 +428,7 @@ impl Announcer {
             self.events_left_out = self.events_left_out.saturating_add(count);
             self.queue.remove(|it| it.about == About::LeftOut);
             let count = grouped(&self.events_left_out.to_string());
-            let words = format!("The agents sent too much. Events left out: {count}.");
+            let words = listening::left_out(&count);
             self.say_ourselves(Kind::Notice, words, &About::LeftOut);
         }
     }
@@ -486,64 +479,5 @@ fn is_without_person(ending: Ending) -> bool {
         }
         Ending::Unanswered | Ending::Unknown => true,
         Ending::Withdrawn => false,
-    }
-}
-
-/// How a question ended, in words.
-pub(crate) fn ended(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Accepted(By::You | By::Someone) => "Accepted.",
-        Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",
-        Ending::Accepted(By::Rule) => "Accepted by a rule.",
-        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it goes ahead.",
-        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it goes ahead.",
-        Ending::Rejected(By::You | By::Someone) => "Refused.",
-        Ending::Rejected(By::Elsewhere) => "Refused elsewhere.",
-        Ending::Rejected(By::Rule) => "Refused by a rule.",
-        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
-        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
-        Ending::Answered(By::You | By::Someone) => "Answered.",
-        Ending::Answered(By::Elsewhere) => "Answered elsewhere.",
-        Ending::Answered(By::Rule) => "Answered by a rule.",
-        Ending::Answered(By::Timeout) => {
-            "Nobody answered in time, so it goes on with what it assumed."
-        }
-        Ending::Answered(By::Nobody) => {
-            "Nobody was there to answer, so it goes on with what it assumed."
-        }
-        Ending::Unanswered => "Nobody answered, and it goes on without.",
-        Ending::Withdrawn => "It is no longer asked.",
-        Ending::Unknown => "It is not known what became of the question.",
-    }
-}
-
-/// How a question ended, for someone who looks back: by whom, or by what.
-fn ended_before(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Accepted(By::You) => "You accepted it.",
-        Ending::Accepted(By::Elsewhere) => "Someone else accepted it.",
-        Ending::Accepted(By::Rule) => "A rule accepted it, not a person.",
-        Ending::Accepted(By::Someone) => "It was accepted.",
-        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it went ahead.",
-        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it went ahead.",
-        Ending::Rejected(By::You) => "You refused it.",
-        Ending::Rejected(By::Elsewhere) => "Someone else refused it.",
-        Ending::Rejected(By::Rule) => "A rule refused it, not a person.",
-        Ending::Rejected(By::Someone) => "It was refused.",
-        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
-        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
-        Ending::Answered(By::You) => "You answered it.",
-        Ending::Answered(By::Elsewhere) => "Someone else answered it.",
-        Ending::Answered(By::Rule) => "A rule answered it, not a person.",
-        Ending::Answered(By::Someone) => "It was answered.",
-        Ending::Answered(By::Timeout) => {
-            "Nobody answered in time, so it went on with what it assumed."
-        }
-        Ending::Answered(By::Nobody) => {
-            "Nobody was there to answer, so it went on with what it assumed."
-        }
-        Ending::Unanswered => "Nobody answered, and it went on without.",
-        Ending::Withdrawn => "It was taken back.",
-        Ending::Unknown => "It is not known what became of it.",
     }
 }

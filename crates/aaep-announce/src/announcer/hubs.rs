@@ -8,6 +8,7 @@ use super::Announcer;
 use super::io::{Decided, HubNumber, Input};
 use super::queue::About;
 use super::sessions::{SessionKey, told_name};
+use crate::english::{self, listening};
 use crate::utterance::Kind;
 use crate::words::exact;
 
@@ -30,7 +31,7 @@ impl Announcer {
     }
 
     pub(super) fn hub_name(&self, hub: HubNumber) -> &str {
-        self.hubs.get(hub).map_or("a hub", String::as_str)
+        self.hubs.get(hub).map_or(english::A_HUB, String::as_str)
     }
 
     /// The line broke or is back. Attempts in between are not told.
@@ -41,12 +42,8 @@ impl Announcer {
         if !is_news || self.queue.remove(|it| it.about == About::Line(hub)) > 0 {
             return;
         }
-        let to = if self.hubs.len() > 1 { self.hub_name(hub) } else { "the agents" };
-        let words = if is_broken {
-            format!("The line to {to} broke. Trying again.")
-        } else {
-            format!("The line to {to} is back.")
-        };
+        let to = if self.hubs.len() > 1 { self.hub_name(hub) } else { english::THE_AGENTS };
+        let words = if is_broken { listening::line_broke(to) } else { listening::line_is_back(to) };
         self.say_ourselves(Kind::Notice, words, &About::Line(hub));
     }
 
@@ -69,7 +66,7 @@ impl Announcer {
 
     fn begins_like_a_hub(&self, text: &str) -> bool {
         let text = text.trim_start().to_lowercase();
-        let rest = text.strip_prefix("at ");
+        let rest = text.strip_prefix(english::AT_IN_SMALL);
         rest.is_some_and(|rest| self.hubs.iter().any(|it| rest.starts_with(&it.to_lowercase())))
     }
 }

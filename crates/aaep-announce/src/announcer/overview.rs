@@ -9,6 +9,7 @@ use super::io::{AskNumber, Outcome};
 use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
+use crate::english::asks;
 use crate::utterance::{Kind, Weight};
 use crate::words::cut;
 
@@ -36,15 +37,13 @@ impl Announcer {
             return None;
         }
         waiting.sort_by_key(|it| (Reverse(it.rank), it.number));
-        let mut parts = vec![format!("{} questions wait.", count(waiting.len()))];
+        let mut parts = vec![asks::wait(waiting.len())];
         for question in waiting.iter().take(MAX_NAMED) {
             let who = self.label(Some(&question.session_id));
-            let who = if who.is_empty() { String::new() } else { format!(", {who}") };
-            let action = action(&question.name);
-            parts.push(format!("Question {}{who}: {action}", question.number));
+            parts.push(asks::one_of_them(question.number, &who, &action(&question.name)));
         }
         if waiting.len() > MAX_NAMED {
-            parts.push(format!("And {} more.", waiting.len() - MAX_NAMED));
+            parts.push(asks::and_more(waiting.len() - MAX_NAMED));
         }
         let words = parts.join(" ");
         let numbers: Vec<AskNumber> = waiting.iter().map(|it| it.number).collect();
@@ -103,18 +102,8 @@ fn action(name: &str) -> String {
     if name.len() > MAX_ACTION {
         let head = cut(name, MAX_ACTION);
         let head = head.rsplit_once(' ').map_or(head, |(head, _)| head);
-        return format!("{head}, and more.");
+        return asks::beginning(head);
     }
     let end = if name.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("{name}{end}")
-}
-
-fn count(count: usize) -> String {
-    match count {
-        2 => "Two".to_owned(),
-        3 => "Three".to_owned(),
-        4 => "Four".to_owned(),
-        5 => "Five".to_owned(),
-        _ => count.to_string(),
-    }
 }

@@ -1,13 +1,12 @@
 //! What is said of an event.
 
-use std::time::Duration;
-
 use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
-use aaep::event::human::{HandoffRequested, TargetKind};
-use aaep::event::lifecycle::{CancelledBy, SessionCancelled, SessionCompleted, SessionErrored};
+use aaep::event::human::HandoffRequested;
+use aaep::event::lifecycle::{SessionCancelled, SessionCompleted, SessionErrored};
 use aaep::event::reasoning::{ProgressUpdated, StateChanged, state};
 use aaep::{Event, ExtensionPayload, LanguageTag, Payload, TextDirection, Urgency};
 
+use crate::english::{asks, events};
 use crate::profile::{Length, Preferences};
 use crate::utterance::{Kind, Weight};
 use crate::words::{Style, guarded, last_said, own, without_own_marks, words_marked};
@@ -102,7 +101,7 @@ pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase>
                 Some(&it.summary_normal),
                 it.summary_detailed.as_ref(),
             );
-            (Kind::Doing, Weight::Normal, after("Started.", &summary, &["start"]))
+            (Kind::Doing, Weight::Normal, after(events::STARTED, &summary, events::SAME_AS_STARTED))
         }
         Payload::SessionCompleted(it) => (Kind::Done, Weight::Normal, completed(it, &wording)),
         Payload::SessionErrored(it) => (Kind::Error, Weight::Critical, errored(it, &wording)),
@@ -156,7 +155,7 @@ fn completed(it: &SessionCompleted, wording: &Wording<'_>) -> String {
         Some(&it.summary_normal),
         it.summary_detailed.as_ref(),
     );
-    after("Finished.", &summary, &["done", "finished", "complete"])
+    after(events::FINISHED, &summary, events::SAME_AS_FINISHED)
 }
 
 fn errored(it: &SessionErrored, wording: &Wording<'_>) -> String {
@@ -166,17 +165,11 @@ fn errored(it: &SessionErrored, wording: &Wording<'_>) -> String {
         it.summary_detailed.as_ref(),
     );
     let hint = it.remediation_hint.as_deref().map(|it| wording.text(it)).unwrap_or_default();
-    sentences(&[&after("Failed.", &summary, &["failed"]), &hint])
+    sentences(&[&after(events::HAS_FAILED, &summary, events::SAME_AS_FAILED), &hint])
 }
 
 fn cancelled(it: &SessionCancelled, wording: &Wording<'_>) -> String {
-    let by = match &it.cancelled_by {
-        CancelledBy::User => "Stopped by a person.",
-        CancelledBy::Producer => "Stopped by the agent itself.",
-        CancelledBy::Timeout => "Stopped because it took too long.",
-        CancelledBy::System => "Stopped by the system.",
-        CancelledBy::Other(_) => "Stopped.",
-    };
+    let by = events::stopped(&it.cancelled_by);
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         Some(&it.summary_normal),
@@ -198,14 +191,14 @@ fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
     }
     // The other states are told by what follows: a tool, a text, a question.
     match it.to_state.as_str() {
-        state::THINKING => own("Thinking."),
-        state::DECIDING => own("Deciding."),
-        state::HANDING_OFF => own("Handing over."),
+        state::THINKING => own(events::THINKING),
+        state::DECIDING => own(events::DECIDING),
+        state::HANDING_OFF => own(events::HANDING_OVER),
         state::IDLE | state::CALLING_TOOL | state::WRITING_OUTPUT | state::AWAITING_INPUT => {
             String::new()
         }
         // A state of which nothing is known here.
-        _ => own("Doing something else."),
+        _ => own(events::SOMETHING_ELSE),
     }
 }
 
@@ -214,10 +207,10 @@ fn got_further(it: &ProgressUpdated, wording: &Wording<'_>) -> String {
     let amount = match (&progress.percent, progress.step, progress.total_steps) {
         (Some(percent), _, _) => {
             let percent = percent.as_f64().unwrap_or_default().clamp(0.0, 100.0).round();
-            format!("{percent} percent")
+            events::percent(percent)
         }
-        (None, Some(step), Some(total)) => format!("Step {step} of {total}"),
-        (None, Some(step), None) => format!("Step {step}"),
+        (None, Some(step), Some(total)) => events::step_of(step, total),
+        (None, Some(step), None) => events::step(step),
         (None, None, _) => String::new(),
     };
     let summary = wording.summary(
@@ -238,11 +231,11 @@ fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
     );
     let is_final = it.irreversible == Some(true);
     let risk = match it.risk_level {
-        Some(RiskLevel::High) => "High risk.",
-        Some(RiskLevel::Medium) => "Some risk.",
+        Some(RiskLevel::High) => events::HIGH_RISK,
+        Some(RiskLevel::Medium) => events::SOME_RISK,
         _ => "",
     };
-    let undo = if is_final { "It cannot be undone." } else { "" };
+    let undo = if is_final { asks::CANNOT_BE_UNDONE } else { "" };
     let weight = if is_final || !risk.is_empty() { Weight::Normal } else { Weight::Background };
     (Kind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
 }
@@ -256,9 +249,9 @@ fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String)
     let tool = it.tool.as_str();
     let what = match &it.status {
         ToolStatus::Success => return (Kind::Doing, Weight::Background, summary),
-        ToolStatus::Error => format!("{tool} failed."),
-        ToolStatus::Timeout => format!("{tool} did not finish in time."),
-        ToolStatus::Other(_) => format!("{tool} ended, and it is not known how."),
+        ToolStatus::Error => events::tool_failed(tool),
+        ToolStatus::Timeout => events::tool_not_in_time(tool),
+        ToolStatus::Other(_) => events::tool_ended(tool),
     };
     let why = it.error_message.as_deref().map(|it| wording.text(it)).unwrap_or_default();
     (
@@ -269,11 +262,7 @@ fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String)
 }
 
 fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
-    let to = match it.target_kind {
-        TargetKind::Human => "A person should take over.",
-        TargetKind::SpecialistAgent => "Another agent should take over.",
-        TargetKind::EscalationQueue | TargetKind::Other(_) => "Someone should take over.",
-    };
+    let to = events::take_over(&it.target_kind);
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         it.summary_normal.as_ref(),
@@ -295,7 +284,7 @@ fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> Strin
     }
     if event.is_critical() || wording.preferences.unknown_events {
         let name = it.type_name.as_str();
-        return own(&format!("Something of a kind that is not known here: {name}."));
+        return own(&events::of_unknown_kind(name));
     }
     String::new()
 }
@@ -321,22 +310,4 @@ pub(super) fn sentences(parts: &[&str]) -> String {
 /// Whether nothing ends the last sentence.
 fn is_open(text: &str) -> bool {
     last_said(text).is_some_and(|c| c.is_alphanumeric() || c == ')' || c == '%')
-}
-
-/// How long something is, as people say it.
-pub(super) fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let count = |count: u64, unit: &str| match count {
-        1 => format!("1 {unit}"),
-        _ => format!("{count} {unit}s"),
-    };
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => count(rest, "second"),
-        // Beyond two minutes nobody counts seconds.
-        (0, 1) if rest > 0 => format!("1 minute {}", count(rest, "second")),
-        (0, _) => count(minutes, "minute"),
-        (_, 0) => count(hours, "hour"),
-        _ => format!("{} {}", count(hours, "hour"), count(minutes, "minute")),
-    }
 }

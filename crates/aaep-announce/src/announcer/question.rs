@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use aaep::event::action::RiskLevel;
 use aaep::event::human::{
     AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind, Reversibility,
 };
@@ -15,9 +14,10 @@ use aaep::{Event, Payload, ReplyToken};
 use super::clock::QuestionClock;
 use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
-use super::phrase::{Tongue, duration, sentences};
+use super::phrase::{Tongue, sentences};
 use super::sessions::SessionKey;
 use crate::choices::choice_letters;
+use crate::english::asks;
 use crate::utterance::{Choice, UtteranceId};
 use crate::words::{exact, own};
 
@@ -27,8 +27,6 @@ const MAX_REMINDER: usize = 160;
 const LONG_QUESTION: usize = 300;
 /// What is neither action nor risk is told on request if it is longer than this, in bytes.
 const LONG_REST: usize = 600;
-/// What is said when a part of a question is told on request.
-const MORE: &str = "There is more about it. To hear that: more.";
 /// Where an agent puts the arguments of its tool.
 const ARGUMENTS: &str = "arguments";
 
@@ -98,7 +96,7 @@ impl Question {
         let (answers, how) = if asked.can_answer {
             (parts.answers, parts.how)
         } else {
-            (Vec::new(), own("It cannot be answered here."))
+            (Vec::new(), own(asks::CANNOT_BE_ANSWERED))
         };
         Some(Question {
             number: asked.number,
@@ -131,7 +129,7 @@ impl Question {
     /// Of a long question the action and the risk are told, and that there is more, unless that takes no time.
     pub(super) fn words(&self, now: Duration, takes_no_time: bool) -> String {
         let brief = self.brief.as_ref().filter(|_| !takes_no_time);
-        let more = if brief.is_some() { own(MORE) } else { String::new() };
+        let more = if brief.is_some() { own(asks::MORE) } else { String::new() };
         let asked = brief.map_or(&self.asked, |(brief, _)| brief);
         sentences(&[asked, &more, &self.time(now), &self.how])
     }
@@ -154,11 +152,10 @@ impl Question {
     /// The question once more, before its time is over.
     pub(super) fn warning(&self, now: Duration) -> String {
         let is_long = self.name.len() > MAX_REMINDER;
-        let number =
-            if is_long { own(&format!("Question {}.", self.number)) } else { String::new() };
+        let number = if is_long { own(&asks::question(self.number)) } else { String::new() };
         let name = if is_long { "" } else { self.name.as_str() };
         let left = match self.remaining(now) {
-            Some(left) => own(&format!("Only {} left to answer.", duration(left))),
+            Some(left) => own(&asks::only_left(left)),
             None => String::new(),
         };
         sentences(&[&left, &number, name, &self.silence, &self.how])
@@ -171,9 +168,9 @@ impl Question {
     fn time(&self, now: Duration) -> String {
         match self.remaining(now) {
             Some(left) => {
-                format!("{} {}", own(&format!("You have {}.", duration(left))), self.silence)
+                format!("{} {}", own(&asks::you_have(left)), self.silence)
             }
-            None => format!("{} {}", own("The time to answer stands still."), self.silence),
+            None => format!("{} {}", own(asks::TIME_STANDS_STILL), self.silence),
         }
     }
 
@@ -190,7 +187,7 @@ impl Question {
         if is_past || self.name.len() <= MAX_REMINDER {
             self.heading()
         } else {
-            format!("Question {}:", self.number)
+            asks::about(self.number)
         }
     }
 
@@ -223,41 +220,26 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
     let consequence = exact(&it.consequence);
     let is_final =
         it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
-    let undo = match &it.reversibility {
+    let undo = match is_final {
         // The agent may have said it in the same words.
-        _ if is_final && consequence.ends_with("It cannot be undone.") => "",
-        _ if is_final => "It cannot be undone.",
-        Some(Reversibility::ReversibleWithEffort) => "It is hard to undo.",
-        Some(Reversibility::Reversible) => "It can be undone.",
-        None if it.irreversible == Some(false) => "It can be undone.",
-        None => "Whether it can be undone is not stated.",
-        _ => "Whether it can be undone is said in a word that is not known here.",
+        true if consequence.ends_with(asks::CANNOT_BE_UNDONE) => "",
+        true => asks::CANNOT_BE_UNDONE,
+        false => asks::undo(it.reversibility.as_ref(), it.irreversible),
     };
-    let risk = match &it.risk_level {
-        Some(RiskLevel::High) => "High risk.",
-        Some(RiskLevel::Medium) => "Medium risk.",
-        Some(RiskLevel::Low) => "Low risk.",
-        Some(RiskLevel::Other(_)) => "The risk is of a kind that is not known here.",
-        None => "The risk is not stated.",
-    };
-    let with =
-        tool.as_ref().map(|it| own(&format!("The tool is {}.", exact(it)))).unwrap_or_default();
+    let risk = asks::risk(it.risk_level.as_ref());
+    let with = tool.as_ref().map(|it| own(&asks::tool(&exact(it)))).unwrap_or_default();
     let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));
-    let arguments =
-        arguments.map(|it| own(&format!("Its arguments are {}", exact(&it.to_string()))));
+    let arguments = arguments.map(|it| own(&asks::arguments(&exact(&it.to_string()))));
     let arguments = arguments.unwrap_or_default();
-    let silence = match it.default_decision {
-        Decision::Accept => "Without an answer it goes ahead.",
-        Decision::Reject => "Without an answer it is refused.",
-    };
+    let silence = asks::silence(it.default_decision);
     let answers = decisions(it.allowed_replies.as_deref());
     let how = match answers.as_slice() {
-        [(choice, _)] => format!("The only answer is {}.", choice.words.to_lowercase()),
-        _ => "Yes or no?".to_owned(),
+        [(choice, _)] => asks::only_answer(&choice.words),
+        _ => asks::YES_OR_NO.to_owned(),
     };
     let rest = sentences(&[&consequence, &arguments]);
     // The risk comes before what is long, and so does that it cannot be undone, whatever the agent says later.
-    let undo_first = own(if is_final { "It cannot be undone." } else { undo });
+    let undo_first = own(if is_final { asks::CANNOT_BE_UNDONE } else { undo });
     let (risk, undo) = (own(risk), own(undo));
     let is_long_action = action.len() > MAX_REMINDER;
     let [first, second, third]: [&str; 3] =
@@ -282,7 +264,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
 
 /// No first: what is chosen by a slip does nothing. No is offered whatever the agent allows.
 fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
-    let all = [("No", Decision::Reject), ("Yes", Decision::Accept)];
+    let all = [(asks::NO, Decision::Reject), (asks::YES, Decision::Accept)];
     let is_allowed = |decision: Decision| {
         decision == Decision::Reject
             || allowed.is_none_or(|it| it.iter().any(|it| it == decision.as_str()))
@@ -305,7 +287,7 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     for (at, choice) in listed.iter().enumerate() {
         let label = exact(&choice.label);
         let letter = letters.as_ref().and_then(|it| it.get(at));
-        let called = letter.map_or_else(|| "Choice".to_owned(), |it| format!("Choice {it}"));
+        let called = asks::choice(letter.map(String::as_str));
         let label = if label.is_empty() { called.clone() } else { label };
         options = sentences(&[&options, &format!("{} {label}", own(&format!("{called}:")))]);
         let choice_words = Choice { words: label, is_consent: false };
@@ -313,28 +295,23 @@ fn clarification(it: &AwaitingClarification) -> Parts {
     }
     if answers.is_empty() && kinds.contains(&ResponseKind::YesNo) {
         // A yes may let something happen, whatever the question is called.
-        for (words, yes) in [("No", false), ("Yes", true)] {
+        for (words, yes) in [(asks::NO, false), (asks::YES, true)] {
             let choice = Choice { words: words.to_owned(), is_consent: yes };
             answers.push((choice, Answer::Response(Response::YesNo(yes))));
         }
     }
     let takes = |kind: ResponseKind| kinds.contains(&kind);
     let how = match (listed.is_empty(), takes(ResponseKind::YesNo), takes(ResponseKind::Numeric)) {
-        (false, ..) => match (letters.is_some(), takes(ResponseKind::Freetext)) {
-            (true, false) => "Answer with the letter of a choice.",
-            (true, true) => "Answer with the letter of a choice, or in your own words.",
-            (false, false) => "Answer with the words of a choice.",
-            (false, true) => "Answer with the words of a choice, or in your own words.",
-        },
-        (true, true, _) => "Yes or no?",
-        (true, false, true) => "Answer with a number.",
-        (true, false, false) => "Answer in your own words.",
+        (false, ..) => asks::choose(letters.is_some(), takes(ResponseKind::Freetext)),
+        (true, true, _) => asks::YES_OR_NO,
+        (true, false, true) => asks::WITH_A_NUMBER,
+        (true, false, false) => asks::IN_OWN_WORDS,
     };
     let silence = match it.default_response.as_deref().map(exact) {
         Some(assumed) if !assumed.is_empty() => {
-            sentences(&[&format!("{} {assumed}", own("Without an answer it assumes:"))])
+            sentences(&[&format!("{} {assumed}", own(asks::ASSUMES))])
         }
-        _ => own("Without an answer it goes on as it can."),
+        _ => own(asks::GOES_ON),
     };
     let context = it.context.as_deref().map(exact).unwrap_or_default();
     Parts {

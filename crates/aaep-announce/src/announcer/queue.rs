@@ -7,6 +7,7 @@ use super::io::{AskNumber, HubNumber};
 use super::phrase::Tongue;
 use super::sessions::SessionKey;
 use super::tools::Tools;
+use crate::english::listening;
 use crate::utterance::{Kind, Weight};
 
 /// How many utterances wait that are not critical.
@@ -511,26 +512,7 @@ impl Queue {
 
 impl LeftOut {
     fn said(self) -> Option<String> {
-        let count = |count: u64, one: &str, many: &str| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            _ => Some(format!("{count} {many}")),
-        };
-        let parts: Vec<String> = [
-            count(self.errors, "error", "errors"),
-            count(self.replies, "part of a reply", "parts of replies"),
-            count(self.steps, "step", "steps"),
-            count(self.others, "notice", "notices"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let (last, before) = parts.split_last()?;
-        let listed = if before.is_empty() {
-            last.clone()
-        } else {
-            format!("{} and {last}", before.join(", "))
-        };
-        Some(format!("Too much at once. Left out: {listed}. To hear what was left out: more."))
+        let listed = listening::kinds_left_out(self.errors, self.replies, self.steps, self.others)?;
+        Some(listening::too_much(&listed))
     }
 }

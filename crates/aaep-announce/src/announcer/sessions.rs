@@ -11,6 +11,7 @@ use super::activity::Activity;
 use super::io::HubNumber;
 use super::phrase::{Tongue, Wording};
 use super::truth::Truth;
+use crate::english::{IN_PROJECT, listening, numbered};
 use crate::profile::{Preferences, Replies};
 use crate::words::{End, MAX_SAID, Stream, cut, one_line, own};
 
@@ -135,7 +136,8 @@ impl Sessions {
             let mut session = known.unwrap_or_else(|| Session::new(String::new(), 1));
             (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
             session.has_project = has_project;
-            session.agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID).to_owned();
+            let agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID);
+            agent_id.clone_into(&mut session.agent_id);
             self.known.insert(id.clone(), session);
         }
         let session =
@@ -186,7 +188,7 @@ impl Sessions {
         beginning.len() <= MAX_NAME * 3
             && self.known.values().any(|it| {
                 // The name alone is enough to pretend, without where the agent works.
-                let name = it.name.split(" in ").next().unwrap_or_default().to_lowercase();
+                let name = it.name.split(IN_PROJECT).next().unwrap_or_default().to_lowercase();
                 !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
             })
     }
@@ -280,7 +282,7 @@ impl Session {
         match self.ordinal {
             _ if self.name.is_empty() => String::new(),
             1 if !self.has_namesake => self.name.clone(),
-            ordinal => format!("{} {ordinal}", self.name),
+            ordinal => numbered(&self.name, ordinal),
         }
     }
 
@@ -421,7 +423,7 @@ impl Output {
     fn take_held(&mut self) -> String {
         let mut held = std::mem::take(&mut self.held);
         if std::mem::take(&mut self.is_cut) {
-            held.extend([" ", &*own("The rest is too long to be told.")]);
+            held.extend([" ", &*own(listening::TOO_LONG_TO_TELL)]);
         }
         held
     }
@@ -449,7 +451,7 @@ pub fn agent_name(event: &Event) -> String {
     let name = told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id));
     let project = project(event).filter(|it| !name.contains(it.as_str()));
     match project {
-        Some(project) if !name.is_empty() => format!("{name} in {project}"),
+        Some(project) if !name.is_empty() => format!("{name}{IN_PROJECT}{project}"),
         _ => name,
     }
 }

@@ -6,6 +6,7 @@ use super::io::{AskNumber, Outcome};
 use super::question::{Question, Telling};
 use super::queue::{About, Item};
 use super::{Announcer, Current};
+use crate::english::{asks, at, listening};
 use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
 use crate::words::{own, own_language, parts, spoken, without_own_marks};
 
@@ -19,11 +20,6 @@ const MAX_IDS: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// That multiple.
 const PATIENCE_FACTOR: u32 = 4;
-/// What a person is told who pressed a key that is no answer.
-const NO_CHOICE: &str =
-    "That is no answer. The answers stand at the end of the question. Nothing was answered.";
-/// What a person is told who answered a question before its end.
-const TOO_SOON: &str = "You have not come to the end of this question. Nothing was answered.";
 
 impl Announcer {
     /// Gives the device the next thing to say, if it may have one.
@@ -168,10 +164,9 @@ impl Announcer {
                 Some((item.words.clone(), Vec::new()))
             }
             About::Time(number) => {
-                let number_of =
-                    if is_many { format!("Question {number}: ") } else { String::new() };
+                let number_of = if is_many { asks::about(*number) } else { String::new() };
                 let said = question(number)?.time_now(self.now, &item.words);
-                Some((format!("{number_of}{said}"), Vec::new()))
+                Some((format!("{number_of} {said}").trim_start().to_owned(), Vec::new()))
             }
             _ => Some((item.words.clone(), Vec::new())),
         }
@@ -190,12 +185,11 @@ impl Announcer {
         let number = number.filter(|_| !self.is_past && self.may_be_several());
         let who = match (hub, label.as_str()) {
             (None, "") => {
-                let number = number.map(|it| own(&format!("Question {it}:")));
+                let number = number.map(|it| own(&asks::about(it)));
                 return number.map_or(words.clone(), |it| format!("{it} {words}"));
             }
             (None, label) => label.to_owned(),
-            (Some(hub), "") => format!("At {hub}"),
-            (Some(hub), label) => format!("At {hub}, {label}"),
+            (Some(hub), label) => at(&hub, label),
         };
         let speaker = (session_id.clone(), label.clone());
         let is_other = who != label || self.speaker.as_ref() != Some(&speaker);
@@ -208,15 +202,9 @@ impl Announcer {
         self.named_hub = Some(session_id.hub);
         self.speaker = Some(speaker);
         let who = match (&item.about, is_question && !label.is_empty(), self.is_past) {
-            (About::Context { has_more: true, .. }, ..) => {
-                format!("{who} says before it asks, for the rest: more:")
-            }
-            (About::Context { .. }, ..) => format!("{who} says before it asks:"),
-            (_, true, true) => format!("{who} asked:"),
-            (_, true, false) => match number {
-                Some(number) => format!("{who} asks, question {number}:"),
-                None => format!("{who} asks:"),
-            },
+            (About::Context { has_more, .. }, ..) => asks::says_before_it_asks(&who, *has_more),
+            (_, true, true) => asks::asked(&who),
+            (_, true, false) => asks::asks(&who, number),
             (_, false, _) => format!("{who}:"),
         };
         format!("{} {words}", own(&who))
@@ -358,7 +346,7 @@ impl Announcer {
         let Some(answer) = question.answer(at) else { return };
         let number = question.number;
         if !answer.is_no() && question.told < Telling::Whole {
-            return self.too_soon(number, TOO_SOON);
+            return self.too_soon(number, asks::TOO_SOON);
         }
         question.is_answered = true;
         let ids = std::mem::take(&mut question.ids);
@@ -374,7 +362,7 @@ impl Announcer {
     fn no_choice(&mut self, id: UtteranceId) {
         let question = self.questions.values().find(|it| it.ids.contains(&id));
         if question.is_some_and(|it| !it.is_answered) {
-            self.feedback(NO_CHOICE);
+            self.feedback(asks::NO_CHOICE);
         }
     }
 
@@ -432,7 +420,7 @@ impl Announcer {
         if self.now >= current.since.saturating_add(current.patience) {
             // Should it come back to life in the midst of it, it does not go on.
             self.decided.orders.push(Order::Stop);
-            self.trouble("It does not answer.".to_owned());
+            self.trouble(listening::NO_ANSWER.to_owned());
         }
     }
 

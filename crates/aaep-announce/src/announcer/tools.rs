@@ -1,5 +1,6 @@
 //! Many small tools as one sentence: "Read 5 files."
 
+use crate::english::events;
 use crate::words::own;
 
 /// Tools of one kind that wait to be told.
@@ -53,12 +54,12 @@ impl Tools {
         let count = self.count;
         let said = match &self.kind {
             _ if count <= 1 => return self.words.clone(),
-            ToolKind::Read => format!("Read {count} files."),
-            ToolKind::Search => format!("Searched {count} times."),
-            ToolKind::List => format!("Listed {count} folders."),
-            ToolKind::Edit => format!("Edited {count} files."),
-            ToolKind::Fetch => format!("Fetched {count} pages."),
-            ToolKind::Named(name) => format!("Used {name} {count} times."),
+            ToolKind::Read => events::read(count),
+            ToolKind::Search => events::searched(count),
+            ToolKind::List => events::listed(count),
+            ToolKind::Edit => events::edited(count),
+            ToolKind::Fetch => events::fetched(count),
+            ToolKind::Named(name) => events::used(name, count),
         };
         own(&said)
     }

@@ -9,6 +9,7 @@ use aaep::ToolCallId;
 use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
 
 use super::claims::claims_success_of;
+use crate::english::events;
 use crate::words::{cut, exact};
 
 /// How many facts of a session are remembered.
@@ -145,8 +146,7 @@ impl Truth {
             return None;
         }
         let more = facts.len().saturating_sub(TOLD);
-        let more = if more > 0 { format!(" And {more} more before.") } else { String::new() };
-        let words = format!("In fact {}.{more}", told.join(", and "));
+        let words = events::in_fact(&told, more);
         let is_refusal = facts.iter().all(|it| it.how == How::NotAllowed);
         Some(Contradiction { words, is_refusal })
     }
@@ -190,12 +190,12 @@ impl Fact {
                 format!("“{}”", command.trim_end_matches('.'))
             }
             (None, Some(tool)) => tool.clone(),
-            (None, None) => "something".to_owned(),
+            (None, None) => events::SOMETHING.to_owned(),
         };
         let how = match self.how {
-            How::NotAllowed => "was not allowed",
-            How::Failed => "failed",
-            How::NotInTime => "did not finish in time",
+            How::NotAllowed => events::NOT_ALLOWED,
+            How::Failed => events::FAILED,
+            How::NotInTime => events::NOT_IN_TIME,
         };
         format!("{what} {how}")
     }

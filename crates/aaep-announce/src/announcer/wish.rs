@@ -7,6 +7,7 @@ use super::io::{AskNumber, Outcome, Wish};
 use super::phrase::{Phrase, Wording};
 use super::question::Question;
 use super::queue::{About, Item};
+use crate::english::{asks, listening};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
 use crate::words::{exact, keep_own_marks, own, split, words_marked};
@@ -31,7 +32,7 @@ impl Announcer {
             Wish::Pace(pace) => self.decided.orders.push(Order::Pace(pace)),
             Wish::OnlyDecisions(only) => {
                 self.preferences.only_decisions = only;
-                let words = if only { "Only decisions." } else { "Everything." };
+                let words = if only { listening::ONLY_DECISIONS } else { listening::EVERYTHING };
                 if only {
                     self.queue.remove(|it| {
                         it.weight < Weight::Critical
@@ -75,7 +76,7 @@ impl Announcer {
         }
         match self.said.last().cloned() {
             Some(item) => self.again(item),
-            None => self.answer("Nothing was said yet.".to_owned()),
+            None => self.answer(listening::NOTHING_SAID.to_owned()),
         }
     }
 
@@ -93,7 +94,7 @@ impl Announcer {
             item.about = About::Rest(question.number);
             self.queue.put_back(item);
         } else if !self.queue.tell_skipped() {
-            self.answer("Nothing was skipped.".to_owned());
+            self.answer(listening::NOTHING_SKIPPED.to_owned());
         }
     }
 
@@ -101,7 +102,7 @@ impl Announcer {
     fn back(&mut self) {
         let is_again = self.current.as_ref().map(|it| it.item.is_again);
         let Some(item) = self.said.step_back(is_again == Some(false)).cloned() else {
-            return self.answer("Nothing was said before that.".to_owned());
+            return self.answer(listening::NOTHING_BEFORE.to_owned());
         };
         self.stop(is_again == Some(true));
         self.again(item);
@@ -121,7 +122,7 @@ impl Announcer {
             item.is_again = true;
             self.queue.put_back(item);
         } else {
-            self.answer("The question is over.".to_owned());
+            self.answer(asks::IS_OVER.to_owned());
         }
     }
 
@@ -142,13 +143,13 @@ impl Announcer {
     /// Says from its beginning what an agent said last.
     fn last_reply(&mut self, is_exact: bool) {
         let Some((session_id, text)) = self.sessions.last_text(None) else {
-            return self.answer("Nothing was said by an agent yet.".to_owned());
+            return self.answer(listening::NO_REPLY_YET.to_owned());
         };
         let (session_id, tongue) = (session_id.clone(), text.tongue.clone());
         let style = Wording::of(&self.preferences, &tongue).style;
         let mut said = words_marked(&text.exact, if is_exact { style.exactly() } else { style });
         if text.is_cut {
-            said.extend([" ", &*own("The rest is too long to be remembered.")]);
+            said.extend([" ", &*own(listening::TOO_LONG_TO_REMEMBER)]);
         }
         self.stop(true);
         self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
@@ -164,11 +165,11 @@ impl Announcer {
     /// The device goes on at another pace. The word for it is the first at that pace.
     pub(super) fn paced(&mut self, wanted: Pace, percent: u32) {
         let words = match (percent.cmp(&100), wanted) {
-            (Ordering::Less, _) => "Slower.",
-            (Ordering::Greater, _) => "Faster.",
-            (Ordering::Equal, Pace::Slower) => "It does not go slower.",
-            (Ordering::Equal, Pace::Faster) => "It does not go faster.",
-            (Ordering::Equal, Pace::Rate(_)) => "It is that fast already.",
+            (Ordering::Less, _) => listening::SLOWER,
+            (Ordering::Greater, _) => listening::FASTER,
+            (Ordering::Equal, Pace::Slower) => listening::NOT_SLOWER,
+            (Ordering::Equal, Pace::Faster) => listening::NOT_FASTER,
+            (Ordering::Equal, Pace::Rate(_)) => listening::THAT_FAST_ALREADY,
         };
         self.answer(words.to_owned());
         if percent != 100 {

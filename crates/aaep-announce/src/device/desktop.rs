@@ -63,7 +63,8 @@ pub fn question_texts(question: &crate::Utterance) -> [String; 2] {
         now = due;
         if board.has_to_announce(now) {
             board.announce(now, &mut reports);
-            announced.push_str(&board.regions().map(|it| it.words.as_str()).concat());
+            // Each announcement is spoken for itself.
+            announced.extend([" ", &board.regions().map(|it| it.words.as_str()).concat()]);
         }
         board.passed(now, &mut reports);
     }

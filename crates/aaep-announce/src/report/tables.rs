@@ -8,7 +8,7 @@ use aaep::Event;
 
 use super::page::{Listening, escaped, moment};
 use super::{behind_ms, milliseconds, seconds};
-use crate::announcer::ended;
+use crate::english::asks;
 use crate::rehearsal::{RehearsedAsk, Said};
 use crate::utterance::Kind;
 use crate::words::{cut, exact, one_line};
@@ -84,7 +84,7 @@ pub(super) fn questions(page: &mut String, listening: &Listening<'_>) {
             None => "never: missed".to_owned(),
         };
         let (over, how) = match ask.over {
-            Some((at, ending)) => (moment(at), ended(ending).to_owned()),
+            Some((at, ending)) => (moment(at), asks::ended(ending).to_owned()),
             None => ("open at the end".to_owned(), "Not recorded.".to_owned()),
         };
         let question = escaped(&exact(&ask.question));

@@ -2,6 +2,8 @@
 
 use aaep::LanguageTag;
 
+use super::exact::is_name;
+
 /// A script, the language that it is taken for where nothing else is known, and languages that are written in it.
 struct Script {
     ranges: &'static [(u32, u32)],
@@ -151,6 +153,21 @@ pub(super) fn in_languages<'t>(
     pieces
 }
 
+/// How many characters of a name in brackets stand before its first letter at most, and how long the rest is.
+const MAX_COUNT: usize = 12;
+const MAX_HIDDEN_NAME: usize = 40;
+
+/// Where the name in brackets begins that this letter is a part of, so that it is not cut in two.
+fn name_start(text: &str, letter: usize) -> Option<usize> {
+    let (before, after) = text.split_at_checked(letter)?;
+    // Only a bracket and a count stand before the first letter of a name.
+    let head = before.char_indices().rev().take(MAX_COUNT).find(|(_, c)| *c == '[');
+    let start = head.map(|(at, _)| at)?;
+    let length = after.char_indices().take(MAX_HIDDEN_NAME).find(|(_, c)| *c == ']');
+    let end = letter + length.map(|(at, _)| at)?;
+    is_name(text.get(start + 1..end)?).then_some(start)
+}
+
 /// The runs of scripts. Digits and marks belong to what stands before them, or to the first letters; a single letter
 /// of an alphabet, as in a formula, does not change the language.
 fn runs(text: &str) -> Vec<Run<'_>> {
@@ -163,7 +180,7 @@ fn runs(text: &str) -> Vec<Run<'_>> {
         };
         match runs.last_mut() {
             Some((_, last, letters)) if is_same(*last) => *letters += 1,
-            _ => runs.push((at, script, 1)),
+            _ => runs.push((name_start(text, at).unwrap_or(at), script, 1)),
         }
     }
     let mut cut: Vec<Run<'_>> = Vec::new();
@@ -183,6 +200,15 @@ fn runs(text: &str) -> Vec<Run<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_in_brackets_is_not_cut_in_two() {
+        for text in ["世[right-to-left override]", "世 [12 spaces] 世", "世[U+00AD]"] {
+            for (piece, _) in in_languages(text, None) {
+                assert_eq!(piece.matches('[').count(), piece.matches(']').count(), "{piece:?}");
+            }
+        }
+    }
 
     fn languages(text: &str, tag: Option<&str>) -> Vec<(String, String)> {
         let tag = tag.and_then(|it| LanguageTag::parse(it).ok());

@@ -59,7 +59,7 @@ fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> Meant<'a, 't> {
         ([], Some(newest)) => {
             let is_same =
                 |it: &&KnownAgent| (it.hub, &it.agent_id) == (newest.hub, &newest.agent_id);
-            if over.iter().all(|it| is_same(it)) {
+            if over.iter().all(is_same) {
                 Meant::One(newest, rest)
             } else {
                 Meant::Several(over.iter().map(|it| it.label.as_str()).collect())

@@ -13,7 +13,7 @@ use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome as Wanted,
-    Report, agent_name,
+    Report, Wish, agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::{mpsc, oneshot};

@@ -388,9 +388,8 @@ fn in_short(summary: &str) -> String {
     let summary = exact(summary.trim());
     let short: String = summary.chars().take(MAX_CHARACTERS).collect();
     match short.chars().last() {
-        None => short,
         Some(_) if short.len() < summary.len() => format!("{short}, and more."),
-        Some('.' | '!' | '?') => short,
+        None | Some('.' | '!' | '?') => short,
         Some(_) => format!("{short}."),
     }
 }
