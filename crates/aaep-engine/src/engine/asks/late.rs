@@ -19,7 +19,7 @@ use crate::io::{Hears, Output};
 #[derive(Debug, Default)]
 pub(crate) struct AskedOf {
     /// Those asked; some may be settled by now.
-    orders: Vec<u64>,
+    pub(in crate::engine) orders: Vec<u64>,
     /// Those of them that are still to be sent, and whether they never were.
     late: BTreeMap<u64, bool>,
 }

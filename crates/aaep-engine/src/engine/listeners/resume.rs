@@ -4,7 +4,7 @@
 //! What cannot be told any more is never passed over in silence: the listener is told that something
 //! is missing, and what is going on now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::event::reasoning::state;
@@ -330,7 +330,15 @@ impl Engine {
             && (member.cursor.urgent_at..audience.end()).any(is_urgent);
         let urgent_at = member.cursor.urgent_at.max(audience.first());
         if must_be_asked {
-            self.ask_again_if(listener, |_| true);
+            // What the log no longer has may have been told, or not.
+            let is_all_there = member.cursor.urgent_at >= audience.first();
+            let is_told = |order: u64| match audience.position_of_question(order) {
+                Some(at) => at < urgent_at,
+                None => is_all_there,
+            };
+            let asked = member.asked.orders.iter().copied();
+            let told: BTreeSet<u64> = asked.filter(|order| is_told(*order)).collect();
+            self.ask_again_if(listener, |ask| !told.contains(&ask.order));
         }
         self.pass_over(listener, None);
         // What is urgent and still there is told all the same.
