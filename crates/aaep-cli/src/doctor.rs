@@ -110,11 +110,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut report = Report { is_json: arguments.json, findings: Vec::new() };
     report.add(Finding { name: "settings", is_wanted: true, works: found })?;
     // With settings that cannot be used, the usual ones show what works, at the hub that was named here.
-    let mut settings = loaded.map(|it| it.settings).unwrap_or_else(|_| {
-        let mut usual = Settings::default();
-        usual.listen.hub = arguments.hub.said().map(|said| Addresses::read(&said));
-        usual
-    });
+    let mut settings = loaded.map_or_else(
+        |_| {
+            let mut usual = Settings::default();
+            usual.listen.hub = arguments.hub.said().map(|said| Addresses::read(&said));
+            usual
+        },
+        |it| it.settings,
+    );
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;

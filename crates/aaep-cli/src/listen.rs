@@ -173,7 +173,7 @@ pub(crate) async fn show(
     settings: &Settings,
     (wishes, numbers): (Wishes, NumbersFile),
     keyboard: Keyboard,
-    begin: impl FnOnce(Narrator),
+    play: impl FnOnce(Narrator),
 ) -> Result<ExitCode, Failure> {
     let (reports, told) = mpsc::channel();
     let devices = devices::start(settings, false, &reports)?;
@@ -181,7 +181,7 @@ pub(crate) async fn show(
     let mut heard = reaching::start(&hubs, |_| wishes.clone());
     let begun = reaching::first(&mut heard, hubs.len()).await?;
     let room = Room::new(devices, settings, numbers, Hubs::new(hubs), Vec::new());
-    begin(Narrator(room.narrator()));
+    play(Narrator(room.narrator()));
     room.run(begun, heard, told, keyboard).await
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn run(stage: Stage) -> Result<(), Failure> {
             )?;
         }
         None => {
-            tell("When something is asked, type yes or no. To hear what else you can type: help")?
+            tell("When something is asked, type yes or no. To hear what else you can type: help")?;
         }
     }
     let (lines, typed) = mpsc::channel(MAX_LINES);

@@ -15,8 +15,8 @@ use crate::settings::{self, Flags, Listen};
 pub(crate) struct HubFlags {
     /// The hub. Without it, that of `AAEP_HUB`, of your settings, or your own on this machine.
     ///
-    /// A hub is unix: (your own, by its socket), unix:/path, or an address such as <http://127.0.0.1:7117>,
-    /// <https://hub.example.org>, <wss://hub.example.org/aaep/v1/ws> or <grpcs://hub.example.org>. People can listen to
+    /// A hub is `unix:` (your own, by its socket), `unix:/path`, or an address such as `http://127.0.0.1:7117`,
+    /// `https://hub.example.org`, `wss://hub.example.org/aaep/v1/ws` or `grpcs://hub.example.org`. People can listen to
     /// several: give --hub for each, or put commas between them. An agent speaks to the first.
     #[arg(long, value_name = "ADDRESS", global = true)]
     hub: Vec<String>,

@@ -123,7 +123,9 @@ pub(super) fn choose(
     let prompt = |text: &str| Message::Prompt { agent_id: agent.id.clone(), text: text.to_owned() };
     let messages = match wanted {
         Wanted::Begin { text } if accepts("prompt") => vec![prompt(text)],
-        Wanted::Begin { .. } => return refuse(format!("{told} does not begin things for others.")),
+        Wanted::Begin { .. } => {
+            return refuse(&format!("{told} does not begin things for others."));
+        }
         Wanted::Tell { text, session } => {
             let is_working = session.is_some() || !agent.sessions.is_empty();
             match (is_working, accepts("steer"), accepts("prompt")) {
@@ -133,10 +135,10 @@ pub(super) fn choose(
                 }
                 (_, _, true) if session.is_none() => vec![prompt(text)],
                 (true, false, _) => {
-                    return refuse(format!("{told} takes no words while it works."));
+                    return refuse(&format!("{told} takes no words while it works."));
                 }
                 _ => {
-                    return refuse(format!(
+                    return refuse(&format!(
                         "{told} works on nothing, and begins nothing for others."
                     ));
                 }
@@ -144,7 +146,7 @@ pub(super) fn choose(
         }
         Wanted::Cancel { .. } if !accepts("cancel") => {
             let next = "To end its session by hand, without the agent: aaep sessions end SESSION";
-            return refuse(format!("{told} does not stop when it is told to. {next}"));
+            return refuse(&format!("{told} does not stop when it is told to. {next}"));
         }
         Wanted::Cancel { all: true, .. } if !agent.sessions.is_empty() => {
             let all = agent.sessions.iter();
@@ -152,7 +154,9 @@ pub(super) fn choose(
         }
         Wanted::Cancel { session, .. } => {
             if agent.sessions.is_empty() && session.is_none() {
-                return refuse(format!("{told} has no session open, so there is nothing to stop."));
+                return refuse(&format!(
+                    "{told} has no session open, so there is nothing to stop."
+                ));
             }
             vec![Message::Cancel { session: one_session((agent, at), *session, wanted)? }]
         }
@@ -160,7 +164,7 @@ pub(super) fn choose(
     Ok((at, messages))
 }
 
-fn refuse<T>(what: String) -> Result<T, NotSent> {
+fn refuse<T>(what: &str) -> Result<T, NotSent> {
     Err(NotSent { what: format!("{what} Nothing was sent."), choices: Vec::new() })
 }
 
@@ -309,7 +313,7 @@ mod tests {
         }
     }
 
-    fn tell<'a>(session: Option<&'a str>) -> Wanted<'a> {
+    fn tell(session: Option<&str>) -> Wanted<'_> {
         Wanted::Tell { text: "go on".to_owned(), session }
     }
 
