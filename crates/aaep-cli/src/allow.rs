@@ -12,8 +12,8 @@ use aaep_transport::link::Target;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::agent::DEFAULT_HUB;
 use crate::console::{Failure, ascii_json, count};
+use crate::hubs::reach::DEFAULT_HUB;
 use crate::keys::tell;
 use crate::tokens::{self, now};
 

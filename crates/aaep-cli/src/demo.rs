@@ -23,7 +23,6 @@ use tokio::runtime::Runtime;
 
 use crate::console::{Failure, reason};
 use crate::keyboard::give_terminal_back;
-use crate::keys::tell;
 use crate::stop::Stopped;
 use agent::Agent;
 

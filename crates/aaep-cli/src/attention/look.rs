@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
-use aaep::{Event, Message, Mode, Timestamp, printable};
+use aaep::{Event, Message, Mode, Timestamp};
 use aaep_announce::agent_name;
-use aaep_transport::link::Target;
-use aaep_trust::fetch::Address;
 use serde_json::Value;
 
 use super::asked::Asked;

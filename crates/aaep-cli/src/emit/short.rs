@@ -266,7 +266,7 @@ mod tests {
 
     fn speaker(session: Option<&str>) -> Speaker {
         let session = session.map(str::to_owned);
-        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()) }
+        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()), project: None }
     }
 
     /// The events as the hub would complete them, checked as a producer's.

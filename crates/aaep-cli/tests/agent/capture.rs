@@ -108,9 +108,8 @@ fn questions_are_recorded_only_if_they_are_wanted() {
 fn the_person_records_questions_on_a_hub_that_trusts_no_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve_without_trust(folder.path());
-    let options = [
-        "capture", "--hub", &hub.origin, "--questions", "--type", "awaiting.*", "--limit", "1",
-    ];
+    let options =
+        ["capture", "--hub", &hub.origin, "--questions", "--type", "awaiting.*", "--limit", "1"];
     let mut command = aaep(&options);
     let child = begin(command.env("XDG_CONFIG_HOME", folder.path()).env("HOME", folder.path()));
     let asked = hub.aaep(&["ask", "Delete it?", "--timeout", "3600"]).stderr(Stdio::null()).spawn();

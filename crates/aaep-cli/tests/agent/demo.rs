@@ -1,6 +1,6 @@
 //! `aaep demo`: what it shows, how it is answered, and that nothing of it is left.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Output, Stdio};
 use std::time::Duration;
