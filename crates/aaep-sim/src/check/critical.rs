@@ -126,16 +126,18 @@ impl Invariant for AtOnce {
         }
         for (at, waiting) in &mut self.waiting {
             let sent = sent_to(*at, step);
-            waiting.retain(|event| !step.to(*at).any(|sent| tells(event, sent)));
             let is_free = matches!(step.input, Input::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
-            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end. Only
-            // what is still asked is asked again at once.
+            let is_sent = |event: &Event| step.to(*at).any(|sent| tells(event, sent));
+            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end. What is
+            // still there comes at once, and what is still asked is asked again.
             let terms = &truth.subscriptions[*at].terms;
-            let has_limits = terms.rate.is_some() || terms.pace.is_some();
-            if is_free && has_limits && step.to(*at).all(|sent| is_question(&sent.event)) {
-                waiting.clear();
+            if is_free && (terms.rate.is_some() || terms.pace.is_some()) {
+                let is_there = |event: &Arc<Event>| !is_question(event) && is_sent(event);
+                let first = waiting.iter().position(is_there).unwrap_or(waiting.len());
+                waiting.drain(..first);
             }
+            waiting.retain(|event| !is_sent(event));
             if (is_free || sent > 0)
                 && sent < truth.at_a_time
                 && let Some(event) = waiting.first()
