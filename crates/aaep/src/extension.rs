@@ -134,6 +134,9 @@ object! {
         optional tool: ToolName;
         /// Of an agent's confirmation or tool: which tool with which arguments it is.
         optional action_digest: ActionDigest;
+        /// Of a piece of text: how far the agent has counted its output with it, where that is not how far it is
+        /// counted here, because its text was normalized.
+        optional counted_to: u64;
         /// Of a question: the principal that asks, as the hub knows it, such as `local` or `token:tok_1`.
         optional publisher: String = between(1, 1024);
     }
@@ -151,6 +154,7 @@ impl Delivery {
             max_timeout_seconds: None,
             tool: None,
             action_digest: None,
+            counted_to: None,
             publisher: None,
             other: Object::new(),
         }

@@ -1,8 +1,10 @@
 //! Agents publish, and wait for the answers to their questions.
 
 use aaep::extension::{Delivery, PREFIX};
-use aaep::{CoreType, Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
-use aaep_engine::{Input, Output, Refusal, is_filled};
+use aaep::{
+    CoreType, Event, EventId, Message, Mode, Object, Payload, ReplyToken, SessionId, Severity,
+};
+use aaep_engine::{Input, Output, Refusal, complete, is_filled, is_same_chunk};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -257,25 +259,40 @@ fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published,
 /// may take a new timestamp when it tries again; the state that is left is told as listeners know it; and the
 /// hub has put on a question who published it.
 fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
+    let is_text = matches!(before.payload, Payload::OutputStreaming(_));
+    if is_text && !is_same_chunk(before, again) {
+        return false;
+    }
+    // As they are told, whatever the agent left to the hub (ruling 34).
+    let (mut before, mut again) = (before.clone(), again.clone());
+    complete(&mut before);
+    complete(&mut again);
     let object = |event: &Event| match serde_json::to_value(event) {
         Ok(Value::Object(object)) => Some(object),
         _ => None,
     };
-    let (Some(mut before), Some(mut again)) = (object(before), object(again)) else { return false };
+    let (Some(mut before), Some(mut again)) = (object(&before), object(&again)) else {
+        return false;
+    };
     for event in [&mut before, &mut again] {
         for name in left_out.iter().copied().chain(["@context", "timestamp", "from_state"]) {
             event.remove(name);
         }
-        remove_publisher(event);
+        if is_text {
+            event.remove("chunk");
+            event.remove("position");
+        }
+        remove_own_data(event);
     }
     before == again
 }
 
-/// Takes away what the hub puts on a question, with what is empty without it.
-fn remove_publisher(event: &mut Object) {
+/// Takes away what the hub puts on an event, with what is empty without it.
+fn remove_own_data(event: &mut Object) {
     let Some(Value::Object(extensions)) = event.get_mut("extensions") else { return };
     if let Some(Value::Object(ours)) = extensions.get_mut(PREFIX) {
         ours.remove("publisher");
+        ours.remove("counted_to");
         if ours.is_empty() {
             extensions.remove(PREFIX);
         }
