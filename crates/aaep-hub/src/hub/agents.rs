@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{Message, Mode, Object, ReplyToken};
+use aaep_engine::terms::Door;
 use aaep_transport::Packet;
 use aaep_transport::wire::{Command, ConnectionKey};
 use serde::Serialize;
@@ -33,6 +34,12 @@ impl Owner {
             }
         };
         let kind = object.get("type").and_then(Value::as_str);
+        if kind == Some("subscription.request") {
+            // Nobody listens on the wire of agents (ruling 12).
+            let rejected = self.reject_at(Door::TransportUnavailable);
+            self.tell_agent(connection, &rejected);
+            return;
+        }
         if matches!(kind, Some("agentvoice:agent.hello" | "agentvoice:ask.withdraw")) {
             match aaep::read_object(&object, Mode::Strict).into_result() {
                 Ok(message) => self.hear_about_agent(connection, &principal, number, message),

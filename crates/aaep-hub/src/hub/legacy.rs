@@ -5,8 +5,8 @@
 //! `{"kind": "user_input"}`. Who may answer is decided as everywhere: by who it is, and by what was sent to
 //! them. The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
 
-use aaep::handshake::SubscriptionRequest;
-use aaep::{Capabilities, EventId, Message, Mode, Reading, SubscriptionId, Version, Violation};
+use aaep::handshake::{SubscriptionRejected, SubscriptionRequest};
+use aaep::{Capabilities, EventId, Message, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
 use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::listeners::{Told, close_of};
 use super::owner::Owner;
 use super::posts::{NotInstructed, Wish};
+use super::reading::{MalformedRequest, SubscriberMessage, read_subscriber};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
 /// How many prompts may wait for a stream.
@@ -41,6 +42,8 @@ pub enum LegacyAnswer {
     Taken,
     /// It is no message that anyone knows.
     NotValid(Vec<Violation>),
+    /// A request for a subscription was rejected, and no stream says so.
+    Rejected(Box<SubscriptionRejected>),
     /// No agent was told.
     NotInstructed(NotInstructed),
 }
@@ -131,19 +134,25 @@ impl Owner {
         if let Some(text) = prompt_of(text) {
             return self.legacy_input(connection, principal, number, text);
         }
-        let message = match read(text, subscription_id.as_ref()).into_result() {
-            Ok(message) => message,
-            Err(violations) => return LegacyAnswer::NotValid(violations),
+        let message = match read(text, subscription_id.as_ref()) {
+            SubscriberMessage::Valid(message) => message,
+            SubscriberMessage::MalformedRequest(request) => {
+                return LegacyAnswer::Rejected(Box::new(self.legacy_reject(connection, request)));
+            }
+            SubscriberMessage::Malformed(violations) => return LegacyAnswer::NotValid(violations),
         };
         match (message, connection) {
             (Message::SubscriptionRequest(request), Some(connection)) => {
                 self.legacy_request(connection, principal, *request);
             }
             (Message::SubscriptionRequest(request), None) => {
-                if let Ok(accepted) = self.subscribe(principal, Door::Open, *request, None) {
-                    let legacy = self.legacy.entry(number).or_default();
-                    legacy.subscription_id = Some(accepted.subscription_id.clone());
-                    legacy.is_fresh = true;
+                match self.subscribe(principal, Door::Open, *request, None) {
+                    Ok(accepted) => {
+                        let legacy = self.legacy.entry(number).or_default();
+                        legacy.subscription_id = Some(accepted.subscription_id.clone());
+                        legacy.is_fresh = true;
+                    }
+                    Err(rejected) => return LegacyAnswer::Rejected(rejected),
                 }
             }
             (message, connection) => self.legacy_tell(connection, principal, message),
@@ -181,17 +190,34 @@ impl Owner {
         let listener = self.connections.get(&connection).and_then(|it| it.listener);
         let listener = listener.and_then(|listener| self.listeners.get(&listener));
         let subscription_id = listener.map(|it| it.subscription_id.clone());
-        match read(text, subscription_id.as_ref()).message {
-            None => false,
-            Some(Message::SubscriptionRequest(request)) => {
+        match read(text, subscription_id.as_ref()) {
+            SubscriberMessage::Malformed(_) => false,
+            SubscriberMessage::MalformedRequest(request) => {
+                self.legacy_reject(Some(connection), request);
+                true
+            }
+            SubscriberMessage::Valid(Message::SubscriptionRequest(request)) => {
                 self.legacy_request(connection, principal, *request);
                 true
             }
-            Some(message) => {
+            SubscriberMessage::Valid(message) => {
                 self.legacy_tell(Some(connection), principal, message);
                 true
             }
         }
+    }
+
+    /// A request that cannot be read. The stream, if there is one, goes on with the terms that it has.
+    fn legacy_reject(
+        &mut self,
+        connection: Option<ConnectionKey>,
+        request: MalformedRequest,
+    ) -> SubscriptionRejected {
+        let rejected = self.reject_malformed(request);
+        if let Some(connection) = connection {
+            self.send(connection, &rejected);
+        }
+        rejected
     }
 
     /// Other terms on a legacy stream; the answer is the next frame on it.
@@ -290,12 +316,12 @@ impl Owner {
 }
 
 /// Reads a message as if it named the subscription that its stream really has.
-fn read(text: &str, real: Option<&SubscriptionId>) -> Reading {
+fn read(text: &str, real: Option<&SubscriptionId>) -> SubscriberMessage {
     let named = serde_json::from_str(text).ok().and_then(|mut message: Value| {
         *message.get_mut("subscription_id")? = real?.as_str().into();
         Some(message.to_string())
     });
-    aaep::read(named.as_deref().unwrap_or(text).as_bytes(), Mode::Strict)
+    read_subscriber(named.as_deref().unwrap_or(text).as_bytes())
 }
 
 /// The text of `{"kind": "user_input", "text": …}`.

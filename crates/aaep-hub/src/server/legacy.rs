@@ -11,7 +11,7 @@ use serde_json::json;
 use super::App;
 use super::answer::{self, Answer};
 use super::door::Connection;
-use super::listeners::failed;
+use super::listeners::{failed, rejection};
 use super::takeover::last_event_header;
 use super::upgrade::{self, Subprotocol};
 use crate::access::Principal;
@@ -65,6 +65,7 @@ impl App {
                 StatusCode::ACCEPTED,
                 &json!({ "status": "not_accepted", "message": why.to_string() }),
             ),
+            LegacyAnswer::Rejected(rejected) => rejection(&rejected),
             LegacyAnswer::NotValid(wrong) => answer::not_valid(StatusCode::BAD_REQUEST, &wrong),
         })
     }

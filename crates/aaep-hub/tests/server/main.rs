@@ -16,6 +16,7 @@ mod listeners;
 #[cfg(unix)]
 mod local;
 mod refusals;
+mod rejections;
 mod replies;
 mod sessions;
 mod shares;
@@ -26,3 +27,4 @@ mod support;
 mod tls;
 mod trust;
 mod waiting;
+mod words;
