@@ -66,6 +66,10 @@ pub(crate) struct Arguments {
     /// for trying things out. An agent could then answer itself.
     #[arg(long)]
     trust_local_programs: bool,
+    /// Turn subscribers away that ask for none of the languages spoken here. Otherwise they are served in the
+    /// first of these languages.
+    #[arg(long)]
+    require_language: bool,
     /// Set a broken audit log aside under another name, and begin a new one that says so.
     #[arg(long)]
     begin_new_audit_log: bool,
@@ -191,6 +195,7 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
     };
     let mut config = config.map_err(|error| failure(&DaemonError::Config(error)))?;
     config.access.trust_local_programs |= arguments.trust_local_programs;
+    config.hub.require_language |= arguments.require_language;
     if arguments.child {
         let command = arguments.command.clone();
         config.child.push(ChildTable { command, agent_id: None, restart: false });

@@ -28,7 +28,7 @@ use crate::member::Joined;
 use crate::terms::Terms;
 pub(crate) use rebuild::Past;
 use text::Texts;
-pub(crate) use text::is_text_alike;
+pub(crate) use text::{extensions_of_text, is_text_alike};
 
 /// How many units an audience remembers. Who is further behind has a gap, and is told so.
 pub const MAX_UNITS: usize = 2048;

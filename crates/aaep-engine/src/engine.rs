@@ -8,12 +8,13 @@ mod deliver;
 mod dropped_ids;
 mod ending;
 mod history;
+mod languages;
 mod listeners;
 mod publish;
 mod rooms;
 mod shares;
 mod work;
-pub use publish::{FILLED_FIELDS, is_filled};
+pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -330,6 +331,8 @@ impl Wish {
 pub struct Engine {
     config: Config,
     primary: LanguageTag,
+    /// How many of the offered languages each principal brought.
+    languages_brought: BTreeMap<Principal, usize>,
     ids: Ids,
     next_session: SessionKey,
     next_order: u64,
@@ -381,6 +384,7 @@ impl Engine {
         let primary = config.offer.languages.first().cloned();
         Engine {
             primary: primary.expect("an offer names at least one language"),
+            languages_brought: BTreeMap::new(),
             ids: Ids::new(config.seed),
             config,
             next_session: 0,
@@ -541,6 +545,11 @@ impl Engine {
     /// How many questions are open.
     pub fn open_asks(&self) -> usize {
         self.asks.len()
+    }
+
+    /// What is offered to subscribers.
+    pub fn offer(&self) -> &crate::terms::Offer {
+        &self.config.offer
     }
 
     /// From now on, listeners are told of this manifest. Who has terms keeps them.

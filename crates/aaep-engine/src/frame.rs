@@ -28,6 +28,7 @@ pub(crate) fn encode(
     let mut view = View::new(event);
     view.verbosity = terms.verbosity.clone();
     view.sequence_number = sequence_number;
+    view.version = Some(&terms.version);
     choose_language(event, &mut view, terms, primary);
     // Writing to memory cannot fail, and every event can be written.
     let json = serde_json::to_vec(&view).unwrap_or_default().into_boxed_slice();

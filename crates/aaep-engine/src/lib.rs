@@ -14,6 +14,7 @@ mod ids;
 mod io;
 pub mod listener;
 mod member;
+mod nfc;
 pub mod order;
 mod stakes;
 pub mod terms;
@@ -24,7 +25,7 @@ pub use clock::Now;
 pub use engine::{
     Config, Engine, FILLED_FIELDS, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS,
     MAX_SESSION_EVENTS, MAX_SESSIONS, MAX_USED_TOKENS, MEMORY_BYTES, Recovered, Replayed,
-    WaitingAsk, is_filled,
+    WaitingAsk, complete, is_filled, is_same_chunk,
 };
 pub use frame::Frame;
 pub use io::{

@@ -21,7 +21,9 @@ mod tests;
 mod tools;
 mod violation;
 
+use aaep::event::action::OutputStreaming;
 use aaep::event::reasoning::state::IDLE;
+use aaep::extension::Delivery;
 use aaep::{Envelope, Event, OutputId, Payload, ToolCallId};
 
 use crate::stakes::ActionStakes;
@@ -188,6 +190,11 @@ impl SessionOrder {
         self.outputs.next_position(output_id)
     }
 
+    /// Where a chunk begins, as its text is sent.
+    pub(crate) fn begins_at(&self, chunk: &OutputStreaming) -> u64 {
+        self.outputs.begins_at(chunk)
+    }
+
     /// The number of the next event, from 0, whether events carry it or not.
     pub fn next_sequence_number(&self) -> u64 {
         self.next_sequence_number
@@ -326,7 +333,10 @@ impl SessionOrder {
                 return self.grants.spend(event, invoked);
             }
             (Payload::ToolCompleted(completed), _) => self.tools.complete(completed),
-            (Payload::OutputStreaming(chunk), Some(agent)) => self.outputs.take(chunk, agent),
+            (Payload::OutputStreaming(chunk), Some(agent)) => {
+                let recorded = event.extensions.as_ref().and_then(|_| Delivery::of(event));
+                self.outputs.take(chunk, agent, recorded.and_then(|it| it.counted_to));
+            }
             _ => {}
         }
         None

@@ -25,7 +25,7 @@ use aaep::{
 
 pub use audience::AudienceKey;
 pub use comparison::wider_than;
-pub use negotiation::{negotiate, renegotiate};
+pub use negotiation::{negotiate, reject_at, reject_malformed, renegotiate};
 pub use rejection::RETRY_AFTER_SECONDS;
 
 /// What the producer can offer; part of the engine's configuration.

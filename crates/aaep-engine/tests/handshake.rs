@@ -404,7 +404,7 @@ fn stream_and_change(
         }
     }
     world.pass_s(60);
-    (text_of(world.heard(&listener), None), chunks.concat())
+    (text_of(world.heard(&listener), None), chunks.iter().map(|it| as_sent(it)).collect())
 }
 
 #[test]

@@ -363,7 +363,7 @@ proptest! {
         let (mut world, one) = behind(json!({
             "coalesce_boundaries": [boundary], "max_events_per_second": rate,
         }));
-        let mut said = [String::new(), String::new()];
+        let (mut said, mut counted) = ([String::new(), String::new()], [0, 0]);
         let chunk = |world: &mut World, output: usize, text: &str, at: usize, complete: bool| {
             world.say("output.streaming", json!({
                 "chunk": text, "position": at, "complete": complete,
@@ -373,8 +373,9 @@ proptest! {
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Text(output, text) => {
-                    chunk(&mut world, output, &text, said[output].chars().count(), false);
-                    said[output].push_str(&text);
+                    chunk(&mut world, output, &text, counted[output], false);
+                    said[output].push_str(&as_sent(&text));
+                    counted[output] += text.chars().count();
                 }
                 Step::Tool => drop(world.say("tool.invoked", invoked(number))),
                 Step::Progress => drop(world.say("progress.updated", progress(1))),
@@ -385,8 +386,8 @@ proptest! {
                 Step::Wait(us) => drop(world.pass_us(us)),
             }
         }
-        for (output, text) in said.iter().enumerate() {
-            chunk(&mut world, output, "", text.chars().count(), true);
+        for (output, end) in counted.into_iter().enumerate() {
+            chunk(&mut world, output, "", end, true);
         }
         world.pass_s(200);
         for (output, text) in said.iter().enumerate() {

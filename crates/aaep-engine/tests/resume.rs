@@ -357,13 +357,15 @@ fn play(wishes: Json, steps: Vec<Step>) -> (Vec<Heard>, String, usize) {
     let one = world.listen(1, wishes);
     world.start(SESSION);
     let (mut got, mut said, mut told) = (Vec::<Heard>::new(), String::new(), 1);
+    let mut counted = 0;
     let mut away: Option<usize> = None;
     for (number, step) in steps.into_iter().enumerate() {
         got.extend(world.take(&one));
         match step {
             Step::Text(text) => {
-                world.chunk(text, said.chars().count(), false);
-                said.push_str(text);
+                world.chunk(text, counted, false);
+                said.push_str(&as_sent(text));
+                counted += text.chars().count();
             }
             Step::Tool => {
                 world.say("tool.invoked", tool(number));
@@ -392,7 +394,7 @@ fn play(wishes: Json, steps: Vec<Step>) -> (Vec<Heard>, String, usize) {
     if away.is_some() {
         world.reconnect(&one, last_id(&got).as_ref());
     }
-    world.chunk("", said.chars().count(), true);
+    world.chunk("", counted, true);
     world.pass_s(120);
     got.extend(world.take(&one));
     (got, said, told)

@@ -43,6 +43,7 @@ mod owner;
 mod permission_note;
 mod posts;
 mod publish;
+mod reading;
 mod refusals;
 mod refused;
 mod running_bytes;
@@ -76,9 +77,11 @@ pub use error::HubError;
 pub use legacy::LegacyAnswer;
 pub(crate) use legacy::MAY_NOT_ANSWER;
 pub use listeners::Told;
+pub(crate) use listeners::rejected_by_limit;
 pub use posts::{Agent, Instruction, NotInstructed};
 use publish::Draft;
 pub use publish::Published;
+pub(crate) use reading::{MalformedRequest, SubscriberMessage, read_subscriber};
 pub use refused::Refused;
 pub(crate) use sessions::{GivenAnswer, Running as RunningSession};
 pub use sessions::{SessionInfo, SessionPage};
@@ -310,6 +313,19 @@ impl Hub {
         self.call(move |owner| owner.subscribe(&who, door, request, None)).await
     }
 
+    /// The answer to a request that could not be read. It takes no disk, so it is given in any case.
+    pub(crate) async fn reject_malformed(
+        &self,
+        request: MalformedRequest,
+    ) -> Result<SubscriptionRejected, HubError> {
+        self.look(move |owner| owner.reject_malformed(request)).await
+    }
+
+    /// The answer to a request that came where none can be served.
+    pub(crate) async fn reject_transport(&self) -> Result<SubscriptionRejected, HubError> {
+        self.look(|owner| owner.reject_at(Door::TransportUnavailable)).await
+    }
+
     /// A listener says something.
     pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
         let who = principal.clone();
@@ -467,6 +483,11 @@ impl Hub {
         signed: Option<aaep::CompactJws>,
     ) -> Result<(), HubError> {
         self.call(move |owner| owner.engine.offer_manifest(manifest_uri, signed)).await
+    }
+
+    /// The languages in which subscribers can be served by now; the first is the primary one.
+    pub async fn languages(&self) -> Result<Vec<aaep::LanguageTag>, HubError> {
+        self.look(|owner| owner.engine.offer().languages.clone()).await
     }
 
     /// What the hub counts.

@@ -50,8 +50,8 @@ pub use listen::{ListenError, Listener};
 pub use manifest::{ManifestError, ManifestService};
 pub use opened::Given;
 
-use crate::access::{Access, AccessError, Guard, Principal};
-use crate::hub::Hub;
+use crate::access::{Access, AccessError, Guard, LimitError, Principal};
+use crate::hub::{Hub, rejected_by_limit};
 use crate::metrics::Metrics;
 use answer::{Answer, SendingBody};
 use certificates::Certificates;
@@ -187,7 +187,7 @@ impl App {
                     Some(program) if connection.belongs_to_program(&program, now).is_ok() => {
                         self.handle_one(route, *principal, &connection, request).await
                     }
-                    _ => Err(Box::new(answer::limited(limit))),
+                    _ => Err(Box::new(limited(&route, limit))),
                 }
             }
             Ok(Passed::By(route, principal)) => {
@@ -227,7 +227,7 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         let now_us = self.hub.clock().now().monotonic_us;
         let counted = self.guard.request(&principal.id, now_us);
-        let _counted = counted.map_err(|limit| Box::new(answer::limited(limit)))?;
+        let _counted = counted.map_err(|limit| Box::new(limited(&route, limit)))?;
         self.handle(route, Arc::new(principal), connection, request).await
     }
 
@@ -322,6 +322,14 @@ impl App {
     /// Waits until the hub stops: long waits end then.
     async fn stopping(&self) {
         self.stop.clone().finishing().await;
+    }
+}
+
+/// A limit was reached, in the words of what was asked for.
+fn limited(route: &Route, limit: LimitError) -> Answer {
+    match route {
+        Route::Subscribe => listeners::rejection(&rejected_by_limit(limit)),
+        _ => answer::limited(limit),
     }
 }
 
@@ -427,6 +435,9 @@ async fn look_at_manifest(app: Arc<App>, mut stop: Stop) {
         }
         let now_unix_ms = app.hub.clock().now().unix_us / 1000;
         let manifest = app.manifest.clone();
+        if let Ok(languages) = app.hub.languages().await {
+            manifest.set_languages(languages);
+        }
         match tokio::task::spawn_blocking(move || manifest.look(now_unix_ms)).await {
             Ok(Ok(true)) => {
                 let (uri, signed) = (app.manifest.uri().clone(), app.manifest.signed());

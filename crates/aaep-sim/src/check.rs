@@ -146,7 +146,7 @@ pub trait Invariant {
 }
 
 /// How many invariants there are.
-pub const COUNT: usize = 38;
+pub const COUNT: usize = 39;
 
 /// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
 /// given.
@@ -190,5 +190,6 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
         Box::new(context::Context::default()),
         Box::new(context::OnlyText::default()),
         Box::new(stall::Stall::new(twin)),
+        Box::new(form::WantedWords),
     ]
 }

@@ -343,5 +343,6 @@ fn wish(rng: &mut Rng) -> Capabilities {
         let tags = *rng.pick(&[&["es-419"][..], &["en-US", "yo"], &["fr"], &["es"]]);
         wish.languages = Some(tags.iter().map(|it| LanguageTag::parse(it).expect(RIGHT)).collect());
     }
+    wish.supported_conformance_levels = Some(vec![1, 2]);
     wish
 }

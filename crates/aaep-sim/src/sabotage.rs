@@ -8,6 +8,7 @@ mod covering;
 mod hands;
 mod kill;
 mod shares;
+mod words;
 
 use aaep_engine::{Engine, Input, Now, Output};
 
@@ -54,6 +55,18 @@ pub(crate) trait Hand {
 /// All ways to be wrong.
 pub const ALL: &[Sabotage] = &[
     sabotage("writes a frame that is no event", "valid frames", || Box::new(hands::Garble)),
+    sabotage("leaves the summary out of an ask", "the words that are wanted", || {
+        Box::new(words::LeaveOutSummary)
+    }),
+    sabotage("leaves the version out", "the words that are wanted", || {
+        Box::new(words::LeaveOutVersion)
+    }),
+    sabotage("grants level 2 to who cannot reply", "the words that are wanted", || {
+        Box::new(words::GrantLevels)
+    }),
+    sabotage("sends marks as characters of their own", "no text lost or repeated", || {
+        Box::new(words::Decompose)
+    }),
     sabotage("wants to be called in the past", "time goes on", || Box::new(hands::Rush(0))),
     sabotage("grants a higher rate than asked for", "honored within requested", || {
         Box::new(hands::Generous)

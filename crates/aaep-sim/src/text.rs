@@ -49,7 +49,6 @@ pub struct Text {
     words: BTreeSet<usize>,
     sentences: BTreeSet<usize>,
     paragraphs: BTreeSet<usize>,
-    inside_cluster: BTreeSet<usize>,
 }
 
 impl Text {
@@ -92,6 +91,36 @@ impl Text {
         }
     }
 
+    /// The same as it is sent when it is written in pieces that end at these places: each piece in Normalization Form C
+    /// by itself (ruling 34), and every place where it is then.
+    pub fn as_sent(&self, ends: &[usize]) -> Self {
+        let mut sent = Text::default();
+        // Where each place of the text is in what is sent.
+        let mut places = vec![0];
+        let mut begin = 0;
+        for &end in ends {
+            for at in begin..end {
+                let composed = (at > begin).then(|| composed(self.chars[at - 1], self.chars[at]));
+                match composed.flatten() {
+                    Some(composed) => {
+                        sent.chars.pop();
+                        sent.chars.push(composed);
+                    }
+                    None => sent.chars.push(self.chars[at]),
+                }
+                places.push(sent.chars.len());
+            }
+            begin = end;
+        }
+        let moved = |set: &BTreeSet<usize>| set.iter().map(|at| places[*at]).collect();
+        Text {
+            words: moved(&self.words),
+            sentences: moved(&self.sentences),
+            paragraphs: moved(&self.paragraphs),
+            ..sent
+        }
+    }
+
     fn sentence(&mut self, rng: &mut Rng) {
         let count = rng.size(2, 9);
         self.push("So");
@@ -120,11 +149,15 @@ impl Text {
     }
 
     fn push(&mut self, part: &str) {
-        for c in part.chars() {
-            if ('\u{300}'..='\u{36f}').contains(&c) {
-                self.inside_cluster.insert(self.chars.len());
-            }
-            self.chars.push(c);
-        }
+        self.chars.extend(part.chars());
+    }
+}
+
+/// A letter with its mark as one character, for those that stand in the words.
+fn composed(letter: char, mark: char) -> Option<char> {
+    match (letter, mark) {
+        ('e', '\u{301}') => Some('\u{e9}'),
+        ('i', '\u{308}') => Some('\u{ef}'),
+        _ => None,
     }
 }

@@ -214,7 +214,11 @@ impl Truth {
         if rng.chance(30) {
             chunks.push((at, String::new(), false));
         }
-        self.texts.insert(key, Rc::new(text));
+        let ends: Vec<usize> = chunks
+            .iter()
+            .map(|(at, chunk, _): &(usize, String, bool)| at + chunk.chars().count())
+            .collect();
+        self.texts.insert(key, Rc::new(text.as_sent(&ends)));
         Some(chunks)
     }
 

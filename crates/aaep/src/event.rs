@@ -153,6 +153,21 @@ macro_rules! payloads {
                 }
             }
 
+            fn each_words(&mut self, visit: &mut dyn FnMut(&mut String)) {
+                match self {
+                    $( Payload::$core(payload) => payload.each_words(visit), )+
+                    Payload::Extension(payload) => {
+                        let summaries =
+                            payload.fields.iter_mut().filter(|(key, _)| key.starts_with("summary_"));
+                        for (_, value) in summaries {
+                            if let Json::String(text) = value {
+                                visit(text);
+                            }
+                        }
+                    }
+                }
+            }
+
             fn write<W: FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error> {
                 match self {
                     $( Payload::$core(payload) => payload.write(writer), )+

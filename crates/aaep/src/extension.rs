@@ -175,6 +175,9 @@ object! {
         optional action_digest: ActionDigest;
         /// Of any event of an agent: where it works, in the words of a person, such as `work/shop`.
         optional project: String = between(1, 200);
+        /// Of a piece of text: how far the agent has counted its output with it, where that is not how far it is
+        /// counted here, because its text was normalized.
+        optional counted_to: u64;
         /// Of a question: the principal that asks, as the hub knows it, such as `local` or `token:tok_1`.
         optional publisher: String = between(1, 1024);
         /// The ids as the agent wrote them, where they had another form.
@@ -195,6 +198,7 @@ impl Delivery {
             tool: None,
             action_digest: None,
             project: None,
+            counted_to: None,
             publisher: None,
             original: None,
             other: Object::new(),

@@ -45,6 +45,9 @@ pub(crate) trait Fields: Sized {
     /// Writes the declared fields, then what was kept without being understood.
     fn write<W: FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error>;
 
+    /// Visits the text that is meant for people.
+    fn each_words(&mut self, visit: &mut dyn FnMut(&mut String));
+
     /// The `properties` and `required` of the JSON Schema.
     fn properties() -> (Map<String, Json>, Vec<&'static str>);
 }
@@ -344,6 +347,11 @@ macro_rules! object {
                     self.other.iter().try_for_each(|(key, value)| writer.field(key, value))
                 }
 
+                fn each_words(&mut self, visit: &mut dyn FnMut(&mut String)) {
+                    let _ = visit;
+                    $( $crate::object::visit_words!(self.$field, visit $(, $words)?); )*
+                }
+
                 fn properties() -> (serde_json::Map<String, serde_json::Value>, Vec<&'static str>) {
                     let mut properties = serde_json::Map::new();
                     let mut required = Vec::new();
@@ -400,6 +408,30 @@ macro_rules! count_words {
     ($field:ident words) => {
         1
     };
+}
+
+macro_rules! visit_words {
+    ($field:expr, $visit:ident) => {};
+    ($field:expr, $visit:ident, words) => {
+        $crate::object::Words::each(&mut $field, $visit)
+    };
+}
+
+/// A field whose text is meant for people.
+pub(crate) trait Words {
+    fn each(&mut self, visit: &mut dyn FnMut(&mut String));
+}
+
+impl Words for String {
+    fn each(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        visit(self);
+    }
+}
+
+impl Words for Option<String> {
+    fn each(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        self.iter_mut().for_each(visit);
+    }
 }
 
 /// A value that this version of the specification does not know. Only a tolerant reading makes
@@ -519,7 +551,7 @@ macro_rules! values {
 
 pub(crate) use {
     bounds_or_any, count_words, field_type, is_required, object, or_none, unpart, values,
-    wire_name, write_field,
+    visit_words, wire_name, write_field,
 };
 
 /// Reports a value that is not among the known ones; only one that is kept can be borne with.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
-use aaep::extension::{Delivery, Merged};
+use aaep::extension::{Delivery, Merged, PREFIX};
 use aaep::{CognitiveLoad, Event, EventId, LanguageTag, Object, Payload};
 
 use super::{Entry, Kind, SessionKey, TextKey, Unit, text_key};
@@ -247,8 +247,19 @@ fn piece_of(
         other: Object::new(),
     };
     let mut event = Event::new(envelope, payload);
-    event.extensions.clone_from(&source.extensions);
+    event.extensions = extensions_of_text(source);
     event
+}
+
+/// The extension data of an event for another piece of its text. How far the agent has counted is true of its own event
+/// only.
+pub(crate) fn extensions_of_text(source: &Event) -> Option<aaep::Extensions> {
+    let mut extensions = source.extensions.clone()?;
+    for (_, data) in extensions.0.iter_mut().filter(|(prefix, _)| prefix.as_str() == PREFIX) {
+        data.remove("counted_to");
+    }
+    extensions.0.retain(|prefix, data| prefix.as_str() != PREFIX || !data.is_empty());
+    (!extensions.0.is_empty()).then_some(extensions)
 }
 
 /// The agent's own event. A `coalesce_hint` that was not negotiated is replaced by where the text really ends (§4.3.3).

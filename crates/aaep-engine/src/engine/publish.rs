@@ -2,6 +2,7 @@
 
 mod extension;
 mod fill;
+mod words;
 
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 use crate::weight::weight;
+use words::send_normal;
+
+pub use words::{complete, is_same_chunk};
 
 pub use fill::{FILLED_FIELDS, is_filled};
 
@@ -24,10 +28,12 @@ impl Engine {
         &mut self,
         now: Now,
         (principal, tags): (Principal, AgentTags),
-        event: Event,
+        mut event: Event,
         out: &mut Vec<Output>,
     ) {
+        complete(&mut event);
         let event_id = event.envelope.event_id.clone();
+        let begins_at = self.begins_at(&event);
         match self.admit(now, (principal, tags), &event) {
             Err(refusal) => out.push(Output::Refused { principal, event_id, refusal }),
             Ok((session, admitted)) => {
@@ -37,9 +43,20 @@ impl Engine {
                     session.heard_us = now.monotonic_us;
                     session.silent_before_us = 0;
                 }
+                self.note_languages(principal, &event);
+                if let Some(begins_at) = begins_at {
+                    send_normal(&mut event, begins_at);
+                }
                 self.take_in(now, session, event, &admitted, out);
             }
         }
+    }
+
+    /// Where the text of an event begins in its output, if it has some.
+    fn begins_at(&self, event: &Event) -> Option<u64> {
+        let Payload::OutputStreaming(chunk) = &event.payload else { return None };
+        let session = self.session(&event.envelope.session_id);
+        Some(session.map_or(chunk.position, |session| session.order.begins_at(chunk)))
     }
 
     /// An event that was taken in, if it is remembered.

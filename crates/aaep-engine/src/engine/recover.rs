@@ -146,6 +146,10 @@ impl Engine {
             let since_us = now.unix_us.saturating_sub(unix_us);
             session.silent_before_us = u64::try_from(since_us).unwrap_or(0);
         }
+        if author == Author::Agent {
+            self.note_languages(principal, &event);
+        }
+        let Some(session) = self.sessions.get_mut(&key) else { return };
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         match (author, &event.payload) {
             (Author::Hub, Payload::StateChanged(change)) => {

@@ -208,8 +208,8 @@ pub enum SessionEnd {
 /// Why a producer ends a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// It stops for good. One that only starts again lets the connection break, so that the listener
-    /// goes on where it was.
+    /// It stops. A hub says so when it stops, without ending the subscription: who comes back when it runs again goes on
+    /// where it was.
     ProducerShutdown,
     /// Whoever listens may not any more.
     AccessEnded,

@@ -109,6 +109,12 @@ pub enum Change {
     },
     /// The subscription holds, on new terms.
     TermsChanged,
+    /// The producer says that it stops. The subscription may go on where it was when the producer is back; until then
+    /// nothing comes.
+    ProducerStops {
+        /// Why, for people, if it says so.
+        reason: Option<String>,
+    },
     /// The subscription is over.
     SubscriptionEnded {
         /// How.

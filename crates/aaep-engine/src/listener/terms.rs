@@ -11,6 +11,7 @@ use super::asks::WhyWithdrawn;
 use super::handshake::{Held, HowEnded, IN_FLIGHT_US, Standing, Wanted, grant};
 use super::{Change, Heard, Listener, ListenerViolation, Received, can_answer};
 use crate::clock::Now;
+use crate::io::EndReason;
 
 /// Why a message of the handshake was not made. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +174,14 @@ impl Listener {
     }
 
     fn closed(&mut self, close: &SubscriptionClose, out: &mut Received) {
-        if self.is_ours(&close.subscription_id, "subscription.close", out) {
+        if !self.is_ours(&close.subscription_id, "subscription.close", out) {
+            return;
+        }
+        let code = close.reason_code.as_ref().map(ReasonName::as_str);
+        if code == Some(EndReason::ProducerShutdown.code()) {
+            let reason = close.reason_message.clone();
+            out.changes.push(Change::ProducerStops { reason });
+        } else {
             let how = HowEnded::ClosedByProducer(close.reason_message.clone());
             self.end(how, &mut out.changes);
         }

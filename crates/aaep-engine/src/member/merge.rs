@@ -13,7 +13,9 @@ use aaep::extension::{Delivery, Merged};
 use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload, Timestamp, Urgency};
 
 use super::{Cursor, MAX_WAITING_TOOLS, Telling};
-use crate::audience::{Audience, Kind, Superseded, Unit, cut, is_text_alike, merged_id, text_key};
+use crate::audience::{
+    Audience, Kind, Superseded, Unit, cut, extensions_of_text, is_text_alike, merged_id, text_key,
+};
 use crate::frame::{Frame, encode};
 
 /// The most characters of one joined chunk: the limit of the protocol.
@@ -393,7 +395,7 @@ fn tell_merged(
         envelope.urgency = urgency;
     }
     let mut event = Event::new(envelope, payload);
-    event.extensions.clone_from(&last.event.extensions);
+    event.extensions = extensions_of_text(&last.event);
     if audience.terms.understands_our_extension() {
         let merged = Merged {
             count: stands_for.max(2),

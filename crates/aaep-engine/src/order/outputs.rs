@@ -1,7 +1,8 @@
 //! Outputs: chunks that follow each other without gap until the last one (§4.3.3, §4.5.4, ruling 11).
 //!
 //! Positions count code points, per `output_id`; chunks without one make up one output per session.
-//! The text itself is never kept.
+//! An agent may count its own text or what is sent of it, which differ where its text is not in Normalization Form C
+//! (ruling 34). The text itself is never kept.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use aaep::event::action::OutputStreaming;
 use super::seen::{MAX_SEEN, Seen};
 use super::violation::OrderViolation;
 use crate::ids::is_made_output;
+use crate::nfc;
 
 /// The most outputs of a session.
 pub const MAX_OUTPUTS: usize = MAX_SEEN;
@@ -19,7 +21,7 @@ pub const MAX_OUTPUTS: usize = MAX_SEEN;
 pub const MAX_OPEN_OUTPUTS: usize = 256;
 
 /// About how much memory one unfinished output takes.
-const BYTES_EACH: usize = 144;
+const BYTES_EACH: usize = 152;
 
 /// The name under which the output of the session is remembered; no `output_id` looks like it.
 const OF_SESSION: &str = "";
@@ -29,8 +31,10 @@ const OF_SESSION: &str = "";
 pub struct OpenOutput {
     /// The output; none for the one of the session.
     pub output_id: Option<OutputId>,
-    /// Where its next chunk begins, in code points.
+    /// Where its next chunk begins, in code points, as its text is sent.
     pub next_position: u64,
+    /// The same as the agent counts, whose text may have another normal form (ruling 34).
+    pub counted_to: u64,
     /// The agent that wrote the latest chunk.
     pub agent_id: Arc<str>,
 }
@@ -63,8 +67,8 @@ impl Outputs {
     }
 
     pub(super) fn check(&self, chunk: &OutputStreaming) -> Result<(), OrderViolation> {
-        let expected = match self.find(chunk) {
-            Some(at) => self.open[at].next_position,
+        let (expected, sent) = match self.find(chunk) {
+            Some(at) => (self.open[at].counted_to, self.open[at].next_position),
             None if self.complete.contains(key(chunk)) => {
                 let output_id = chunk.output_id.clone();
                 return Err(OrderViolation::OutputAlreadyComplete { output_id });
@@ -76,10 +80,10 @@ impl Outputs {
             None if self.open.len() >= MAX_OPEN_OUTPUTS && !chunk.complete => {
                 return Err(OrderViolation::TooManyOpenOutputs);
             }
-            None if self.may_be_unknown => chunk.position,
-            None => 0,
+            None if self.may_be_unknown => (chunk.position, chunk.position),
+            None => (0, 0),
         };
-        if chunk.position == expected {
+        if chunk.position == expected || chunk.position == sent {
             Ok(())
         } else {
             Err(OrderViolation::PositionDoesNotFollow { expected })
@@ -118,8 +122,22 @@ impl Outputs {
         })
     }
 
-    pub(super) fn take(&mut self, chunk: &OutputStreaming, agent_id: Arc<str>) {
-        let next_position = chunk.position.saturating_add(code_points(&chunk.chunk));
+    /// Where a chunk begins, as its text is sent.
+    pub(super) fn begins_at(&self, chunk: &OutputStreaming) -> u64 {
+        self.find(chunk).map_or(chunk.position, |at| self.open[at].next_position)
+    }
+
+    /// Takes a chunk. With it, the agent has counted this far, where that was recorded.
+    pub(super) fn take(
+        &mut self,
+        chunk: &OutputStreaming,
+        agent_id: Arc<str>,
+        counted_to: Option<u64>,
+    ) {
+        let sent = code_points(&nfc::chunk(&chunk.chunk));
+        let next_position = self.begins_at(chunk).saturating_add(sent);
+        let own = || chunk.position.saturating_add(code_points(&chunk.chunk));
+        let counted_to = counted_to.unwrap_or_else(own);
         match (self.find(chunk), chunk.complete) {
             (found, true) => {
                 if let Some(at) = found {
@@ -129,12 +147,13 @@ impl Outputs {
             }
             (Some(at), false) => {
                 self.open[at].next_position = next_position;
+                self.open[at].counted_to = counted_to;
                 self.open[at].agent_id = agent_id;
             }
             (None, false) => {
                 if self.open.len() < MAX_OPEN_OUTPUTS && !self.complete.contains(key(chunk)) {
                     let output_id = chunk.output_id.clone();
-                    self.open.push(OpenOutput { output_id, next_position, agent_id });
+                    self.open.push(OpenOutput { output_id, next_position, counted_to, agent_id });
                 }
             }
         }

@@ -32,9 +32,31 @@ pub fn negotiate(
     grant(offer, door, active, request, id).map_err(|refusal| refusal.into_message(offer))
 }
 
+/// Answers a request that could not be read (ruling 12). `version` is the version that its text names, if
+/// that is text: one that we do not speak may have other rules of form, so it is the reason then.
+pub fn reject_malformed(
+    offer: &Offer,
+    version: Option<&str>,
+    violations: Vec<Violation>,
+) -> SubscriptionRejected {
+    let is_spoken = |asked: &str| {
+        Version::parse(asked).is_ok_and(|asked| speak(&offer.versions, &asked).is_ok())
+    };
+    let refusal = match version.filter(|asked| !is_spoken(asked)) {
+        Some(asked) => Refusal::Version(asked),
+        None => Refusal::Malformed(violations),
+    };
+    refusal.into_message(offer)
+}
+
+/// Answers a request that is not even looked at, because the door is shut; none if it is open.
+pub fn reject_at(offer: &Offer, door: Door) -> Option<SubscriptionRejected> {
+    pass(door).err().map(|refusal| refusal.into_message(offer))
+}
+
 /// Answers a change of terms (§5.7, ruling 25). Only the fields that the change names are negotiated
 /// anew, each as a whole: a named `event_filters` replaces both filters, a named extension all that
-/// was said under its prefix. The rest keeps its negotiated value, even if the offer has changed.
+/// was said under its prefix. With the ability to reply, the levels come and go that need it (ruling 3). The rest keeps its negotiated value, even if the offer has changed.
 ///
 /// Also gives what the listener has now asked for in all, to be passed in the next time. Capabilities
 /// of unknown extensions are not carried on, so that it cannot grow without end. A refusal ends the
@@ -88,8 +110,17 @@ fn regrant<'a>(
     if let Some(filters) = &named.event_filters {
         note_lost_filters(current, filters, &mut notes);
     }
-    let terms = Settlement { offer, change: named, everything: false, notes: &mut notes }
-        .of(current.clone())?;
+    let mut current = current.clone();
+    if named.supports_confirmation_reply == Some(true) {
+        // What was not granted only for want of replies is granted now.
+        let asked = asked_before.supported_conformance_levels.iter().flatten();
+        let offered = asked.filter(|level| offer.conformance_levels.contains(level));
+        current.levels.extend(offered);
+        current.levels.sort_unstable();
+        current.levels.dedup();
+    }
+    let terms =
+        Settlement { offer, change: named, everything: false, notes: &mut notes }.of(current)?;
     let asked = merged(&terms, asked_before, named);
     let accepted = accept(offer, change.subscription_id.clone(), &terms, &asked, &notes)?;
     Ok((accepted, terms, asked))
@@ -117,7 +148,7 @@ fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a
         .filter(|version| !version.is_pre_release() && version.major() == asked.major())
         .collect();
     if asked.is_pre_release() || releases.is_empty() {
-        return Err(Refusal::Version(asked));
+        return Err(Refusal::Version(asked.as_str()));
     }
     let newest = releases
         .into_iter()
@@ -129,9 +160,10 @@ fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a
 /// Messages are read strictly before they come here, but their fields are public: what a strict
 /// reader refuses is answered here too, rather than repeated back wrong.
 fn refuse_malformed(violations: Vec<Violation>) -> Result<(), Refusal<'static>> {
-    match violations.into_iter().find(|violation| violation.severity == Severity::Error) {
-        Some(violation) => Err(Refusal::Malformed(violation)),
-        None => Ok(()),
+    if violations.iter().any(|violation| violation.severity == Severity::Error) {
+        Err(Refusal::Malformed(violations))
+    } else {
+        Ok(())
     }
 }
 
@@ -186,10 +218,6 @@ impl<'a> Settlement<'a, '_> {
             let asked = change.languages.as_ref().unwrap_or(&terms.languages);
             terms.languages = self.languages(asked)?;
         }
-        if everything || change.supported_conformance_levels.is_some() {
-            let asked = change.supported_conformance_levels.as_ref().unwrap_or(&terms.levels);
-            terms.levels = self.levels(asked);
-        }
         if let Some(asked) = &change.supported_extensions {
             terms.extensions = self.extensions(asked);
         }
@@ -211,6 +239,11 @@ impl<'a> Settlement<'a, '_> {
         keep(&mut terms.verbosity, change.preferred_verbosity.clone());
         keep(&mut terms.confirmation_reply, change.supports_confirmation_reply);
         keep(&mut terms.clarification_reply, change.supports_clarification_reply);
+        if everything || change.supported_conformance_levels.is_some() {
+            let asked = change.supported_conformance_levels.as_ref().unwrap_or(&terms.levels);
+            terms.levels = self.levels(asked);
+        }
+        self.drop_levels_of_repliers(&mut terms);
         keep(&mut terms.cognitive_load, change.cognitive_load.clone());
         terms.pace_wpm = change.pace_wpm.or(terms.pace_wpm);
         self.extension_capabilities(&mut terms.other);
@@ -269,6 +302,17 @@ impl<'a> Settlement<'a, '_> {
             self.notes.push(format!("These conformance levels are not offered here: {missing}."));
         }
         levels
+    }
+
+    /// Level 2 and above is being able to reply (§9.4.2): it is not granted where no reply would be taken.
+    fn drop_levels_of_repliers(&mut self, terms: &mut Terms) {
+        if terms.confirmation_reply || terms.levels.iter().all(|level| *level < 2) {
+            return;
+        }
+        terms.levels.retain(|level| *level < 2);
+        self.notes.push(
+            "Conformance levels 2 and above are granted only to subscribers that can reply to confirmations.".to_owned(),
+        );
     }
 
     /// The extensions that both sides know (§5.3.1.9).

@@ -6,7 +6,7 @@
 //! and escaped.
 
 use aaep::handshake::{ReasonCode, SubscriptionRejected};
-use aaep::{LanguageTag, Object, Uri, Version, Violation, printable};
+use aaep::{LanguageTag, Object, Severity, Uri, Version, Violation, printable};
 
 use super::Offer;
 
@@ -17,8 +17,9 @@ pub const RETRY_AFTER_SECONDS: u64 = 30;
 const NAMED: usize = 5;
 const NAME_CHARACTERS: usize = 60;
 
-/// How many characters of a violation's report are repeated.
-const REPORT_CHARACTERS: usize = 1000;
+/// How many violations are repeated, and how many characters of each report.
+const REPORTS: usize = 5;
+const REPORT_CHARACTERS: usize = 600;
 
 /// Why there will be no subscription.
 #[derive(Debug)]
@@ -32,9 +33,9 @@ pub(super) enum Refusal<'a> {
     /// The producer is in trouble of its own.
     Failing,
     /// A version that we do not speak (ruling 21).
-    Version(&'a Version),
-    /// A message that a strict reader refuses, which no code of §5.5.3 is for.
-    Malformed(Violation),
+    Version(&'a str),
+    /// A message that a strict reader refuses, which no code of §5.5.3 is for (ruling 12).
+    Malformed(Vec<Violation>),
     /// A signed manifest is demanded and there is none (§5.3.1.12).
     Unsigned,
     /// A capability under a prefix that no extension may have (§7.3.2).
@@ -104,14 +105,10 @@ impl Refusal<'_> {
             ),
             Refusal::Version(asked) => format!(
                 "AAEP {} is not spoken here. Ask for one of: {}.",
-                brief(asked.as_str()),
+                brief(asked),
                 listed(offer.versions.iter().map(Version::as_str))
             ),
-            Refusal::Malformed(violation) => {
-                let report: String =
-                    violation.to_string().chars().take(REPORT_CHARACTERS).collect();
-                format!("The message is not one that the protocol allows. {report}")
-            }
+            Refusal::Malformed(violations) => malformed(violations),
             Refusal::Unsigned => "A signed manifest is required and this producer has none. \
                 Ask again with accept_signed_manifests_only set to false, or use another producer."
                 .to_owned(),
@@ -140,6 +137,21 @@ impl Refusal<'_> {
             ),
         }
     }
+}
+
+/// What is wrong with a message: the first few violations, and how many more there are.
+fn malformed(violations: &[Violation]) -> String {
+    let errors = || violations.iter().filter(|it| it.severity == Severity::Error);
+    let mut sentences = vec!["The request is not one that the protocol allows.".to_owned()];
+    sentences.extend(errors().take(REPORTS).map(|violation| {
+        let report = violation.to_string();
+        printable(&report).chars().take(REPORT_CHARACTERS).collect()
+    }));
+    match errors().count().saturating_sub(REPORTS) {
+        0 => {}
+        more => sentences.push(format!("And {more} more.")),
+    }
+    sentences.join(" ")
 }
 
 /// Names in a sentence: the first few, and how many more there are.

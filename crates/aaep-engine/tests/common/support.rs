@@ -385,6 +385,22 @@ impl World {
         self.say("output.streaming", fields)
     }
 
+    /// A chunk of another output.
+    pub(crate) fn chunk_of(
+        &mut self,
+        output_id: &str,
+        text: &str,
+        position: usize,
+        complete: bool,
+    ) -> Vec<Output> {
+        self.say(
+            "output.streaming",
+            json!({
+                "chunk": text, "position": position, "complete": complete, "output_id": output_id,
+            }),
+        )
+    }
+
     // Listeners.
 
     pub(crate) fn request(
@@ -542,4 +558,9 @@ impl World {
     pub(crate) fn take(&mut self, listener: &Listener) -> Vec<Heard> {
         self.heard.remove(&listener.key).unwrap_or_default()
     }
+}
+
+/// A text as it is sent: in Normalization Form C (ruling 34).
+pub(crate) fn as_sent(text: &str) -> String {
+    icu_normalizer::ComposingNormalizerBorrowed::new_nfc().normalize(text).into_owned()
 }

@@ -11,6 +11,9 @@ use crate::access::jwt::JwtError;
 use crate::access::principal::Scope;
 use crate::access::tokens::TokensError;
 
+/// After how many seconds it is worth trying again when the hub is in trouble.
+const RETRY_AFTER_SECONDS: u64 = 30;
+
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessError {
@@ -81,7 +84,18 @@ impl AccessError {
             AccessError::CredentialsRequired | AccessError::Forwarded => {
                 ReasonCode::AuthenticationRequired
             }
+            // It is our own trouble that nobody can be let in.
+            AccessError::Tokens(_) => ReasonCode::Unknown,
             _ => ReasonCode::AuthorizationDenied,
+        }
+    }
+
+    /// After how many seconds it is worth trying again, if waiting helps.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            AccessError::TooManyFailures { retry_after_seconds } => Some(*retry_after_seconds),
+            AccessError::Tokens(_) => Some(RETRY_AFTER_SECONDS),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{Message, Mode, Object, ReplyToken};
+use aaep_engine::terms::Door;
 use aaep_transport::Packet;
 use aaep_transport::wire::{Command, ConnectionKey};
 use serde::Serialize;
@@ -34,6 +35,12 @@ impl Owner {
             }
         };
         let kind = object.get("type").and_then(Value::as_str);
+        if kind == Some("subscription.request") {
+            // Nobody listens on the wire of agents (ruling 12).
+            let rejected = self.reject_at(Door::TransportUnavailable);
+            self.tell_agent(connection, &rejected);
+            return;
+        }
         if matches!(kind, Some("agentvoice:agent.hello" | "agentvoice:ask.withdraw")) {
             let named = object.get("reply_token").and_then(Value::as_str);
             if let Some(token) = named.and_then(|text| own_ids::token(&principal.id, text)) {

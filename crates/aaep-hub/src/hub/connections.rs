@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aaep::{EventId, SessionId, SubscriptionId};
+use aaep_engine::terms::Door;
 use aaep_engine::{EndReason, Input, ListenerKey};
 use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
 use aaep_transport::{Packet, Protocol};
@@ -88,6 +89,7 @@ impl Owner {
         match heard {
             Heard::Listener { connection, text, reading, is_paused } => {
                 match self.status.what_is_wrong() {
+                    Some(_) if reading.is_request() => self.reject_now(connection),
                     Some(why) => self.refuse_now(connection, why),
                     None => self.hear_listener(connection, &text, *reading),
                 }
@@ -137,6 +139,17 @@ impl Owner {
         let wire = if is_agent { &self.agent_wire } else { &self.wire };
         // A wire that has stopped has nobody to tell.
         let _ = wire.send(vec![Command::Send { connection, packet }]);
+    }
+
+    /// The same for a request, which is answered as one.
+    fn reject_now(&mut self, connection: ConnectionKey) {
+        let rejected = self.reject_at(Door::Failing);
+        let json = serde_json::to_vec(&rejected).unwrap_or_default();
+        let packet = Arc::new(Packet::new("", json));
+        let reason = "The subscription was rejected.".to_owned();
+        let close = Command::Close { connection, code: 4001, reason, after_flush: true };
+        // A wire that has stopped has nobody to tell.
+        let _ = self.wire.send(vec![Command::Send { connection, packet }, close]);
     }
 
     /// Whether a listener is heard on this connection. Reports may be about one that it had before.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use aaep::{Mode, Object, Reading};
+use aaep::Object;
 use aaep_transport::wire::{ConnectionKey, Flow, Report, Reports};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::reading::{SubscriberMessage, read_subscriber};
 use crate::redact::Redactor;
 use aaep_trust::strict_json::{self, NotStrict};
 
@@ -37,7 +38,12 @@ pub(super) struct Told {
 /// The same, read.
 pub(super) enum Heard {
     /// A listener said something.
-    Listener { connection: ConnectionKey, text: String, reading: Box<Reading>, is_paused: bool },
+    Listener {
+        connection: ConnectionKey,
+        text: String,
+        reading: Box<SubscriberMessage>,
+        is_paused: bool,
+    },
     /// An agent said something: an object, or what is wrong with it.
     Agent { connection: ConnectionKey, message: Result<Object, String>, is_paused: bool },
     /// Something happened to a connection.
@@ -75,7 +81,7 @@ pub(super) fn read_all(
             Report::Message { connection, text } => {
                 let heard = match wire {
                     Wire::Listeners => {
-                        let reading = Box::new(aaep::read(text.as_bytes(), Mode::Strict));
+                        let reading = Box::new(read_subscriber(text.as_bytes()));
                         Heard::Listener { connection, text, reading, is_paused }
                     }
                     Wire::Agents => {

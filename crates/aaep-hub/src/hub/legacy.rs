@@ -7,10 +7,8 @@
 
 use std::collections::VecDeque;
 
-use aaep::handshake::SubscriptionRequest;
-use aaep::{
-    Capabilities, EventId, Message, Mode, Reading, ReplyToken, SubscriptionId, Version, Violation,
-};
+use aaep::handshake::{SubscriptionRejected, SubscriptionRequest};
+use aaep::{Capabilities, EventId, Message, ReplyToken, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
 use aaep_engine::{Input, Resume};
 use aaep_transport::wire::ConnectionKey;
@@ -20,6 +18,7 @@ use serde_json::{Value, json};
 use super::listeners::{Told, close_of};
 use super::owner::Owner;
 use super::posts::{NotInstructed, Wish};
+use super::reading::{MalformedRequest, SubscriberMessage, read_subscriber};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
 /// How many prompts may wait for a stream.
@@ -54,6 +53,8 @@ pub enum LegacyAnswer {
     NotValid(Vec<Violation>),
     /// Nothing that this program answers counts, whatever it answers.
     MayNotAnswer,
+    /// A request for a subscription was rejected, and no stream says so.
+    Rejected(Box<SubscriptionRejected>),
     /// No agent was told.
     NotInstructed(NotInstructed),
 }
@@ -169,19 +170,25 @@ impl Owner {
         if is_reply(&posted) && !self.may_answer_on(principal, subscription_id.as_ref()) {
             return LegacyAnswer::MayNotAnswer;
         }
-        let message = match read(text, subscription_id.as_ref()).into_result() {
-            Ok(message) => message,
-            Err(violations) => return LegacyAnswer::NotValid(violations),
+        let message = match read(text, subscription_id.as_ref()) {
+            SubscriberMessage::Valid(message) => message,
+            SubscriberMessage::MalformedRequest(request) => {
+                return LegacyAnswer::Rejected(Box::new(self.legacy_reject(connection, request)));
+            }
+            SubscriberMessage::Malformed(violations) => return LegacyAnswer::NotValid(violations),
         };
         match (message, connection) {
             (Message::SubscriptionRequest(request), Some(connection)) => {
                 self.legacy_request(connection, principal, *request);
             }
             (Message::SubscriptionRequest(request), None) => {
-                if let Ok(accepted) = self.subscribe(principal, Door::Open, *request, None) {
-                    let legacy = self.legacy.entry(number).or_default();
-                    legacy.begin(&accepted.subscription_id);
-                    legacy.is_fresh = true;
+                match self.subscribe(principal, Door::Open, *request, None) {
+                    Ok(accepted) => {
+                        let legacy = self.legacy.entry(number).or_default();
+                        legacy.begin(&accepted.subscription_id);
+                        legacy.is_fresh = true;
+                    }
+                    Err(rejected) => return LegacyAnswer::Rejected(rejected),
                 }
             }
             (message, connection) => self.legacy_tell(connection, principal, message),
@@ -244,17 +251,34 @@ impl Owner {
         let listener = self.connections.get(&connection).and_then(|it| it.listener);
         let listener = listener.and_then(|listener| self.listeners.get(&listener));
         let subscription_id = listener.map(|it| it.subscription_id.clone());
-        match read(text, subscription_id.as_ref()).message {
-            None => false,
-            Some(Message::SubscriptionRequest(request)) => {
+        match read(text, subscription_id.as_ref()) {
+            SubscriberMessage::Malformed(_) => false,
+            SubscriberMessage::MalformedRequest(request) => {
+                self.legacy_reject(Some(connection), request);
+                true
+            }
+            SubscriberMessage::Valid(Message::SubscriptionRequest(request)) => {
                 self.legacy_request(connection, principal, *request);
                 true
             }
-            Some(message) => {
+            SubscriberMessage::Valid(message) => {
                 self.legacy_tell(Some(connection), principal, message);
                 true
             }
         }
+    }
+
+    /// A request that cannot be read. The stream, if there is one, goes on with the terms that it has.
+    fn legacy_reject(
+        &mut self,
+        connection: Option<ConnectionKey>,
+        request: MalformedRequest,
+    ) -> SubscriptionRejected {
+        let rejected = self.reject_malformed(request);
+        if let Some(connection) = connection {
+            self.send(connection, &rejected);
+        }
+        rejected
     }
 
     /// Other terms on a legacy stream; the answer is the next frame on it.
@@ -356,14 +380,14 @@ impl Owner {
 }
 
 /// Reads a message as if it named the subscription that its stream really has.
-fn read(text: &str, real: Option<&SubscriptionId>) -> Reading {
+fn read(text: &str, real: Option<&SubscriptionId>) -> SubscriberMessage {
     let named = strict_json::parse(text.as_bytes()).ok().and_then(|mut message| {
         let object =
             message.as_object_mut().filter(|it| it.get("type") != Some(&REQUEST.into()))?;
         object.insert("subscription_id".to_owned(), real?.as_str().into());
         Some(message.to_string())
     });
-    aaep::read(named.as_deref().unwrap_or(text).as_bytes(), Mode::Strict)
+    read_subscriber(named.as_deref().unwrap_or(text).as_bytes())
 }
 
 /// The message that asks for a subscription, and so names none.

@@ -6,8 +6,8 @@ use aaep::extension::Resume as Wish;
 use aaep::handshake::{
     ReasonCode, SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRequest,
 };
-use aaep::{Message, Reading, ReplyToken, SessionId, SubscriptionId};
-use aaep_engine::terms::Door;
+use aaep::{Message, ReasonName, ReplyToken, SessionId, SubscriptionId};
+use aaep_engine::terms::{Door, reject_at};
 use aaep_engine::{EndReason, Input, ListenerKey, Output, Resume};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::json;
@@ -16,6 +16,7 @@ use super::connections::Kind;
 use super::owner::{Listener, Owner};
 use super::permission_note;
 use super::posts::NotInstructed;
+use super::reading::{MalformedRequest, SubscriberMessage};
 use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
 /// How many subscriptions are kept for the person's own programs, and for those that they allowed to answer.
@@ -116,14 +117,17 @@ impl Owner {
         let program = principal.is_local_program().then(|| request.subscriber_id.clone());
         let subscriber = self.subscriber(principal, &request);
         let (principal, may_reply) = (&subscriber.0, subscriber.1);
-        let number = self.principal(principal).map_err(|_| rejected(LimitError::Principals))?;
+        let number =
+            self.principal(principal).map_err(|_| rejected_by_limit(LimitError::Principals))?;
         // A subscription that takes the place of another one takes its permit too.
         let before = resume.as_ref().and_then(|it| it.subscription_id.as_ref());
         let before = before.and_then(|id| self.engine.subscription(id));
         let before = before.filter(|(_, whose)| *whose == number).map(|(listener, _)| listener);
         let permit = match before.and_then(|it| self.listeners.get_mut(&it)?.permit.take()) {
             Some(permit) => permit,
-            None => self.subscription_permit(principal, number, now_us).map_err(rejected)?,
+            None => {
+                self.subscription_permit(principal, number, now_us).map_err(rejected_by_limit)?
+            }
         };
         self.permission_note = self.permission_note(principal, may_reply, &request);
         let input = Input::Subscribe {
@@ -166,7 +170,7 @@ impl Owner {
                 }
                 Err(outcome
                     .and_then(Result::err)
-                    .unwrap_or_else(|| rejected(LimitError::Principals).into()))
+                    .unwrap_or_else(|| rejected_by_limit(LimitError::Principals).into()))
             }
         }
     }
@@ -335,16 +339,22 @@ impl Owner {
         &mut self,
         connection: ConnectionKey,
         text: &str,
-        reading: Reading,
+        reading: SubscriberMessage,
     ) {
         let Some(known) = self.connections.get(&connection) else { return };
         let (principal, kind) = (Arc::clone(&known.principal), known.kind);
         if kind == Kind::LegacySocket && self.hear_legacy(connection, &principal, text) {
             return;
         }
-        let message = match reading.into_result() {
-            Ok(message) => message,
-            Err(wrong) => {
+        let message = match reading {
+            SubscriberMessage::Valid(message) => message,
+            SubscriberMessage::MalformedRequest(request) => {
+                let rejected = self.reject_malformed(request);
+                self.send(connection, &rejected);
+                self.close(connection, 4001, "The subscription was rejected.");
+                return;
+            }
+            SubscriberMessage::Malformed(wrong) => {
                 self.complain(connection, "not_valid", "The message is not valid.", &wrong);
                 return;
             }
@@ -372,6 +382,38 @@ impl Owner {
                     self.complain(connection, error, &why, &[]);
                 }
             }
+        }
+    }
+
+    /// The answer to a request that could not be read (ruling 12).
+    pub(super) fn reject_malformed(&mut self, request: MalformedRequest) -> SubscriptionRejected {
+        let rejected = request.reject(self.engine.offer());
+        self.status.metrics.refused(reason(&rejected.reason_code));
+        rejected
+    }
+
+    /// The answer to a request at a door that is shut.
+    pub(super) fn reject_at(&mut self, door: Door) -> SubscriptionRejected {
+        let rejected = reject_at(self.engine.offer(), door);
+        let rejected = rejected.unwrap_or_else(|| rejected_by_limit(LimitError::Subscriptions));
+        self.status.metrics.refused(reason(&rejected.reason_code));
+        rejected
+    }
+
+    /// Tells everyone who is connected that the hub stops (§5.8). Their subscriptions stay, so that they can go on when
+    /// it is back, and so do the asks that wait for them.
+    pub(super) fn say_goodbye(&mut self) {
+        let reason = EndReason::ProducerShutdown;
+        let here = self.listeners.values().filter_map(|listener| {
+            let close = SubscriptionClose {
+                reason_code: ReasonName::parse(reason.code()).ok(),
+                reason_message: Some(reason.words().to_owned()),
+                ..close_of(listener.subscription_id.clone())
+            };
+            Some((listener.connection?, close))
+        });
+        for (connection, close) in here.collect::<Vec<_>>() {
+            self.send(connection, &close);
         }
     }
 
@@ -423,7 +465,7 @@ impl Owner {
                 _ => {}
             }
         }
-        Err(rejected(LimitError::Principals).into())
+        Err(rejected_by_limit(LimitError::Principals).into())
     }
 }
 
@@ -458,7 +500,7 @@ fn named_by(message: &Message) -> Option<&SubscriptionId> {
 }
 
 /// A rejection because of a limit.
-fn rejected(limit: LimitError) -> SubscriptionRejected {
+pub(crate) fn rejected_by_limit(limit: LimitError) -> SubscriptionRejected {
     SubscriptionRejected {
         reason_code: limit.reason_code(),
         reason_message: limit.to_string(),

@@ -185,6 +185,7 @@ impl Owner {
             }
         }
         self.count_refusals(true);
+        self.say_goodbye();
         self.hand_over(&batches);
         // Whatever is left is stored before it ends, or never.
         if !self.batch.is_empty() {

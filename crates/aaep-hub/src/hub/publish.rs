@@ -1,8 +1,10 @@
 //! Agents publish, and wait for the answers to their questions.
 
 use aaep::extension::{DOOR_FIELDS, Delivery, Original, PREFIX};
-use aaep::{CoreType, Event, EventId, Message, Mode, Object, ReplyToken, SessionId, Severity};
-use aaep_engine::{FILLED_FIELDS, Input, Output, Refusal, is_filled};
+use aaep::{
+    CoreType, Event, EventId, Message, Mode, Object, Payload, ReplyToken, SessionId, Severity,
+};
+use aaep_engine::{FILLED_FIELDS, Input, Output, Refusal, complete, is_filled, is_same_chunk};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -272,25 +274,39 @@ fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published,
 /// may take a new timestamp when it tries again; the state that is left is told as listeners know it; and the
 /// hub has put on the first who published it, and which ids its agent wrote.
 fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
+    let is_text = matches!(before.payload, Payload::OutputStreaming(_));
+    if is_text && !is_same_chunk(before, again) {
+        return false;
+    }
+    // As they are told, whatever the agent left to the hub (ruling 34).
+    let (mut before, mut again) = (before.clone(), again.clone());
+    complete(&mut before);
+    complete(&mut again);
     let object = |event: &Event| match serde_json::to_value(event) {
         Ok(Value::Object(object)) => Some(object),
         _ => None,
     };
-    let (Some(mut before), Some(mut again)) = (object(before), object(again)) else { return false };
+    let (Some(mut before), Some(mut again)) = (object(&before), object(&again)) else {
+        return false;
+    };
     for event in [&mut before, &mut again] {
         for name in left_out.iter().copied().chain(["@context", "timestamp", "from_state"]) {
             event.remove(name);
+        }
+        if is_text {
+            event.remove("chunk");
+            event.remove("position");
         }
         remove_words_of_the_door(event);
     }
     before == again
 }
 
-/// Takes away what the hub puts on an event as it comes in, with what is empty without it.
+/// Takes away what the hub puts on an event, with what is empty without it.
 fn remove_words_of_the_door(event: &mut Object) {
     let Some(Value::Object(extensions)) = event.get_mut("extensions") else { return };
     if let Some(Value::Object(ours)) = extensions.get_mut(PREFIX) {
-        ours.retain(|name, _| !DOOR_FIELDS.contains(&name.as_str()));
+        ours.retain(|name, _| !DOOR_FIELDS.contains(&name.as_str()) && name != "counted_to");
         if ours.is_empty() {
             extensions.remove(PREFIX);
         }

@@ -193,6 +193,7 @@ impl Run<'_> {
                         printable(&format!("it ended the subscription: {how:?}")).into_owned()
                     );
                 }
+                Change::ProducerStops { .. } => return Err("it says that it stops".to_owned()),
                 _ => {}
             }
         }

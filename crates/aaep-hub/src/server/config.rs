@@ -26,6 +26,9 @@ const MIN_MEMORY_BYTES: usize = 1024 * 1024;
 /// The largest configuration file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
+/// The language of what the hub says itself.
+const OWN_LANGUAGE: &str = "en-US";
+
 /// The address on which a hub listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7117";
 
@@ -59,6 +62,8 @@ pub struct HubTable {
     pub name: String,
     /// The languages that agents speak here; the first is the primary one.
     pub languages: Vec<String>,
+    /// Whether a subscriber that asks for none of the languages is turned away.
+    pub require_language: bool,
     /// How to reach the people who run it.
     pub contact: Option<String>,
     /// How many subscriptions there may be at once.
@@ -83,6 +88,7 @@ impl Default for HubTable {
             agent_id: HUB_NAME.to_owned(),
             name: "AAEP hub".to_owned(),
             languages: vec!["en-US".to_owned()],
+            require_language: false,
             contact: None,
             max_subscriptions: 1024,
             bind: Vec::new(),
@@ -240,6 +246,19 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The languages of the hub from the start: those that agents speak, and that of its own words.
+    ///
+    /// # Panics
+    /// Never: the language of its own words is a constant of the right form.
+    pub fn offered_languages(&self) -> Result<Vec<LanguageTag>, ConfigFileError> {
+        let own = LanguageTag::parse(OWN_LANGUAGE).expect("a constant of the right form");
+        let mut languages = self.languages()?;
+        if languages.iter().all(|it| it.primary() != own.primary()) {
+            languages.push(own);
+        }
+        Ok(languages)
     }
 
     /// The languages, at least one.

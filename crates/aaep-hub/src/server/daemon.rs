@@ -248,7 +248,8 @@ async fn start_hub(
 fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonError> {
     let mut offer = default_offer();
     offer.producer.agent_id.clone_from(&config.hub.agent_id);
-    offer.languages = config.languages().map_err(DaemonError::Config)?;
+    offer.languages = config.offered_languages().map_err(DaemonError::Config)?;
+    offer.only_offered_languages = config.hub.require_language;
     offer.max_concurrent_subscriptions = config.hub.max_subscriptions;
     offer.manifest_uri = Some(manifest.uri().clone());
     offer.signed_manifest = manifest.signed();
@@ -271,7 +272,7 @@ fn describe(
     let mut description = ManifestDescription::new(&config.hub.agent_id);
     description.agent_version = Some(env!("CARGO_PKG_VERSION").to_owned());
     description.agent_name = Some(config.hub.name.clone());
-    description.languages = config.languages().map_err(DaemonError::Config)?;
+    description.languages = config.offered_languages().map_err(DaemonError::Config)?;
     description.contact.clone_from(&config.hub.contact);
     description.max_concurrent_subscriptions = u64::try_from(config.hub.max_subscriptions).ok();
     description.endpoints = vec![

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::App;
 use super::answer::{self, Answer};
 use super::door::Connection;
-use super::listeners::failed;
+use super::listeners::{failed, rejection};
 use super::takeover::last_event_header;
 use super::upgrade::{self, Subprotocol};
 use crate::access::Principal;
@@ -68,6 +68,7 @@ impl App {
             LegacyAnswer::MayNotAnswer => {
                 answer::refusal(StatusCode::FORBIDDEN, "may_not_answer", MAY_NOT_ANSWER)
             }
+            LegacyAnswer::Rejected(rejected) => rejection(&rejected),
             LegacyAnswer::NotValid(wrong) => answer::not_valid(StatusCode::BAD_REQUEST, &wrong),
         })
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use aaep::handshake::{ReasonCode, SubscriptionRejected, SubscriptionRequest};
-use aaep::{EventId, Message, Mode, Object, SubscriptionId};
+use aaep::handshake::{ReasonCode, SubscriptionRejected};
+use aaep::{EventId, Message, Object, SubscriptionId, Violation};
 use aaep_engine::terms::Door;
 use http::header::LOCATION;
 use http::{Request, StatusCode, Uri};
@@ -16,7 +16,10 @@ use super::door::Connection;
 use super::query;
 use super::takeover::last_event_header;
 use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
-use crate::hub::{HubError, Told};
+use crate::hub::{HubError, SubscriberMessage, Told, read_subscriber};
+
+/// After how many seconds it is worth trying again when the hub is in trouble.
+const RETRY_AFTER_SECONDS: u64 = 5;
 
 impl App {
     /// A subscription is asked for (B.1.2).
@@ -27,9 +30,21 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         let secret = SecretPath::find(request.uri().path());
         let before = secret.map(|it| path_for_secret(it.secret)).unwrap_or_default();
-        let request = read_request(&self.json_body(request).await?)?;
+        let request = match read_subscriber(&self.json_body(request).await?) {
+            SubscriberMessage::Valid(Message::SubscriptionRequest(request)) => *request,
+            SubscriberMessage::Valid(_) => {
+                return Err(wrong(
+                    "This is another message than subscription.request. Send that one here.",
+                ));
+            }
+            SubscriberMessage::MalformedRequest(request) => {
+                let rejected = self.hub.reject_malformed(request).await;
+                return Ok(rejection(&rejected.unwrap_or_else(|error| unable(&error))));
+            }
+            SubscriberMessage::Malformed(wrong) => return Err(not_valid(&wrong)),
+        };
         let outcome = self.hub.subscribe(principal, Door::Open, request).await;
-        match outcome.map_err(|error| failed(&error))? {
+        match outcome.unwrap_or_else(|error| Err(Box::new(unable(&error)))) {
             Ok(accepted) => {
                 let answer = answer::json(StatusCode::CREATED, &accepted);
                 let id = accepted.subscription_id.as_str();
@@ -70,7 +85,15 @@ impl App {
         principal: &Principal,
         request: Request<Incoming>,
     ) -> Result<Answer, Box<Answer>> {
-        let message = read_message(&self.json_body(request).await?)?;
+        let message = match read_subscriber(&self.json_body(request).await?) {
+            SubscriberMessage::Valid(Message::SubscriptionRequest(_))
+            | SubscriberMessage::MalformedRequest(_) => {
+                let rejected = self.hub.reject_transport().await.unwrap_or_else(|it| unable(&it));
+                return Ok(rejection(&rejected));
+            }
+            SubscriberMessage::Valid(message) => message,
+            SubscriberMessage::Malformed(wrong) => return Err(not_valid(&wrong)),
+        };
         let told = self.hub.tell(principal, message).await.map_err(|error| failed(&error))?;
         Ok(match told {
             Told::Counted | Told::Closed => answer::done(),
@@ -123,7 +146,7 @@ pub(super) fn failed(error: &HubError) -> Box<Answer> {
     }
     let answer = answer::refusal(status, code, &message);
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        return Box::new(answer::retry_after(answer, 5));
+        return Box::new(answer::retry_after(answer, RETRY_AFTER_SECONDS));
     }
     Box::new(answer)
 }
@@ -133,25 +156,42 @@ pub(super) fn rejected_at_the_door(error: &AccessError) -> Answer {
     let message = SubscriptionRejected {
         reason_code: error.reason_code(),
         reason_message: error.public_message(),
-        retry_after_seconds: None,
+        retry_after_seconds: error.retry_after_seconds(),
         alternative_manifest_uri: None,
         other: Object::new(),
     };
     let mut answer = answer::json(answer::status(error.status()), &message);
     answer::challenge(&mut answer, error);
-    answer
+    match message.retry_after_seconds {
+        Some(seconds) => answer::retry_after(answer, seconds),
+        None => answer,
+    }
+}
+
+/// The hub cannot serve any subscription at the moment.
+fn unable(error: &HubError) -> SubscriptionRejected {
+    SubscriptionRejected {
+        reason_code: ReasonCode::Unknown,
+        reason_message: error.to_string(),
+        retry_after_seconds: Some(RETRY_AFTER_SECONDS),
+        alternative_manifest_uri: None,
+        other: Object::new(),
+    }
 }
 
 /// A `subscription.rejected` with the status of its reason.
-fn rejection(message: &SubscriptionRejected) -> Answer {
+pub(super) fn rejection(message: &SubscriptionRejected) -> Answer {
     let status = match message.reason_code {
         ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
         ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
         ReasonCode::VersionUnsupported
         | ReasonCode::CapabilitiesIncompatible
-        | ReasonCode::ManifestSignatureRequired => StatusCode::CONFLICT,
+        | ReasonCode::ManifestSignatureRequired
+        | ReasonCode::TransportUnavailable => StatusCode::CONFLICT,
         ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        // It is worth trying again where the hub is in trouble, and not where the request is malformed.
+        _ if message.retry_after_seconds.is_some() => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
     };
     let answer = answer::json(status, message);
     match message.retry_after_seconds {
@@ -160,27 +200,8 @@ fn rejection(message: &SubscriptionRejected) -> Answer {
     }
 }
 
-/// A message in strict form.
-fn read_message(bytes: &[u8]) -> Result<Message, Box<Answer>> {
-    let reading = aaep::read(bytes, Mode::Strict);
-    let not_valid = |wrong: Vec<_>| Box::new(answer::not_valid(StatusCode::BAD_REQUEST, &wrong));
-    reading.into_result().map_err(not_valid)
-}
-
-/// A request for a subscription. One of another major version may have another form, and is let through
-/// to be told that its version is not spoken (ruling 21).
-fn read_request(bytes: &[u8]) -> Result<SubscriptionRequest, Box<Answer>> {
-    let refused = match read_message(bytes) {
-        Ok(Message::SubscriptionRequest(request)) => return Ok(*request),
-        Ok(_) => wrong("This is another message than subscription.request. Send that one here."),
-        Err(refused) => refused,
-    };
-    match aaep::read(bytes, Mode::Tolerant).message {
-        Some(Message::SubscriptionRequest(request)) if request.aaep_version.major() != 1 => {
-            Ok(*request)
-        }
-        _ => Err(refused),
-    }
+fn not_valid(wrong: &[Violation]) -> Box<Answer> {
+    Box::new(answer::not_valid(StatusCode::BAD_REQUEST, wrong))
 }
 
 /// Where a stream broke off, by its header or, for those who can send none, by its address.

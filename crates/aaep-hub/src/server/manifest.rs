@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use aaep::{CompactJws, Uri};
+use aaep::{CompactJws, LanguageTag, Uri};
 use bytes::Bytes;
 use http::header::{ACCEPT, VARY};
 use http::{HeaderMap, StatusCode};
@@ -40,6 +40,8 @@ struct Shared {
     jwks_uri: Uri,
     keys: Option<PathBuf>,
     published: RwLock<Arc<Published>>,
+    /// The languages that are spoken here by now.
+    languages: RwLock<Vec<LanguageTag>>,
 }
 
 /// What is published now.
@@ -50,6 +52,7 @@ struct Published {
     jwks: Bytes,
     /// The keys that were published when it was made, the active one first.
     kids: Vec<Thumbprint>,
+    languages: Vec<LanguageTag>,
     renew_at_unix_ms: i64,
 }
 
@@ -85,10 +88,12 @@ impl ManifestService {
             jws: None,
             jwks: Bytes::new(),
             kids: Vec::new(),
+            languages: Vec::new(),
             renew_at_unix_ms: i64::MIN,
         };
         let published = RwLock::new(Arc::new(nothing));
-        let shared = Shared { description, manifest_uri, jwks_uri, keys, published };
+        let languages = RwLock::new(description.languages.clone());
+        let shared = Shared { description, manifest_uri, jwks_uri, keys, published, languages };
         let service = ManifestService { shared: Arc::new(shared) };
         service.look(now_unix_ms)?;
         Ok(service)
@@ -104,14 +109,27 @@ impl ManifestService {
         self.published().jws.clone()
     }
 
-    /// Signs anew if it is time, or if the keys changed. Says whether there is a new manifest. Reads
+    /// From the next look on, the manifest lists these languages.
+    pub fn set_languages(&self, languages: Vec<LanguageTag>) {
+        let mut place =
+            self.shared.languages.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *place = languages;
+    }
+
+    fn languages(&self) -> Vec<LanguageTag> {
+        let place = self.shared.languages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        place.clone()
+    }
+
+    /// Signs anew if it is time, or if the keys or the languages changed. Says whether there is a new manifest. Reads
     /// files.
     pub fn look(&self, now_unix_ms: i64) -> Result<bool, ManifestError> {
         let ring = self.shared.keys.as_deref().map(KeyRing::open).transpose();
         let ring = ring.map_err(ManifestError::Keys)?;
         let kids = ring.as_ref().map(|ring| kids(ring, now_unix_ms)).unwrap_or_default();
         let before = self.published();
-        if kids == before.kids && now_unix_ms < before.renew_at_unix_ms {
+        let is_same = kids == before.kids && self.languages() == before.languages;
+        if is_same && now_unix_ms < before.renew_at_unix_ms {
             return Ok(false);
         }
         let published = self.make(ring.as_ref(), kids, now_unix_ms)?;
@@ -128,12 +146,15 @@ impl ManifestService {
         now_unix_ms: i64,
     ) -> Result<Published, ManifestError> {
         let mut description = self.shared.description.clone();
+        let languages = self.languages();
+        description.languages.clone_from(&languages);
         let ring = ring.filter(|_| !kids.is_empty());
         let Some(ring) = ring else {
             let manifest = build(&description).map_err(ManifestError::Build)?;
             let jwks = Bytes::from_static(b"{\"keys\":[]}");
             let json = text(&manifest);
-            return Ok(Published { json, jws: None, jwks, kids, renew_at_unix_ms: i64::MAX });
+            let renew_at_unix_ms = i64::MAX;
+            return Ok(Published { json, jws: None, jwks, kids, languages, renew_at_unix_ms });
         };
         description.signing = Some(SigningReference {
             manifest_uri: self.shared.manifest_uri.clone(),
@@ -149,6 +170,7 @@ impl ManifestService {
             jws: Some(signed.jws),
             jwks: text(&ring.jwks(now_unix_ms)),
             kids,
+            languages,
             renew_at_unix_ms: now_unix_ms.saturating_add(half),
         })
     }
@@ -293,6 +315,21 @@ mod tests {
         let answer::Content::Whole(Some(bytes)) = jwks.into_body() else { panic!("no body") };
         let jwks: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
         assert_eq!(jwks["keys"].as_array().expect("a list").len(), 2, "the old one stays a while");
+    }
+
+    #[test]
+    fn languages_that_agents_begin_to_speak_are_listed() {
+        let service = service(None);
+        assert!(!service.look(NOW).expect("a look"), "nothing changed");
+        let tags = ["en-US", "yo"].map(|it| LanguageTag::parse(it).expect("a tag"));
+        service.set_languages(tags.to_vec());
+        assert!(service.look(NOW).expect("a look"));
+        let answer::Content::Whole(Some(bytes)) = service.answer(&HeaderMap::new()).into_body()
+        else {
+            panic!("no body")
+        };
+        let manifest: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(manifest["languages_supported"], serde_json::json!(["en-US", "yo"]));
     }
 
     #[test]

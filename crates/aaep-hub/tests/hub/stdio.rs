@@ -147,7 +147,8 @@ async fn answers_have_the_ids_of_their_requests_whatever_came_before() {
     assert_eq!(answer["error"]["data"]["error"], "not_valid", "{answer}");
     let wrong = json!({ "type": "subscription.request" });
     let answer = parent.call(5, "aaep.subscribe", wrong).await;
-    assert_eq!(answer["error"]["data"]["error"], "not_valid", "{answer}");
+    assert_eq!(answer["result"]["type"], "subscription.rejected", "{answer}");
+    assert_eq!(answer["result"]["reason_code"], "unknown", "{answer}");
     parent.end().await;
     hub.stop().await;
 }
@@ -232,6 +233,9 @@ async fn when_the_hub_stops_the_parent_is_told() {
         let hub = hub.clone();
         async move { hub.stop().await }
     });
+    let close = parent.next_of("aaep.close").await;
+    assert_eq!(close["type"], "subscription.close", "{close}");
+    assert_eq!(close["reason_code"], "producer_shutdown", "{close}");
     assert_eq!(parent.next_of("aaep.close").await["code"], 1001);
     stopping.await.expect("stopped");
     assert!(matches!(parent.end().await, StdioEnd::Stopped | StdioEnd::Ended));

@@ -63,6 +63,9 @@ async fn a_hub_that_stops_says_so() {
     }
     hub.stop().await;
     for (wire, target, mut listener) in listeners {
+        let close = listener.next_of("subscription.close").await;
+        assert_eq!(close["subscription_id"], listener.id.as_str(), "{wire:?}");
+        assert_eq!(close["reason_code"], "producer_shutdown", "{wire:?}");
         assert_eq!(closed_with(&listener.end().await), code_on(wire, 1001), "{wire:?}");
         let error = dial(&target, &DialOptions::default()).await.err();
         assert!(matches!(error, Some(DialError::Unreachable { .. })), "{error:?}");

@@ -6,5 +6,6 @@ mod answers;
 mod conversations;
 mod doors;
 mod endings;
+mod handshakes;
 mod support;
 mod trust;

@@ -36,7 +36,8 @@ fn a_hub_that_cannot_work_says_so_and_still_lives() {
     assert_eq!(hub.get("/healthz").status, 200);
     hub.post("/aaep/v1/publish", &started("sess_1")).refuses(503, "stopping");
     let rejected = hub.post("/aaep/v1/subscriptions", &subscription_request());
-    rejected.refuses(503, "stopping");
+    assert_eq!((rejected.status, &rejected.json()["reason_code"]), (503, &"unknown".into()));
+    assert!(rejected.json()["retry_after_seconds"].is_u64(), "{}", rejected.body);
     hub.runtime.block_on(hub.daemon().died());
 }
 

@@ -17,6 +17,7 @@ mod listeners;
 #[cfg(unix)]
 mod local;
 mod refusals;
+mod rejections;
 mod replies;
 mod sessions;
 mod shares;
@@ -27,3 +28,4 @@ mod support;
 mod tls;
 mod trust;
 mod waiting;
+mod words;

@@ -55,6 +55,52 @@ impl Invariant for ValidFrames {
     }
 }
 
+/// Every event has the words that the specification wants, and nobody has a level that they cannot keep.
+pub struct WantedWords;
+
+impl Invariant for WantedWords {
+    fn name(&self) -> &'static str {
+        "the words that are wanted"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "Every event says its version and its language, every ask has a summary, and levels that need replies are \
+         granted only to those who can reply."
+    }
+
+    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+        let Moment::Handled(step) = moment else { return Ok(()) };
+        for sent in step.delivered {
+            let envelope = &sent.event.envelope;
+            if envelope.aaep_version.is_none() {
+                return Err(format!("{} does not say its version.", envelope.event_id));
+            }
+            let hints = envelope.localization_hints.as_ref();
+            if hints.and_then(|hints| hints.primary_language.as_ref()).is_none() {
+                return Err(format!("{} does not say its language.", envelope.event_id));
+            }
+            let summary = match &sent.event.payload {
+                Payload::AwaitingConfirmation(it) => it.summary_normal.as_ref(),
+                Payload::AwaitingClarification(it) => it.summary_normal.as_ref(),
+                _ => continue,
+            };
+            if summary.is_none() {
+                return Err(format!("The ask {} has no summary.", envelope.event_id));
+            }
+        }
+        for output in step.outputs {
+            let Output::Accepted { message, .. } = output else { continue };
+            let honored = &message.honored_capabilities;
+            let mut levels = honored.supported_conformance_levels.iter().flatten();
+            if levels.any(|level| *level >= 2) && honored.supports_confirmation_reply != Some(true)
+            {
+                return Err(format!("{} has level 2 and cannot reply.", message.subscription_id));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Deadlines lie ahead, and within a session time goes on whatever the clock of the machine does.
 #[derive(Default)]
 pub struct Clock {

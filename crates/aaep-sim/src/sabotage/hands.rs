@@ -330,7 +330,14 @@ impl Hand for AfterEnd {
                 let json: Value = serde_json::from_slice(&frame.json).unwrap_or_default();
                 let mut progress = serde_json::json!({"type": "aaep:agent.state.changed",
                     "from_state": "idle", "to_state": "idle", "urgency": "critical"});
-                for key in ["@context", "session_id", "timestamp", "producer"] {
+                for key in [
+                    "@context",
+                    "aaep_version",
+                    "session_id",
+                    "timestamp",
+                    "producer",
+                    "localization_hints",
+                ] {
                     progress[key] = json[key].clone();
                 }
                 progress["event_id"] = id.as_str().into();

@@ -1,5 +1,7 @@
 //! What comes from the producer: in order, through the rules, and on to the program.
 
+use std::time::Duration;
+
 use aaep::{Event, ReplyToken, SessionId, printable};
 use aaep_engine::listener::{Change, Heard, HowEnded, ListenerViolation, Received};
 use aaep_transport::link::NO_HANDSHAKE;
@@ -172,6 +174,11 @@ impl<D: Dial> Task<D> {
                     }
                 }
                 Change::SubscriptionEnded { how } => self.subscription_ended(how)?,
+                // It may be back soon, as after any other cut.
+                Change::ProducerStops { reason } => {
+                    let reason = reason.unwrap_or_else(|| "The producer stops.".to_owned());
+                    self.line_down(&reason, Duration::ZERO);
+                }
                 // The events say as much.
                 Change::SessionStarted { .. }
                 | Change::SessionJoined { .. }

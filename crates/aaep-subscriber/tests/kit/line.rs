@@ -191,6 +191,20 @@ async fn a_producer_that_closes_ends_it_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_producer_that_stops_is_waited_for_and_the_subscription_goes_on() {
+    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    line.says(&json!({
+        "type": "subscription.close", "subscription_id": "sub_one",
+        "reason_code": "producer_shutdown", "reason_message": "The hub stops.",
+    }))
+    .await;
+    let News::Reconnecting { why, .. } = next(&mut listener).await else { panic!("it waits") };
+    assert_eq!(why, "The hub stops.");
+    let (_line, request) = producer.grant("two").await;
+    assert!(request.to_string().contains("sub_one"), "it says where it was: {request}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn other_terms_are_asked_for_once_and_kept_after_a_cut() {
     let (mut listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
     let mut change = aaep::Capabilities::new();

@@ -94,6 +94,7 @@ mod tests {
     fn a_name_can_never_be_a_way_elsewhere() {
         for (id, expected) in [
             ("retirement-planner", "retirement-planner"),
+            ("Retirement-Planner", "Retirement-Planner"),
             ("../../etc/passwd", "_.._.._etc_passwd"),
             ("", "_"),
             ("..", "_.."),

@@ -9,6 +9,7 @@ use crate::envelope::{Envelope, LocalizationHints, Verbosity};
 use crate::event::Event;
 use crate::language::LanguageTag;
 use crate::object::FieldWriter;
+use crate::version::Version;
 
 /// An event in the words of one audience: at most one summary beside the normal one, one language,
 /// and a sequence number only where it is given here.
@@ -23,6 +24,8 @@ pub struct View<'a> {
     pub hints: Option<LocalizationHints>,
     /// The position in the session.
     pub sequence_number: Option<u64>,
+    /// The version of AAEP that is spoken; none for what the event says itself.
+    pub version: Option<&'a Version>,
 }
 
 impl<'a> View<'a> {
@@ -34,6 +37,7 @@ impl<'a> View<'a> {
             language: None,
             hints: None,
             sequence_number: None,
+            version: None,
         }
     }
 
@@ -86,7 +90,8 @@ pub(super) fn write_event<S: Serializer>(
     let hints = view.and_then(|view| view.hints.as_ref()).or(localization_hints.as_ref());
     let mut map = serializer.serialize_map(None)?;
     map.field("@context", context)?;
-    optional(&mut map, "aaep_version", aaep_version.as_ref())?;
+    let version = view.and_then(|view| view.version).or(aaep_version.as_ref());
+    optional(&mut map, "aaep_version", version)?;
     map.field("type", event.event_type().as_str())?;
     map.field("event_id", event_id)?;
     map.field("session_id", session_id)?;

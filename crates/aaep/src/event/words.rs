@@ -60,6 +60,27 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Visits every text of the event that is told to people, in each of its languages. The chunk of an output is not
+    /// among them: its characters are counted. Neither is what machines compare: ids, names, tokens, arguments, the
+    /// values of choices.
+    pub fn each_words(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        self.payload.each_words(visit);
+        match &mut self.payload {
+            Payload::ProgressUpdated(it) => {
+                it.progress.description.iter_mut().for_each(&mut *visit);
+            }
+            Payload::AwaitingClarification(it) => {
+                let choices = it.choices.iter_mut().flatten();
+                choices.for_each(|choice| visit(&mut choice.label));
+            }
+            _ => {}
+        }
+        self.variants.iter_mut().for_each(|variant| visit(&mut variant.text));
+        self.envelope.producer.agent_name.iter_mut().for_each(visit);
+    }
+}
+
 fn first<'t>(summaries: [&'t Option<String>; 3], otherwise: &'t str) -> &'t str {
     summaries.into_iter().flatten().next().map_or(otherwise, String::as_str)
 }

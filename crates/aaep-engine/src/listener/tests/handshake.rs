@@ -161,6 +161,23 @@ fn a_producer_may_close_its_own_subscription_only() {
 }
 
 #[test]
+fn a_producer_that_stops_ends_nothing() {
+    let mut listener = listening();
+    listener.get(1, &confirmation("q", 60));
+    let got = listener.get(
+        2,
+        &json!({
+            "type": "subscription.close", "subscription_id": "sub_1",
+            "reason_code": "producer_shutdown", "reason_message": "Good night.",
+        }),
+    );
+    let reason = Some("Good night.".to_owned());
+    assert_eq!(got.changes, [Change::ProducerStops { reason }]);
+    assert!(listener.subscription_id().is_some());
+    assert_eq!(listener.open_asks().count(), 1);
+}
+
+#[test]
 fn a_question_asked_again_on_a_new_subscription_opens_again() {
     let mut listener = listening();
     listener.get(1, &confirmation("q", 60));

@@ -207,8 +207,12 @@ fn an_empty_request_gets_the_defaults_and_no_notes() {
 #[test]
 fn each_capability_that_can_be_granted_is_honored_as_asked() {
     for (field, value) in each_capability() {
-        let (accepted, terms) = accepted(&signed_offer(), &json!({ field: value }));
-        assert_eq!(to_json(&accepted.honored_capabilities), json!({ field: value }), "{field}");
+        let mut asked = json!({ field: value });
+        if field == "supported_conformance_levels" {
+            asked["supports_confirmation_reply"] = true.into();
+        }
+        let (accepted, terms) = accepted(&signed_offer(), &asked);
+        assert_eq!(to_json(&accepted.honored_capabilities), asked, "{field}");
         assert_eq!(accepted.negotiation_notes, None, "{field}");
         assert_ne!(terms, Terms::defaults(), "{field}");
     }
@@ -272,7 +276,7 @@ fn only_the_languages_that_can_be_served_are_honored_in_the_asked_order() {
 #[test]
 fn only_shared_levels_and_extensions_are_honored() {
     let asked = json!({
-        "supported_conformance_levels": [3, 2, 1],
+        "supported_conformance_levels": [3, 2, 1], "supports_confirmation_reply": true,
         "supported_extensions": ["https://example.org/haptic/v1", aaep::extension::CONTEXT],
     });
     let (accepted, terms) = accepted(&offer(), &asked);
@@ -282,6 +286,21 @@ fn only_shared_levels_and_extensions_are_honored() {
     let notes = accepted.negotiation_notes.expect("notes");
     assert!(notes.contains("levels are not offered here: 3."), "{notes}");
     assert!(notes.contains("https://example.org/haptic/v1"), "{notes}");
+}
+
+#[test]
+fn levels_that_need_replies_are_granted_only_to_those_who_can_reply() {
+    for unable in [json!({}), json!({ "supports_confirmation_reply": false })] {
+        let mut asked = unable;
+        asked["supported_conformance_levels"] = json!([1, 2]);
+        asked["supports_clarification_reply"] = true.into();
+        let (accepted, terms) = accepted(&offer(), &asked);
+        assert_eq!(terms.levels, [1], "{asked}");
+        assert_eq!(accepted.honored_capabilities.supported_conformance_levels, Some(vec![1]));
+        assert!(accepted.negotiation_notes.expect("notes").contains("can reply"));
+    }
+    let (accepted, _) = accepted(&offer(), &json!({ "supported_conformance_levels": [2] }));
+    assert_eq!(accepted.honored_capabilities.supported_conformance_levels, None);
 }
 
 #[test]

@@ -55,10 +55,27 @@ fn each_field_alone_changes_only_itself() {
         let mut expected = to_json(&before.to_capabilities(&asked_before));
         assert_ne!(expected[field], value, "{field}");
         expected[field] = value;
+        if field == "supports_confirmation_reply" {
+            expected["supported_conformance_levels"] = json!([1]);
+        }
         assert_eq!(to_json(&accepted.honored_capabilities), expected, "{field}");
         assert_eq!(to_json(&terms.to_capabilities(&asked)), expected, "{field}");
         assert_eq!(terms.version, before.version);
     }
+}
+
+#[test]
+fn the_levels_that_need_replies_come_and_go_with_them() {
+    let (_, before, asked) = rich();
+    assert_eq!(before.levels, [1, 2]);
+    let given_up = change(&json!({ "supports_confirmation_reply": false }));
+    let (_, terms, asked) =
+        renegotiate(&signed_offer(), &before, &asked, &given_up).expect("other terms");
+    assert_eq!(terms.levels, [1]);
+    let able_again = change(&json!({ "supports_confirmation_reply": true }));
+    let (_, terms, _) =
+        renegotiate(&signed_offer(), &terms, &asked, &able_again).expect("other terms");
+    assert_eq!(terms.levels, [1, 2]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn what_is_personal_or_has_no_shape_does_not_split_an_audience() {
     }
     let two = |one: &str, other: &str| {
         key(&json!({
-            "event_filters": { "exclude": [one, other] },
+            "event_filters": { "exclude": [one, other] }, "supports_confirmation_reply": true,
             "supported_extensions": if one < other { [MEDAI, MEDAI_2] } else { [MEDAI_2, MEDAI] },
             "supported_conformance_levels": if one < other { json!([1, 2]) } else { json!([2]) },
         }))

@@ -1,0 +1,39 @@
+//! The languages in which subscribers can be served: those that were offered from the start, and those in which agents
+//! have spoken since (ruling 22).
+
+use aaep::{Event, LanguageTag, Payload};
+
+use super::Engine;
+use crate::io::Principal;
+
+/// How many languages are offered at most, and how many of them one principal may bring.
+const MAX_LANGUAGES: usize = 32;
+const MAX_LANGUAGES_EACH: usize = 8;
+
+impl Engine {
+    /// Takes note of the languages in which an agent has words. Subscriptions that come later may have them.
+    pub(super) fn note_languages(&mut self, principal: Principal, event: &Event) {
+        let hints = event.envelope.localization_hints.as_ref();
+        let own = hints.and_then(|hints| hints.primary_language.as_ref());
+        let chunk = match &event.payload {
+            Payload::OutputStreaming(chunk) => chunk.language.as_ref(),
+            _ => None,
+        };
+        let variants = event.variants.iter().map(|variant| &variant.language);
+        for language in own.into_iter().chain(chunk).chain(variants) {
+            self.note_language(principal, language);
+        }
+    }
+
+    fn note_language(&mut self, principal: Principal, language: &LanguageTag) {
+        let offered = &mut self.config.offer.languages;
+        if offered.contains(language) || offered.len() >= MAX_LANGUAGES {
+            return;
+        }
+        let brought = self.languages_brought.entry(principal).or_default();
+        if *brought < MAX_LANGUAGES_EACH {
+            *brought += 1;
+            offered.push(language.clone());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Text in Normalization Form C, as the specification wants it sent (§11.3.2, ruling 34).
+
+use std::borrow::Cow;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+
+/// The most characters of a chunk, and the most bytes that a longer form of it may have: the limits of the protocol,
+/// less room for everything else in a message.
+const MAX_CHUNK_CHARACTERS: usize = 16_384;
+const MAX_CHUNK_BYTES: usize = 48 * 1024;
+
+const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
+
+/// Whether a text has the form already.
+pub(crate) fn is_normal(text: &str) -> bool {
+    text.is_ascii() || NFC.is_normalized(text)
+}
+
+/// The text in that form.
+pub(crate) fn normal(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() { Cow::Borrowed(text) } else { NFC.normalize(text) }
+}
+
+/// A chunk of an output in that form, by itself: what went before was sent, and what follows is not known. A few texts
+/// grow; one that would become too long stays as it is.
+pub(crate) fn chunk(text: &str) -> Cow<'_, str> {
+    let normal = normal(text);
+    let has_grown = normal.len() > text.len();
+    let is_too_long =
+        normal.len() > MAX_CHUNK_BYTES || normal.chars().count() > MAX_CHUNK_CHARACTERS;
+    if has_grown && is_too_long { Cow::Borrowed(text) } else { normal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_composed_and_what_is_composed_stays() {
+        assert_eq!(normal("e\u{301}"), "\u{e9}");
+        assert_eq!(normal("a\u{323}\u{302}"), "\u{1ead}");
+        assert_eq!(normal("\u{212a}elvin"), "Kelvin");
+        assert!(is_normal("\u{e9}") && is_normal("plain") && !is_normal("e\u{301}"));
+        assert!(matches!(normal("Mo \u{144} \u{1e63}\u{ed}r\u{f2}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_chunk_that_would_become_too_long_stays_as_it_is() {
+        let short = "\u{958}".repeat(10);
+        assert_eq!(chunk(&short).chars().count(), 20);
+        let long = "\u{958}".repeat(16_384);
+        assert_eq!(chunk(&long), long);
+        let marks = "e\u{301}".repeat(8192);
+        assert_eq!(chunk(&marks).chars().count(), 8192);
+    }
+}
