@@ -236,7 +236,9 @@ impl EndReason {
     /// As people are told, with what they can do.
     pub fn words(self) -> &'static str {
         match self {
-            EndReason::ProducerShutdown => "The producer stops. Subscribe again when it is back.",
+            EndReason::ProducerShutdown => {
+                "The producer stops. It can be heard again when it is back."
+            }
             EndReason::AccessEnded => {
                 "Listening here is no longer allowed with these credentials. Use others, or ask \
                  whoever runs the producer for access."
