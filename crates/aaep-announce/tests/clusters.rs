@@ -67,6 +67,5 @@ fn lines_have_marks_where_they_belong() {
     let mut written = Vec::new();
     let mut lines = Lines::new(&mut written, LineOptions::default());
     lines.carry_out(&Order::Say(utterance(MARKED)));
-    drop(lines);
     assert!(String::from_utf8(written).expect("UTF-8").contains(MARKED));
 }
