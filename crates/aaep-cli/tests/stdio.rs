@@ -187,6 +187,8 @@ fn a_signal_ends_it_while_standard_input_is_open_and_the_parent_is_told() {
     hub.subscribe();
     let process = hub.process.id().to_string();
     assert!(Command::new("kill").args(["-s", "TERM", &process]).status().expect("kill").success());
+    let goodbye = hub.next();
+    assert_eq!(goodbye["params"]["reason_code"], "producer_shutdown", "{goodbye}");
     let told = hub.next();
     assert_eq!((&told["method"], &told["params"]["code"]), (&json!("aaep.close"), &json!(1001)));
     let (_, code, log) = hub.end();

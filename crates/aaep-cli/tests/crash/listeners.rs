@@ -113,6 +113,9 @@ impl Listener {
         self.ledger.connected(&self.name, self.wants, stream.life);
         loop {
             let (id, event) = stream.next()?;
+            if is_goodbye(&event) {
+                continue;
+            }
             self.note(&event);
             if event["event_id"] != id.as_str() {
                 self.ledger.fault(format!("{} got {event} under the id {id}", self.name));
@@ -188,6 +191,9 @@ impl Listener {
         }
         loop {
             let message = socket.next()?;
+            if is_goodbye(&message) {
+                continue;
+            }
             if message["type"] == "agentvoice:error" {
                 // The answer had arrived on the connection before, or came too late.
                 let is_known = message["error"] == "invalid_token";
@@ -218,6 +224,11 @@ impl Listener {
         self.ledger.ask(token, |ask| ask.say(decision));
         socket.send(&reply(subscription, token, decision))
     }
+}
+
+/// Whether a hub that stops in order says so. The subscription goes on after it.
+fn is_goodbye(message: &Value) -> bool {
+    message["type"] == "subscription.close" && message["reason_code"] == "producer_shutdown"
 }
 
 /// What a listener on a WebSocket keeps from one connection to the next.
