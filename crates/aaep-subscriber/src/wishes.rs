@@ -19,6 +19,7 @@ const RIGHT: &str = "a constant of the right form";
 /// assert_eq!(wishes.capabilities.max_events_per_second, Some(5));
 /// ```
 #[derive(Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Wishes {
     /// The stable name of the listener.
     pub subscriber_id: String,

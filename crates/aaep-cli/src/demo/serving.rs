@@ -35,7 +35,7 @@ pub(crate) struct Flags {
     /// After how many seconds the agent asks again while somebody listens; 0 is only when it is prompted.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "serve")]
     ask_every: u64,
-    /// Where web pages come from that may use the hub, besides http://localhost:5173. Can be given several times.
+    /// Where web pages come from that may use the hub, besides port 5173 of this computer. Can be given several times.
     #[arg(long, value_name = "ORIGIN", requires = "serve")]
     origin: Vec<String>,
 }

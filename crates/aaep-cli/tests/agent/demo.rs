@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Hub, aaep, err, out, post};
 
 /// How long anything may take before a test fails. Nothing is asserted about less.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const DELETED: &str = "Done: 240 photos are deleted.";
 const KEPT: &str = "Done: Nothing was deleted.";

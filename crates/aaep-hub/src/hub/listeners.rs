@@ -125,7 +125,7 @@ impl Owner {
             Some(permit) => permit,
             None => self.subscription_permit(principal, number, now_us).map_err(rejected)?,
         };
-        self.permission_note = self.permission_note(principal, may_reply, &request);
+        self.permission_note = permission_note::for_program(principal, may_reply, &request);
         let input = Input::Subscribe {
             principal: number,
             door,
@@ -192,17 +192,6 @@ impl Owner {
             &request.subscriber_id
         };
         (Principal::allowed_program(program), may_reply)
-    }
-
-    /// What a local program has to know that wants to answer and may not.
-    fn permission_note(
-        &self,
-        principal: &Principal,
-        may_reply: bool,
-        request: &SubscriptionRequest,
-    ) -> Option<String> {
-        let is_refused = principal.is_local_program() && !may_reply;
-        is_refused.then(|| permission_note::for_program(request)).flatten()
     }
 
     /// Ends the subscriptions of local programs that were allowed or forbidden to answer since they
@@ -408,7 +397,7 @@ impl Owner {
             return self.subscribe(principal, Door::Open, request, Some(connection));
         }
         let (subscriber, may_reply) = self.subscriber(principal, &request);
-        self.permission_note = self.permission_note(&subscriber, may_reply, &request);
+        self.permission_note = permission_note::for_program(&subscriber, may_reply, &request);
         let input = Input::Replace { listener, door: Door::Open, request: Box::new(request) };
         let answers = self.handle(input, Some(connection));
         self.permission_note = None;

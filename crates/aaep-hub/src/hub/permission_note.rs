@@ -3,14 +3,21 @@
 
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRequest};
 
+use crate::access::Principal;
+
 /// How long the name of a program may be that stands in a command to type.
 const MAX_NAME_BYTES: usize = 64;
 
 /// How long all notes together may be (§5.4.2).
 const MAX_NOTES_CHARS: usize = 1000;
 
-/// The note for a program that wants to answer and may not.
-pub(super) fn for_program(request: &SubscriptionRequest) -> Option<String> {
+/// The note for a local program that wants to answer and may not.
+pub(super) fn for_program(
+    principal: &Principal,
+    may_reply: bool,
+    request: &SubscriptionRequest,
+) -> Option<String> {
+    let is_refused = principal.is_local_program() && !may_reply;
     let wishes = &request.capabilities;
     let wants_to_answer = [wishes.supports_confirmation_reply, wishes.supports_clarification_reply]
         .contains(&Some(true));
@@ -18,7 +25,7 @@ pub(super) fn for_program(request: &SubscriptionRequest) -> Option<String> {
         name if is_word(name) => name,
         _ => "NAME, with the subscriber_id of this program as NAME",
     };
-    wants_to_answer.then(|| {
+    (is_refused && wants_to_answer).then(|| {
         format!("This program may listen, but not answer. To let it answer, run: aaep allow {name}")
     })
 }

@@ -51,7 +51,7 @@ fn serve(
     events: &[Value],
     status: &str,
     body: &str,
-    heard: &Sender<(String, String)>,
+    told: &Sender<(String, String)>,
 ) -> Option<()> {
     let mut writer = stream.try_clone().ok()?;
     let mut reader = BufReader::new(stream);
@@ -73,9 +73,10 @@ fn serve(
         }
         let mut said = vec![0; length];
         reader.read_exact(&mut said).ok()?;
-        heard.send((head.clone(), String::from_utf8(said).ok()?)).ok()?;
+        told.send((head.clone(), String::from_utf8(said).ok()?)).ok()?;
         let answer = if head.starts_with("GET /events ") {
-            let data: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let lines: Vec<String> = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+            let data = lines.concat();
             format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: connected\n\n{data}"
             )
