@@ -160,7 +160,8 @@ async fn a_producer_without_a_handshake_is_heard_at_its_own_address() {
             }
         }
         if scheme == "http" {
-            listener.say(&reply("rpl_1", "sub_1", "accept")).await;
+            // Answers have an address there, and nothing else has.
+            listener.say(&json!({ "type": "subscription.renegotiate" })).await;
             let error = listener.next_of("agentvoice:error").await;
             assert_eq!(error["error"], "no_way_back");
         }
