@@ -16,7 +16,7 @@ const SHORT_SUMMARY: usize = 400;
 const ROOM_FOR_THE_REST: usize = 1024;
 
 /// Completes an event of an agent. Completing it again changes nothing. The chunk of an output is left as it is,
-/// because its characters are counted: see [`send_normal`].
+/// because its characters are counted: see `send_normal`.
 ///
 /// # Panics
 /// Never: the version is a constant of the right form.
