@@ -292,7 +292,7 @@ def public_producer():
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
             time.sleep(0.1)
-        with Process([AAEP, "listen", place], own_environment(folder), typed=True) as listening:
+        with Process([AAEP, "listen", "--hub", place], own_environment(folder), typed=True) as listening:
             listening.until("without a hub")
             begin = urllib.request.Request(f"{place}/sessions", json.dumps({"user_message": "Send an email."}).encode(),
                                            {"Content-Type": "application/json"})
