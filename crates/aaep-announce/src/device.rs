@@ -78,11 +78,7 @@ impl Reporter {
 
     /// Reports. Says whether anyone still wants to know.
     pub fn report(&self, report: Report) -> bool {
-        self.report_at(Instant::now(), report)
-    }
-
-    /// Reports what happened at this moment. Says whether anyone still wants to know.
-    pub fn report_at(&self, at: Instant, report: Report) -> bool {
+        let at = Instant::now();
         self.to.send(Told { device: self.device, report, at }).is_ok()
     }
 }

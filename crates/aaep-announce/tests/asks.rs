@@ -41,7 +41,7 @@ fn given(event: &Event) -> Utterance {
 
 fn lines(utterance: &Utterance, options: LineOptions) -> String {
     let mut out = Vec::new();
-    Lines::new(&mut out, options).carry_out(&Order::Say(utterance.clone()));
+    Lines::new(&mut out, options).carry_out(&Order::Say(utterance.clone()), |_| {});
     String::from_utf8(out).expect("UTF-8")
 }
 

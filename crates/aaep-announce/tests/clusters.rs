@@ -66,6 +66,6 @@ fn braille_gets_letters_with_all_their_marks() {
 fn lines_have_marks_where_they_belong() {
     let mut written = Vec::new();
     let mut lines = Lines::new(&mut written, LineOptions::default());
-    lines.carry_out(&Order::Say(utterance(MARKED)));
+    lines.carry_out(&Order::Say(utterance(MARKED)), |_| {});
     assert!(String::from_utf8(written).expect("UTF-8").contains(MARKED));
 }

@@ -28,13 +28,20 @@ fn question(id: u64) -> Utterance {
     Utterance { choices, ..utterance(id, Kind::Question, "Weaver asks: Delete it?") }
 }
 
+/// What is reported of an order.
+fn reported(lines: &mut Lines<impl Write>, order: &Order) -> Vec<Report> {
+    let mut reports = Vec::new();
+    lines.carry_out(order, |report| reports.push(report));
+    reports
+}
+
 /// What is written for these orders.
 fn written(options: LineOptions, orders: &[Order]) -> String {
     let mut out = Vec::new();
     let mut lines = Lines::new(&mut out, options);
     lines.begin();
     for order in orders {
-        lines.carry_out(order);
+        lines.carry_out(order, |_| {});
     }
     lines.end();
     String::from_utf8(out).expect("UTF-8")
@@ -66,7 +73,7 @@ fn every_line_says_what_it_is() {
 fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
     let mut out = Vec::new();
     let mut lines = Lines::new(&mut out, LineOptions::default());
-    let reports = lines.carry_out(&Order::Say(question(1)));
+    let reports = reported(&mut lines, &Order::Say(question(1)));
     assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
     assert_eq!(
         String::from_utf8(out).expect("UTF-8"),
@@ -207,10 +214,35 @@ fn what_cannot_be_written_is_reported_once_and_so_is_its_end() {
     let mut place = Broken(true);
     let say = |id| Order::Say(utterance(id, Kind::Reply, "Hi."));
     let mut lines = Lines::new(&mut place, LineOptions::default());
-    let reports = lines.carry_out(&say(1));
+    let reports = reported(&mut lines, &say(1));
     assert_eq!(reports[0], Report::Cut(1));
     assert!(matches!(&reports[1], Report::Trouble(why) if why.contains("full")));
-    assert_eq!(lines.carry_out(&say(2)), [Report::Cut(2)]);
+    assert_eq!(reported(&mut lines, &say(2)), [Report::Cut(2)]);
+}
+
+/// A place that notes how much stands in it.
+struct Counted<'a>(&'a std::cell::Cell<usize>);
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.set(self.0.get() + bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_question_is_reported_as_told_before_its_prompt_asks_for_an_answer() {
+    let written = std::cell::Cell::new(0);
+    let mut told_at = Vec::new();
+    let mut lines = Lines::new(Counted(&written), LineOptions::default());
+    lines.carry_out(&Order::Say(question(1)), |_| told_at.push(written.get()));
+    let question = "Permission required: Weaver asks: Delete it?\n".len();
+    assert_eq!(told_at, [question, question]);
+    assert_eq!(written.get(), question + "Answer yes or no: ".len());
 }
 
 #[test]

@@ -25,12 +25,14 @@ const MAX_WAITING_LINES: usize = 16;
 /// Whether the terminal shows a line that was begun and not ended.
 static IS_HALF_TYPED: AtomicBool = AtomicBool::new(false);
 
-/// Writes on a line of its own where the person is typing.
+/// Writes on a line of its own where the person is typing, and notes the moment before.
 #[derive(Debug)]
 pub(crate) struct BesideTyping<W>(pub(crate) W);
 
 impl<W: Write> Write for BesideTyping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What was typed by now was typed by someone who had not read it.
+        note_moment();
         if IS_HALF_TYPED.swap(false, Ordering::SeqCst) && !bytes.starts_with(b"\n") {
             self.0.write_all(b"\n")?;
         }
@@ -71,6 +73,16 @@ impl Drop for TerminalMode {
 pub(crate) fn give_terminal_back() {
     #[cfg(unix)]
     terminal::give_back();
+}
+
+/// This moment, which decides what typed words can be meant for. No line that was begun before it is dated after it.
+pub(crate) fn note_moment() -> Instant {
+    #[cfg(unix)]
+    let moment = terminal::note_moment();
+    // Elsewhere every line is dated as early as it can have been begun.
+    #[cfg(not(unix))]
+    let moment = Instant::now();
+    moment
 }
 
 impl Keyboard {

@@ -7,7 +7,6 @@
 use std::io::{self, Write};
 use std::sync::mpsc::Sender;
 use std::thread;
-use std::time::Instant;
 
 use aaep::printable;
 use serde_json::json;
@@ -51,8 +50,6 @@ pub struct Lines<W> {
     /// The question whose prompt stands on a line that has not ended.
     prompt: Option<UtteranceId>,
     is_in_trouble: bool,
-    /// When all but the prompt of the last utterance was written.
-    written_at: Instant,
 }
 
 /// Starts the device on a thread of its own. It ends when its near end is dropped.
@@ -69,10 +66,10 @@ pub fn start(
             reporter.report(it);
         });
         for order in orders {
-            for report in lines.carry_out(&order) {
-                if !reporter.report_at(lines.written_at, report) {
-                    return;
-                }
+            let mut is_wanted = true;
+            lines.carry_out(&order, |report| is_wanted &= reporter.report(report));
+            if !is_wanted {
+                return;
             }
         }
         lines.end();
@@ -83,7 +80,7 @@ pub fn start(
 impl<W: Write> Lines<W> {
     /// Lines to this place.
     pub fn new(to: W, options: LineOptions) -> Self {
-        Lines { to, options, prompt: None, is_in_trouble: false, written_at: Instant::now() }
+        Lines { to, options, prompt: None, is_in_trouble: false }
     }
 
     /// What stands before everything else.
@@ -97,8 +94,9 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Carries out an order, and says how it went. Lines do not take time: what is written has ended.
-    pub fn carry_out(&mut self, order: &Order) -> Vec<Report> {
+    /// Carries out an order, and reports how it went. Lines do not take time: what is written has ended. The prompt comes
+    /// after the reports, so that whoever answers it is known to have been told.
+    pub fn carry_out(&mut self, order: &Order, mut report: impl FnMut(Report)) {
         let ((text, prompt), said) = match order {
             Order::Say(utterance) if self.options.is_json => {
                 ((json_line(utterance), "\n".to_owned()), Some(utterance.id))
@@ -111,30 +109,25 @@ impl<W: Write> Lines<W> {
                 ((self.end_prompt().to_owned(), String::new()), None)
             }
             // Lines are read at the pace of whoever reads them.
-            Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => {
-                return Vec::new();
-            }
+            Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => return,
         };
-        let written = self.write(&text).and_then(|()| {
-            // Whoever answers the prompt does so after everything else was there.
-            self.written_at = Instant::now();
-            self.write(&prompt)
-        });
-        match (written, said) {
+        let mut written = self.write(&text);
+        match (&written, said) {
             (Ok(()), said) => {
-                let mut reports = Vec::new();
                 if std::mem::take(&mut self.is_in_trouble) {
-                    reports.push(Report::Works);
+                    report(Report::Works);
                 }
-                reports
-                    .extend(said.into_iter().flat_map(|id| [Report::Began(id), Report::Ended(id)]));
-                reports
+                if let Some(id) = said {
+                    report(Report::Began(id));
+                    report(Report::Ended(id));
+                }
+                written = self.write(&prompt);
             }
-            (Err(error), said) => {
-                let mut reports: Vec<Report> = said.map(Report::Cut).into_iter().collect();
-                reports.extend(self.trouble(&error));
-                reports
-            }
+            (Err(_), Some(id)) => report(Report::Cut(id)),
+            (Err(_), None) => {}
+        }
+        if let Err(error) = written {
+            self.trouble(&error).into_iter().for_each(report);
         }
     }
 

@@ -36,6 +36,9 @@ static BEFORE: OnceLock<Termios> = OnceLock::new();
 /// How it stands with the terminal.
 static HOLD: Mutex<TerminalHold> = Mutex::new(TerminalHold::Wanted);
 
+/// Dates what is typed. None as long as nobody reads it.
+static CLOCK: Mutex<Option<TypingClock>> = Mutex::new(None);
+
 /// How often the terminal was taken or given back, or was about to be.
 static SWITCHES: AtomicU64 = AtomicU64::new(0);
 
@@ -70,6 +73,25 @@ impl ReadingMode {
 
 fn hold() -> MutexGuard<'static, TerminalHold> {
     HOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The clock, for a moment: nobody who has it waits.
+fn with_clock<T>(act: impl FnOnce(&mut TypingClock) -> T) -> T {
+    let mut clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    act(clock.get_or_insert_with(|| TypingClock::new(Instant::now())))
+}
+
+/// Notes this moment: whatever lies unread is dated before it, however late it is read.
+pub(super) fn note_moment() -> Instant {
+    with_clock(|clock| {
+        let is_terminal = is_terminal();
+        let mode = ReadingMode::now(is_terminal);
+        let is_nothing_there = matches!(wait(Some(Duration::ZERO), None), Ok(Woken::Idle));
+        let is_told = mode.is_by_key && mode == ReadingMode::now(is_terminal);
+        let moment = Instant::now();
+        clock.note(moment, is_nothing_there && is_told);
+        moment
+    })
 }
 
 /// Whether the terminal tells every key, and not only whole lines.
@@ -174,7 +196,6 @@ enum Woken {
 pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<TypedLine>) {
     let mut editor = Editor::new(is_terminal);
     let mut bytes = [0; 4096];
-    let mut clock = TypingClock::new(Instant::now());
     let mut wake = woken_by();
     // Whether what is there now may have been hidden before.
     let mut is_switched = true;
@@ -182,12 +203,13 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
         if is_terminal {
             take_if_wanted();
         }
+        let before = with_clock(|it| *it);
         let (mode, looked) = (ReadingMode::now(is_terminal), Instant::now());
         let were_there = match wait(Some(Duration::ZERO), None) {
             Ok(Woken::Typed) => true,
             Ok(_) => {
                 if mode.is_by_key {
-                    clock.found_nothing(looked);
+                    with_clock(|it| it.found_nothing(before, looked));
                     is_switched = false;
                 }
                 let patience = if mode.is_by_key { None } else { Some(TRY_AGAIN) };
@@ -203,7 +225,7 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
             }
             Err(_) => return,
         };
-        let at = Instant::now();
+        let (before, at) = (with_clock(|it| *it), Instant::now());
         let Ok(count @ 1..) =
             rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut bytes))
         else {
@@ -213,7 +235,8 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
         let was_hidden = is_terminal && is_switched && were_there;
         let is_by_key = mode.is_by_key && mode == mode_after && !was_hidden;
         is_switched = mode != mode_after;
-        let came = clock.date(FoundBytes { at, were_there, is_by_key }, count < bytes.len());
+        let found = FoundBytes { at, were_there, is_by_key };
+        let came = with_clock(|it| it.date(before, found, count < bytes.len()));
         editor.set_terminal(is_terminal && mode_after.is_by_key);
         let show = |shown: &[u8]| {
             // While the terminal hides lines, it shows what is typed by itself.

@@ -1,15 +1,21 @@
 //! When typed bytes can have come at the earliest (ruling 33). Pure: moments are arguments.
 //!
-//! A terminal that hides a line until Enter does not tell when the line was begun. It can have been begun as soon as the
-//! line before it had ended, and that is when it is dated.
+//! Whoever reads bytes may be late. So at each moment that matters, such as the end of a question, somebody looks whether
+//! bytes lie unread ([`TypingClock::note`]): those that do were typed before it, whenever they are read. And a terminal
+//! that hides a line until Enter does not tell when the line was begun. It can have been begun as soon as the line
+//! before it had ended, and that is when it is dated.
 
 use std::time::Instant;
 
 /// Dates what is read.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TypingClock {
     /// Nothing that has not been read yet was typed before this moment.
     since: Instant,
+    /// How many moments were noted.
+    noted: u64,
+    /// Whether bytes may lie unread that were there at a moment that was noted.
+    has_old: bool,
 }
 
 /// How bytes were found.
@@ -25,22 +31,37 @@ pub(super) struct FoundBytes {
 
 impl TypingClock {
     pub(super) fn new(now: Instant) -> Self {
-        TypingClock { since: now }
+        TypingClock { since: now, noted: 0, has_old: false }
     }
 
-    /// At this moment there was nothing to read, and nothing hidden.
-    pub(super) fn found_nothing(&mut self, at: Instant) {
-        self.since = at;
+    /// Notes this moment, at which there was nothing unread or hidden, or there may have been something.
+    pub(super) fn note(&mut self, at: Instant, is_nothing_there: bool) {
+        self.noted += 1;
+        if is_nothing_there {
+            (self.since, self.has_old) = (at, false);
+        } else {
+            self.has_old = true;
+        }
     }
 
-    /// When the bytes that are read now can have been typed at the earliest. `is_all` says whether nothing was left.
-    pub(super) fn date(&mut self, found: FoundBytes, is_all: bool) -> Instant {
+    /// At this moment there was nothing to read, and nothing hidden. `before` is the clock before it was looked.
+    pub(super) fn found_nothing(&mut self, before: TypingClock, at: Instant) {
+        if self.noted == before.noted {
+            (self.since, self.has_old) = (at, false);
+        }
+    }
+
+    /// When the bytes that were read now can have been typed at the earliest. `before` is the clock before they were
+    /// read, and `is_all` says whether nothing was left.
+    pub(super) fn date(&mut self, before: TypingClock, found: FoundBytes, is_all: bool) -> Instant {
         let FoundBytes { at, were_there, is_by_key } = found;
-        let begun = if were_there || !is_by_key { self.since } else { at };
+        let is_noted = self.noted != before.noted;
+        let can_be_old = were_there || before.has_old || is_noted || !is_by_key;
+        let begun = if can_be_old { before.since } else { at };
         // More of the next line may be hidden, but it was begun after the end of this one.
         let is_known = if is_by_key { is_all } else { is_all && !were_there };
-        if is_known {
-            self.since = at;
+        if is_known && !is_noted {
+            (self.since, self.has_old) = (at, false);
         }
         begun
     }
@@ -52,14 +73,24 @@ mod tests {
 
     use super::*;
 
+    /// A clock that starts at second 0, and a way to count seconds.
+    fn started() -> (TypingClock, impl Fn(u64) -> Instant) {
+        let start = Instant::now();
+        (TypingClock::new(start), move |second| start + Duration::from_secs(second))
+    }
+
+    /// A key that was waited for.
+    fn key(at: Instant) -> FoundBytes {
+        FoundBytes { at, were_there: false, is_by_key: true }
+    }
+
     /// Reads at these seconds; the second at which each can have been begun.
     fn dated(reads: &[(u64, bool, bool)]) -> Vec<u64> {
-        let start = Instant::now();
-        let mut clock = TypingClock::new(start);
-        let date = |(second, were_there, is_by_key): &(u64, bool, bool)| {
-            let at = start + Duration::from_secs(*second);
-            let found = FoundBytes { at, were_there: *were_there, is_by_key: *is_by_key };
-            (clock.date(found, true) - start).as_secs()
+        let (mut clock, second) = started();
+        let date = |(at, were_there, is_by_key): &(u64, bool, bool)| {
+            let found =
+                FoundBytes { at: second(*at), were_there: *were_there, is_by_key: *is_by_key };
+            (clock.date(clock, found, true) - second(0)).as_secs()
         };
         reads.iter().map(date).collect()
     }
@@ -88,22 +119,56 @@ mod tests {
 
     #[test]
     fn what_was_not_there_at_the_last_look_came_after_it() {
-        let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut clock = TypingClock::new(start);
-        clock.found_nothing(start + second);
-        let found = FoundBytes { at: start + 3 * second, were_there: true, is_by_key: true };
-        assert_eq!(clock.date(found, true), start + second);
+        let (mut clock, second) = started();
+        clock.found_nothing(clock, second(1));
+        let found = FoundBytes { were_there: true, ..key(second(3)) };
+        assert_eq!(clock.date(clock, found, true), second(1));
     }
 
     #[test]
     fn what_did_not_fit_is_as_old_as_what_came_before_it() {
-        let (start, second) = (Instant::now(), Duration::from_secs(1));
         for is_by_key in [true, false] {
-            let mut clock = TypingClock::new(start);
-            let found = FoundBytes { at: start + second, were_there: false, is_by_key };
-            clock.date(found, false);
-            let rest = FoundBytes { at: start + 2 * second, were_there: true, is_by_key };
-            assert_eq!(clock.date(rest, true), start);
+            let (mut clock, second) = started();
+            clock.date(clock, FoundBytes { is_by_key, ..key(second(1)) }, false);
+            let rest = FoundBytes { were_there: true, is_by_key, ..key(second(2)) };
+            assert_eq!(clock.date(clock, rest, true), second(0));
         }
+    }
+
+    #[test]
+    fn a_key_that_lay_unread_at_a_moment_that_matters_was_typed_before_it() {
+        let (mut clock, second) = started();
+        clock.note(second(5), false);
+        assert_eq!(clock.date(clock, key(second(6)), true), second(0), "it was read late");
+        assert_eq!(clock.date(clock, key(second(7)), true), second(7), "the next one was not");
+    }
+
+    #[test]
+    fn a_key_that_was_not_there_yet_counts_from_when_it_was_read() {
+        let (mut clock, second) = started();
+        clock.note(second(5), true);
+        assert_eq!(clock.date(clock, key(second(6)), true), second(6));
+    }
+
+    #[test]
+    fn a_key_that_is_being_read_at_a_moment_that_matters_is_dated_before_it() {
+        for is_nothing_there in [true, false] {
+            let (mut clock, second) = started();
+            let before = clock;
+            clock.note(second(5), is_nothing_there);
+            assert_eq!(clock.date(before, key(second(6)), true), second(0));
+        }
+    }
+
+    #[test]
+    fn a_look_says_nothing_of_a_moment_that_came_while_it_was_made() {
+        let (mut clock, second) = started();
+        let before = clock;
+        clock.note(second(5), false);
+        clock.found_nothing(before, second(4));
+        assert_eq!(clock.date(clock, key(second(6)), true), second(0));
+        clock.note(second(7), false);
+        clock.found_nothing(clock, second(8));
+        assert_eq!(clock.date(clock, key(second(9)), true), second(9), "somebody else read it");
     }
 }

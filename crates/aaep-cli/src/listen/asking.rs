@@ -119,7 +119,7 @@ impl Room {
         let was_ours = self.open.get(number).is_some_and(|it| it.is_answered);
         let ending = ending(ask.event(), &ask.state(), was_ours);
         if ask.state().is_final() {
-            self.open.remove(self.now(), number);
+            self.open.remove(self.note_moment(), number);
             let (numbers, token) = (self.numbers.clone(), ask.reply_token().clone());
             let now = now_unix_ms() / 1000;
             let noting =
@@ -133,7 +133,7 @@ impl Room {
     pub(super) fn give_up(&mut self, hub: HubNumber) {
         self.gathered.retain(|(it, _)| *it != hub);
         for number in self.open.at(hub) {
-            self.open.remove(self.now(), number);
+            self.open.remove(self.note_moment(), number);
             self.tell_all(&Input::Over { number, ending: Ending::Unknown });
         }
     }

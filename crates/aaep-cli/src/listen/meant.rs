@@ -41,9 +41,9 @@ impl Told {
         Told { reading, ..Told::default() }
     }
 
-    /// They are being told, as of this moment.
+    /// They are being told, as of this moment. Devices report in any order.
     pub(super) fn begin(&mut self, at: Duration) {
-        self.since.get_or_insert(at);
+        self.since = Some(self.since.map_or(at, |since| since.min(at)));
     }
 
     /// A device told it to its end.

@@ -31,7 +31,7 @@ use crate::answer::meaning::{Meaning, USUAL_SECONDS};
 use crate::attention::asked::{self, Asked};
 use crate::attention::file::NumbersFile;
 use crate::console::{self, Failure};
-use crate::keyboard::Keyboard;
+use crate::keyboard::{self, Keyboard};
 use crate::keys::now_unix_ms;
 use crate::settings::Settings;
 use crate::settings::rules::Rule;
@@ -178,6 +178,11 @@ impl Room {
     /// A moment as time since listening began.
     pub(super) fn moment(&self, at: Instant) -> Duration {
         at.saturating_duration_since(self.began)
+    }
+
+    /// This moment, so noted that nothing is dated after it that was typed before.
+    pub(super) fn note_moment(&self) -> Duration {
+        self.moment(keyboard::note_moment())
     }
 
     /// The person leaves now.
@@ -430,7 +435,9 @@ impl Room {
         let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
         match (at, told.report) {
             (Some(at), report) => {
-                let moment = self.moment(told.at);
+                // Lines note a moment themselves, between the question and the prompt.
+                let is_noted = told.device == lines::NAME;
+                let moment = if is_noted { self.moment(told.at) } else { self.note_moment() };
                 self.tell_of(at, moment, Input::Device(report));
             }
             // The device for sounds has nobody who decides for it.

@@ -150,10 +150,12 @@ fn a_yes_that_was_begun_before_the_end_does_not_count_after_it() {
     let (mut ear, mut voice) = listener();
     let asking = ear.ask(DANGEROUS);
     let (number, _) = voice.speaks("Delete 240 photos?");
+    ear.hears("Answer yes or no: ");
     ear.begins_to_type("1 ye");
     voice.ends(number);
     ear.begins_to_type("s\n");
-    ear.hears(TOO_SOON);
+    // On a slow machine not even the beginning may be known by then.
+    ear.hears("Nothing was answered.");
     ear.types("1 no");
     assert_eq!(outcome(asking), (Some(1), "reject\n".to_owned()));
 }
