@@ -2,8 +2,9 @@
 //!
 //! A third of the listeners is on each of server-sent events, WebSocket and the Unix socket. Half of them take
 //! three events a second in whole sentences, a tenth does not read now and then, others are cut off and come
-//! back, leave in order, or just listen. Agents begin sessions, stream text, ask, and end. What a session has
-//! in it follows from its number, so that every listener knows what it must have heard.
+//! back, leave (a tenth of those without closing their subscription), or just listen. Agents begin sessions, stream
+//! text, ask, and end. What a session has in it follows from its number, so that every listener knows what it must
+//! have heard.
 //!
 //! Before the listeners come, the hub is given as many sessions as it remembers, so that what grows
 //! afterwards is not its memory of sessions.
@@ -211,19 +212,20 @@ impl Soak {
             (Self::count(&totals.published), Self::count(&totals.deliveries));
         let (here, returns) = (Self::count(&totals.here), Self::count(&totals.returns));
         let (arrivals, let_go) = (Self::count(&totals.arrivals), Self::count(&totals.let_go));
+        let vanished = Self::count(&totals.vanished);
         let (gaps, asks) = (Self::count(&totals.gaps), Self::count(&totals.asks));
         let faults = totals.faults();
         println!(
             "Minute {minutes:.1}: {published} events published, {deliveries} deliveries, {faults} lost or wrong, \
              {:.1} MiB resident, {handles} handles, processor {cpu_percent:.0} percent, {here} listeners here, \
-             {returns} returns, {arrivals} arrivals, {let_go} let go, {gaps} gaps told, {asks} questions settled.",
+             {returns} returns, {arrivals} arrivals, {vanished} gone without a word, {let_go} let go, {gaps} gaps told, {asks} questions settled.",
             usage.resident_bytes / 1_048_576.0
         );
         let line = json!({
             "minutes": minutes, "published": published, "deliveries": deliveries,
             "faults": faults, "resident_bytes": usage.resident_bytes, "own_bytes": usage.bytes,
             "handles": handles, "cpu_percent": cpu_percent, "here": here, "returns": returns,
-            "arrivals": arrivals, "let_go": let_go, "gaps_told": gaps, "asks_settled": asks,
+            "arrivals": arrivals, "vanished": vanished, "let_go": let_go, "gaps_told": gaps, "asks_settled": asks,
             "sessions": Self::count(&totals.sessions),
         });
         self.write(&line)?;

@@ -34,6 +34,9 @@ const PATIENCE: Duration = Duration::from_hours(2);
 /// How long a hub has to hear that someone leaves.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// One in this many visitors leaves without closing its subscription, and never comes back to it.
+const VANISHING: u64 = 10;
+
 /// How the soak comes to its end. Everyone comes and stays while agents still speak: that something is missing
 /// is told in a session that runs.
 #[derive(Default)]
@@ -179,6 +182,12 @@ impl Crowd {
                 }
                 listener.presence = Presence::Stalled(line);
                 self.set_due(at, pause);
+            }
+            Kind::Visitor if listener.random.between(1, VANISHING) == 1 => {
+                drop(line);
+                listener.begin_anew();
+                Totals::add(&self.totals.vanished);
+                self.leave(at, pause);
             }
             Kind::Visitor => {
                 let id = &listener.subscription_id;

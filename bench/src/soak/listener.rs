@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Cut,
     /// Does not read for a while, now and then.
     Stalled,
-    /// Leaves in order, and comes anew later.
+    /// Leaves, mostly in order, and subscribes again later as somebody new.
     Visitor,
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Totals {
     pub(super) returns: AtomicU64,
     /// How often somebody new came.
     pub(super) arrivals: AtomicU64,
+    /// How often one of them left without closing its subscription.
+    pub(super) vanished: AtomicU64,
     /// How often the hub ended the connection of a listener.
     pub(super) let_go: AtomicU64,
     /// How often a listener was told that something is missing.
