@@ -3,11 +3,12 @@
 //!
 //! About agents: `asks` holds questions and their time, `events` what agents do, `listening` listening itself. About an
 //! agent's text: `text` holds code, diffs, tables and what is shortened, `marks` the names of characters, `formulas`
-//! formulas. `tests/english.rs` fails when a sentence stands elsewhere.
+//! formulas. `devices` holds what is wrong with a device, prompts and buttons. `tests/english.rs` fails when a sentence stands elsewhere.
 //!
 //! A sentence with parts is a function, so that a language can order the parts as it needs.
 
 pub(crate) mod asks;
+pub(crate) mod devices;
 pub(crate) mod events;
 pub(crate) mod formulas;
 pub(crate) mod listening;
