@@ -3,7 +3,8 @@
 //!
 //! About agents: `asks` holds questions and their time, `events` what agents do, `listening` listening itself. About an
 //! agent's text: `text` holds code, diffs, tables and what is shortened, `marks` the names of characters, `formulas`
-//! formulas. `devices` holds what is wrong with a device, prompts and buttons. `tests/english.rs` fails when a sentence stands elsewhere.
+//! formulas. `devices` holds prompts, buttons and what is wrong with a device, `report` the listening report.
+//! `tests/english.rs` fails when a sentence stands elsewhere.
 //!
 //! A sentence with parts is a function, so that a language can order the parts as it needs.
 
@@ -13,6 +14,7 @@ pub(crate) mod events;
 pub(crate) mod formulas;
 pub(crate) mod listening;
 pub(crate) mod marks;
+pub(crate) mod report;
 pub(crate) mod text;
 
 use std::time::Duration;
