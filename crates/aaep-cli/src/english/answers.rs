@@ -28,7 +28,7 @@ pub(crate) fn several_choices(words: &str) -> String {
     format!("{words} could mean more than one choice.")
 }
 
-pub(crate) const NOT_A_QUESTION: &str = "This is no question.";
+pub(crate) const NOT_A_QUESTION: &str = "This is not a question.";
 pub(crate) const HOW_MUCH_TIME: &str =
     "How much more time is not clear. Say for example: later 120, or: later 5 minutes.";
 

@@ -10,7 +10,8 @@ use crate::console::{self, count};
 
 pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
 /// Not every hub could be asked.
-pub(crate) const NOTHING_WAITS_THERE: &str = "Nothing waits for you where it could be looked.";
+pub(crate) const NOTHING_WAITS_THERE: &str =
+    "Nothing waits for you at the hubs that could be asked.";
 
 pub(crate) fn waiting(questions: u64) -> String {
     match questions {

@@ -15,7 +15,7 @@ pub(crate) const WITHOUT_HANDSHAKE: &str = "\
 
 pub(crate) const REMEMBERED: &str =
     "Remembered. When you are back, type left to hear what happened.";
-pub(crate) const NOT_REMEMBERED: &str = "It cannot be remembered here where you left.";
+pub(crate) const NOT_REMEMBERED: &str = "Where you left cannot be remembered here.";
 
 /// A device takes no orders any more, or works again; what stands before it says which device.
 pub(crate) const TAKES_NO_WORDS: &str = "It does not take any more words.";

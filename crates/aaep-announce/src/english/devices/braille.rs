@@ -9,10 +9,10 @@ pub(crate) const NO_ANSWER: &str =
 pub(crate) const CONNECTION_ENDED: &str =
     "BRLTTY has ended the connection. Braille is tried again from time to time.";
 pub(crate) const UNEXPECTED_ANSWER: &str =
-    "BRLTTY answers what nobody asked. Braille is tried anew.";
+    "BRLTTY sent an answer that was not asked for. Braille is tried again.";
 pub(crate) const DAMAGED_ANSWER: &str =
     "What answers for braille is not BRLTTY, or its answer is damaged.";
-pub(crate) const REFUSED: &str = "BRLTTY refuses what it was asked. Braille is tried anew.";
+pub(crate) const REFUSED: &str = "BRLTTY refused a request. Braille is tried again.";
 pub(crate) const NOT_LET_IN: &str = "\
     BRLTTY does not let us in. Its key file must be readable for you: usually /etc/brlapi.key, \
     readable for the group brlapi.";
@@ -47,7 +47,7 @@ pub(crate) fn shown_uncontracted(table: &str, why: &str) -> String {
 }
 
 /// Why a table does not work; each stands within a sentence.
-pub(crate) const NOT_A_TABLE: &str = "its name is no name of a table";
+pub(crate) const NOT_A_TABLE: &str = "its name is not the name of a table";
 pub(crate) const NO_BRAILLE: &str = "the program gave no braille";
 pub(crate) const NO_PIPES: &str = "the system gave no pipes";
 

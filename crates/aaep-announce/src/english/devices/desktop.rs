@@ -10,7 +10,7 @@ pub(crate) const NO_ANNOUNCEMENTS: &str = "\
     A screen reader is turned on, but it does not take announcements. Orca 48 takes them; Orca \
     43 of Debian 12 does not. Use plain lines, or speech.";
 pub(crate) const TURNED_OFF: &str = "The screen reader was turned off.";
-pub(crate) const NOT_TAKEN_IN: &str = "The accessibility bus does not take us in.";
+pub(crate) const NOT_TAKEN_IN: &str = "The accessibility bus does not accept this program.";
 pub(crate) const BUS_HAS_ENDED: &str =
     "The accessibility bus has ended. To announce on the desktop again, start listening again.";
 

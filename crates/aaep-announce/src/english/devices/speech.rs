@@ -9,9 +9,9 @@ pub(crate) const NO_ANSWER: &str =
 pub(crate) const CONNECTION_ENDED: &str =
     "The speech server has ended the connection. Speech is tried again from time to time.";
 pub(crate) const UNEXPECTED_ANSWER: &str =
-    "The speech server answers what nobody asked. Speech is tried anew.";
+    "The speech server sent an answer that was not asked for. Speech is tried again.";
 pub(crate) const DAMAGED_ANSWER: &str =
-    "What answers for speech is no speech server, or its answer is damaged.";
+    "What answers for speech is not a speech server, or its answer is damaged.";
 pub(crate) const ENDLESS_VOICES: &str = "The speech server lists voices without end.";
 pub(crate) const DOES_NOT_NUMBER: &str =
     "The speech server does not number what it is given to speak.";
