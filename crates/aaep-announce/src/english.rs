@@ -1,14 +1,26 @@
-//! Our own sentences, in English: everything that is told about agents, questions and listening stands here and nowhere else,
-//! so that other languages can stand beside it. What an agent says is never here.
+//! Our own words, in English: everything that our programs say to a person stands here and nowhere else, so that it can
+//! be translated. What an agent says is never here, nor are the words that an agent's text is searched for.
 //!
-//! `asks` is about questions and their time, `events` about what agents do, `listening` about listening itself. How text
-//! becomes words (`words`) and what is wrong with a device (`device`) have words of their own there.
+//! About agents: `asks` holds questions and their time, `events` what agents do, `listening` listening itself. About an
+//! agent's text: `text` holds code, diffs, tables and what is shortened, `marks` the names of characters, `formulas`
+//! formulas. `devices` holds prompts, buttons and what is wrong with a device, `report` the listening report.
+//! `tests/english.rs` fails when a sentence stands elsewhere.
+//!
+//! A sentence with parts is a function, so that a language can order the parts as it needs.
 
 pub(crate) mod asks;
+pub(crate) mod devices;
 pub(crate) mod events;
+pub(crate) mod formulas;
 pub(crate) mod listening;
+pub(crate) mod marks;
+pub(crate) mod report;
+pub(crate) mod text;
 
 use std::time::Duration;
+
+/// The tag of this language, for voices and pages.
+pub(crate) const LANGUAGE: &str = "en";
 
 /// How long something is, as people say it.
 pub(crate) fn duration(duration: Duration) -> String {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use aaep::{Event, OutputId, Payload, SessionId};
 use serde::Serialize;
 
+use crate::english::report;
 use crate::profile::Preferences;
 use crate::rehearsal::{Rehearsal, Said, rehearse};
 use crate::utterance::{Kind, Weight};
@@ -161,30 +162,30 @@ impl ListeningReport {
         let number = |value: u64| value.to_string();
         let none = |value: u64| match value {
             0 => "0".to_owned(),
-            _ => format!("{value}, and should be 0"),
+            _ => report::should_be_zero(value),
         };
         let per_minute = self.announcements_per_minute;
         let mut figures = vec![
-            ("Pace", format!("{} words per minute", self.words_per_minute)),
-            ("Events", format!("{} in {}", self.events, seconds(self.session_ms))),
-            ("Words emitted", number(self.words_emitted)),
-            ("Words spoken", number(self.words_spoken)),
-            ("Announcements", format!("{}, {per_minute} per minute", self.announcements)),
-            ("Longest silence", seconds(self.longest_silence_ms)),
-            ("Announcements repeated", none(self.repeated_announcements)),
-            ("Announcements cut off for good", none(self.cut_announcements)),
-            ("Announcements interrupted and said again", number(self.interrupted_announcements)),
-            ("Questions", number(self.asks)),
-            ("Questions missed", none(self.asks_missed)),
+            (report::PACE, report::words_per_minute(self.words_per_minute)),
+            (report::EVENTS, report::events_in(self.events, &seconds(self.session_ms))),
+            (report::WORDS_EMITTED, number(self.words_emitted)),
+            (report::WORDS_SPOKEN, number(self.words_spoken)),
+            (report::ANNOUNCEMENTS, report::per_minute(self.announcements, per_minute)),
+            (report::LONGEST_SILENCE, seconds(self.longest_silence_ms)),
+            (report::REPEATED, none(self.repeated_announcements)),
+            (report::CUT_OFF, none(self.cut_announcements)),
+            (report::INTERRUPTED, number(self.interrupted_announcements)),
+            (report::QUESTIONS, number(self.asks)),
+            (report::QUESTIONS_MISSED, none(self.asks_missed)),
         ];
         if let Some(slowest) = self.slowest_ask_ms {
-            figures.push(("From a question to its first word, at most", seconds(slowest)));
+            figures.push((report::TO_FIRST_WORD, seconds(slowest)));
         }
         figures.extend([
-            ("Behind what happened, at most", seconds(self.furthest_behind_ms)),
-            ("The same for errors and settled questions", seconds(self.urgent_behind_ms)),
-            ("Said before an end that was known", none(self.said_before_an_end)),
-            ("Behind at the end", seconds(self.behind_at_the_end_ms)),
+            (report::BEHIND, seconds(self.furthest_behind_ms)),
+            (report::CRITICAL_BEHIND, seconds(self.urgent_behind_ms)),
+            (report::SAID_BEFORE_END, none(self.said_before_an_end)),
+            (report::BEHIND_AT_END, seconds(self.behind_at_the_end_ms)),
         ]);
         figures
     }
@@ -285,5 +286,5 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 fn seconds(milliseconds: u64) -> String {
-    format!("{}.{} seconds", milliseconds / 1000, milliseconds % 1000 / 100)
+    report::seconds(milliseconds / 1000, milliseconds % 1000 / 100)
 }

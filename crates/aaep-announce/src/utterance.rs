@@ -109,7 +109,7 @@ impl Kind {
         matches!(self, Kind::Question | Kind::Settled | Kind::Notice)
     }
 
-    /// The word for it.
+    /// The name for it in JSON, for programs.
     pub const fn word(self) -> &'static str {
         match self {
             Kind::Question => "question",

@@ -15,6 +15,7 @@ use crate::attention::file::NumbersFile;
 use crate::attention::numbers::HIGHEST;
 use crate::attention::{gather, gather_own, told_whole, words};
 use crate::console::{self, COULD_NOT, Failure};
+use crate::english::answers;
 use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
 use send::{Came, Said};
@@ -54,9 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(number) = arguments.number else { return tell_all(arguments) };
     let file = NumbersFile::own()?;
     let Some(question) = file.look()?.question(number).cloned() else {
-        tell(&format!(
-            "No question has the number {number}. To hear which there are: aaep attention"
-        ))?;
+        tell(&answers::no_such_question(number))?;
         return Ok(ExitCode::from(1));
     };
     if question.address.trim_start().to_ascii_lowercase().starts_with("stdio:") {
@@ -122,7 +121,7 @@ fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCod
             told_whole(std::iter::once(waiting))?;
             tell(&words::what_can_be_said(number, &waiting.event.payload))?;
         }
-        None => tell(&format!("Question {number} is over."))?,
+        None => tell(&answers::is_over(number))?,
     }
     Ok(ExitCode::from(1))
 }

@@ -19,7 +19,8 @@ use aaep_announce::rank;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::{self, COULD_NOT, Failure, ascii_json, count};
+use crate::console::{self, COULD_NOT, Failure, ascii_json};
+use crate::english::asks;
 use crate::hubs::{Hub, HubFlags, OldForms, hubs};
 use crate::keys::{now_unix_ms, tell};
 use crate::settings::Listen;
@@ -173,14 +174,9 @@ impl Queue {
     /// Tells it in lines.
     pub(crate) fn tell(&self) -> Result<(), Failure> {
         match self.count() {
-            0 if self.is_incomplete => {
-                return tell("Nothing waits for you where it could be looked.");
-            }
-            0 => return tell("Nothing waits for you."),
-            1 => tell("1 question waits for you.")?,
-            many => {
-                tell(&format!("{} wait for you, the riskiest first.", count(many, "question")))?;
-            }
+            0 if self.is_incomplete => return tell(asks::NOTHING_WAITS_THERE),
+            0 => return tell(asks::NOTHING_WAITS),
+            count => tell(&asks::waiting(count))?,
         }
         for (number, waiting) in &self.questions {
             tell("")?;
@@ -191,15 +187,13 @@ impl Queue {
         told_whole(self.questions.iter().map(|(_, waiting)| waiting))?;
         tell("")?;
         if self.more > 0 {
-            tell(&format!("And {} more.", console::number(self.more)))?;
+            tell(&asks::and_more(self.more))?;
         }
         match self.questions.as_slice() {
             [(Some(number), waiting)] => {
                 tell(&words::what_can_be_said(*number, &waiting.event.payload))
             }
-            _ => tell(
-                "To answer: aaep answer NUMBER yes, or no. To hear what else can be said: aaep answer NUMBER.",
-            ),
+            _ => tell(asks::TO_ANSWER),
         }
     }
 

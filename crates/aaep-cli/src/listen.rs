@@ -27,38 +27,13 @@ use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
 use crate::console::Failure;
+use crate::english;
 use crate::hubs::{Hub, HubFlags, OldForms};
 use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
 use leaving::Leaving;
 use room::{Came, Room};
-
-/// What can be typed while it runs, and what it does.
-const TYPED: &[(&str, &str)] = &[
-    ("2 yes, 2 no", "answer question 2; aaep answer 2 yes does the same from elsewhere"),
-    (
-        "2 later, 2 pause",
-        "more time for question 2, or let its time stand still; 2 resume lets it go on",
-    ),
-    ("yes, no", "the same without a number, when only one question waits and you have heard it"),
-    ("a, b", "a choice by its letter, where choices are listed; its words do as well"),
-    ("2", "hear question 2 again; a digit alone never consents"),
-    ("repeat, back", "hear the last thing again, or what came before it"),
-    ("more, status", "hear what was skipped, or what every agent is doing"),
-    ("left, away", "hear what happened since you left; say that you go away for a while"),
-    ("reply, exact", "hear what the agent said last, or hear it exactly, code and all"),
-    (
-        "slower, faster",
-        "another pace of speech and braille; rate 20 sets that of the voice, from -100 to 100",
-    ),
-    ("stop, skip", "stop speaking, not the agent; or go on with the next thing"),
-    ("tell NAME WORDS", "tell an agent something, in its session if it is at work"),
-    ("cancel NAME", "tell an agent to stop what it does"),
-    ("decisions, everything", "hear only what needs you, or everything again"),
-    ("list", "hear which questions wait"),
-    ("help, quit", "hear this again, or stop listening"),
-];
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -67,16 +42,19 @@ Exit codes:
 
 /// What stands below the flags, for the eye and for braille.
 fn after_help() -> String {
-    let lines = TYPED.iter().map(|(words, what)| format!("  {words:<22} {what}\n"));
+    let lines =
+        english::typing::TYPED.iter().map(|(words, what)| format!("  {words:<22} {what}\n"));
     let lines: String = lines.collect();
     format!("While it runs, type:\n{lines}{EXIT_CODES}")
 }
 
 /// The same while listening, for the ear: a sentence for each, and nothing that only a script needs.
 fn spoken_help() -> Vec<String> {
-    let mut lines = vec!["While it runs, type one of these.".to_owned()];
+    let mut lines = vec![english::typing::TYPE_ONE_OF_THESE.to_owned()];
     lines.extend(
-        TYPED.iter().map(|(words, what)| format!("{}: {what}.", words.replace(", ", " or "))),
+        english::typing::TYPED
+            .iter()
+            .map(|(words, what)| english::typing::can_be_typed(words, what)),
     );
     lines
 }

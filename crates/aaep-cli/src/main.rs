@@ -19,6 +19,7 @@ mod console;
 mod demo;
 mod doctor;
 mod emit;
+mod english;
 mod http;
 mod hubs;
 mod instruct;

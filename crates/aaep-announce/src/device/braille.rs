@@ -22,6 +22,7 @@ use super::client::{self, Client};
 use super::plain::quoted;
 use super::socket::{Address, Socket};
 use super::{Device, Told};
+use crate::english::devices;
 use crate::utterance::Utterance;
 
 /// The name of the device in its reports.
@@ -91,12 +92,7 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
     let usual = if cfg!(unix) { ":0" } else { "127.0.0.1:0" };
     let text = variable("BRLAPI_HOST").filter(|text| !text.is_empty());
     let text = text.as_deref().unwrap_or(usual);
-    read_address(text).ok_or_else(|| {
-        format!(
-            "The variable BRLAPI_HOST is {}. It must be a colon and a number, or a host, a colon and a number.",
-            quoted(text)
-        )
-    })
+    read_address(text).ok_or_else(|| devices::braille::wrong_address(&quoted(text)))
 }
 
 fn read_address(text: &str) -> Option<Address> {
@@ -132,20 +128,16 @@ pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
         dial: Arc::new(move || dial(&address, patience)),
         dial_patience: patience.saturating_mul(2),
         patience,
-        too_slow: "BRLTTY does not answer. Braille is tried again from time to time.",
-        closed: "BRLTTY has ended the connection. Braille is tried again from time to time.",
+        too_slow: devices::braille::NO_ANSWER,
+        closed: devices::braille::CONNECTION_ENDED,
     };
     let key = Box::new(move || read_key(&key_file).ok());
     client::start(client, talk::Talk::new(settings, key), reports)
 }
 
 fn dial(address: &Address, patience: Duration) -> Result<Socket, String> {
-    Socket::connect(address, patience).map_err(|error| {
-        format!(
-            "There is no braille: nothing answers at {address}: {error}. Braille needs BRLTTY; to install it on \
-             Debian: apt-get install brltty"
-        )
-    })
+    Socket::connect(address, patience)
+        .map_err(|error| devices::braille::nothing_answers(address, &error))
 }
 
 fn read_key(path: &Path) -> io::Result<Vec<u8>> {

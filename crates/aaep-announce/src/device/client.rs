@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::socket::Socket;
 use super::{Device, Reporter, Told};
+use crate::english::devices;
 use crate::utterance::{Order, Report};
 
 /// How many inputs may wait for the conversation: then the server is no longer read and orders are no longer taken.
@@ -143,7 +144,7 @@ fn dial_and_read(dial: &Dial, attempt: u64, closed: &str, to: &SyncSender<Input>
             }
             match read(&mut socket, attempt, to) {
                 Ok(()) => closed.to_owned(),
-                Err(error) => format!("{closed} The reason given: {error}."),
+                Err(error) => devices::with_reason(closed, &error),
             }
         }
     };

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{Device, Reporter, Told};
 use crate::choices::choice_letters;
+use crate::english::devices;
 use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId, Weight};
 
 /// The name of this device.
@@ -85,10 +86,12 @@ impl<W: Write> Lines<W> {
 
     /// What stands before everything else.
     pub fn begin(&mut self) -> Vec<Report> {
-        let greeting =
-            "notice: Plain lines. Each begins with what it is, and nothing is drawn twice.\n";
-        let text = if self.options.greets && !self.options.is_json { greeting } else { "" };
-        match self.write(text) {
+        let text = if self.options.greets && !self.options.is_json {
+            format!("{}: {}\n", devices::label(Kind::Notice, false), devices::PLAIN_LINES)
+        } else {
+            String::new()
+        };
+        match self.write(&text) {
             Ok(()) => vec![Report::Works],
             Err(error) => self.trouble(&error),
         }
@@ -147,7 +150,7 @@ impl<W: Write> Lines<W> {
         if std::mem::replace(&mut self.is_in_trouble, true) {
             return Vec::new();
         }
-        vec![Report::Trouble(format!("The lines cannot be written: {error}"))]
+        vec![Report::Trouble(devices::lines_cannot_be_written(error))]
     }
 
     fn end_prompt(&mut self) -> &'static str {
@@ -168,7 +171,8 @@ impl<W: Write> Lines<W> {
         let prompt = if is_permission {
             // A digit is typed too easily to allow anything.
             let words = utterance.choices.iter().rev().map(|it| it.words.to_lowercase());
-            format!("Answer {}: ", printable(&words.collect::<Vec<_>>().join(" or ")))
+            let words: Vec<String> = words.map(|it| printable(&it).into_owned()).collect();
+            devices::answer_with(&words)
         } else {
             let letters = choice_letters(utterance.choices.iter().map(|it| it.words.as_str()));
             for (at, choice) in utterance.choices.iter().enumerate() {
@@ -177,10 +181,9 @@ impl<W: Write> Lines<W> {
                 text.extend(["  ", &letter, &*printable(&choice.words), "\n"]);
             }
             match letters.as_deref() {
-                None | Some([]) => "Answer with one of these: ".to_owned(),
-                Some([only]) => format!("Answer {only}: "),
-                Some([first, second]) => format!("Answer {first} or {second}: "),
-                Some([first, .., last]) => format!("Answer {first} to {last}: "),
+                None | Some([]) => devices::ANSWER_WITH_ONE.to_owned(),
+                Some(few @ ([_] | [_, _])) => devices::answer_with(few),
+                Some([first, .., last]) => devices::answer_from_to(first, last),
             }
         };
         self.prompt = Some(utterance.id);
@@ -193,7 +196,7 @@ impl<W: Write> Lines<W> {
         let is_whole = words.chars().count() <= MAX_NOTIFICATION && !words.contains(';');
         let words = match utterance.kind {
             _ if is_whole => words.into_owned(),
-            Kind::Question => "A question waits for you in the terminal.".to_owned(),
+            Kind::Question => devices::QUESTION_IN_TERMINAL.to_owned(),
             _ => {
                 let words: String = utterance.words.chars().take(MAX_NOTIFICATION).collect();
                 printable(&words).replace(';', ",")
@@ -215,11 +218,7 @@ impl<W: Write> Lines<W> {
 
 /// What stands at the beginning of a line.
 fn label(utterance: &Utterance) -> &'static str {
-    match utterance.kind {
-        Kind::Question if utterance.choices.iter().any(|it| it.is_consent) => "Permission required",
-        Kind::Question => "Question",
-        kind => kind.word(),
-    }
+    devices::label(utterance.kind, utterance.choices.iter().any(|it| it.is_consent))
 }
 
 fn json_line(utterance: &Utterance) -> String {

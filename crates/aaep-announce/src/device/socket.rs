@@ -9,6 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::english::devices;
+
 /// Where a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -22,7 +24,9 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Unix(path) => f.write_str(&aaep::printable(&path.to_string_lossy())),
-            Address::Tcp(host, port) => write!(f, "{} port {port}", aaep::printable(host)),
+            Address::Tcp(host, port) => {
+                f.write_str(&devices::host_and_port(&aaep::printable(host), *port))
+            }
         }
     }
 }
@@ -44,10 +48,11 @@ impl Socket {
             Address::Unix(path) => UnixStream::connect(path).map(Socket::Unix),
             #[cfg(not(unix))]
             Address::Unix(_) => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "there are no Unix sockets here"))
+                Err(io::Error::new(io::ErrorKind::Unsupported, devices::NO_UNIX_SOCKETS))
             }
             Address::Tcp(host, port) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+                let mut last =
+                    io::Error::new(io::ErrorKind::NotFound, devices::HOST_WITHOUT_ADDRESS);
                 for address in (host.as_str(), *port).to_socket_addrs()? {
                     match TcpStream::connect_timeout(&address, patience) {
                         Ok(stream) => {

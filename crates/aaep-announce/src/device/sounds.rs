@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::plain::quoted;
 use super::{Device, Reporter, Told};
+use crate::english::devices;
 use crate::utterance::{Earcon, Order, Report};
 
 /// The name of the device in its reports.
@@ -148,10 +149,7 @@ impl Sounds {
         let began = if self.player.is_some() {
             self.report(Report::Works)
         } else {
-            self.trouble(
-                "There are no sounds: no player of sound files is installed. To install one on Debian: \
-                 apt-get install pipewire-bin, or pulseaudio-utils, or alsa-utils",
-            )
+            self.trouble(devices::NO_PLAYER)
         };
         let mut goes_on = began.is_ok();
         while goes_on {
@@ -204,8 +202,7 @@ impl Sounds {
                 Ok(())
             }
             Err(error) => {
-                let why = format!("Sounds cannot be played: {}.", quoted(&error.to_string()));
-                self.trouble(&why)
+                self.trouble(&devices::sounds_cannot_be_played(&quoted(&error.to_string())))
             }
         }
     }
@@ -223,11 +220,8 @@ impl Sounds {
             Ok(_) | Err(_) => {
                 self.hush();
                 let program = self.player.as_ref().and_then(|player| player.first());
-                let program = quoted(program.map_or("The player", |program| program));
-                self.trouble(&format!(
-                    "There are no sounds: {program} did not play one. Check the sound output, and the files that \
-                     the settings name."
-                ))
+                let program = quoted(program.map_or(devices::THE_PLAYER, |program| program));
+                self.trouble(&devices::sound_did_not_play(&program))
             }
         }
     }

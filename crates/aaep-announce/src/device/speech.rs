@@ -26,6 +26,7 @@ use super::client::{self, Client};
 use super::plain::quoted;
 use super::socket::{Address, Socket};
 use super::{Device, Told};
+use crate::english::devices;
 
 /// The name of the device in its reports.
 pub const NAME: &str = "speech";
@@ -88,13 +89,7 @@ impl Settings {
 /// `variable` looks up a variable of the environment. An error says what is wrong, in words for people.
 pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
     if let Some(text) = variable("SPEECHD_ADDRESS").filter(|text| !text.is_empty()) {
-        return read_address(&text).ok_or_else(|| {
-            format!(
-                "The variable SPEECHD_ADDRESS is {}. It must be unix_socket, a colon and a path, or inet_socket, \
-                 a colon, a host, a colon and a port.",
-                quoted(&text)
-            )
-        });
+        return read_address(&text).ok_or_else(|| devices::speech::wrong_address(&quoted(&text)));
     }
     let folder = |name: &str| variable(name).filter(|text| !text.is_empty()).map(PathBuf::from);
     let runtime = folder("XDG_RUNTIME_DIR").or_else(|| folder("XDG_CACHE_HOME"));
@@ -102,11 +97,7 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
         Some(folder) if cfg!(unix) => {
             Ok(Address::Unix(folder.join("speech-dispatcher").join("speechd.sock")))
         }
-        None if cfg!(unix) => {
-            Err("It is not known where the speech server is. Set SPEECHD_ADDRESS, for example to \
-                 unix_socket:/run/user/1000/speech-dispatcher/speechd.sock"
-                .to_owned())
-        }
+        None if cfg!(unix) => Err(devices::speech::UNKNOWN_PLACE.to_owned()),
         _ => Ok(Address::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
     }
 }
@@ -137,8 +128,8 @@ pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
         // Time for starting the server too.
         dial_patience: settings.patience.saturating_mul(3),
         patience: settings.patience,
-        too_slow: "The speech server does not answer. Speech is tried again from time to time.",
-        closed: "The speech server has ended the connection. Speech is tried again from time to time.",
+        too_slow: devices::speech::NO_ANSWER,
+        closed: devices::speech::CONNECTION_ENDED,
     };
     client::start(client, talk::Talk::new(settings), reports)
 }
@@ -152,11 +143,7 @@ fn dial(settings: &Settings) -> Result<Socket, String> {
     let is_absent =
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     let Some(command) = settings.spawn.as_deref().filter(|_| is_absent) else {
-        return Err(format!(
-            "There is no speech: nothing answers at {}: {error}. To start the speech server: \
-             speech-dispatcher --spawn",
-            settings.address
-        ));
+        return Err(devices::speech::nothing_answers(&settings.address, &error));
     };
     spawn(command, settings.patience)?;
     let until = Instant::now() + settings.patience;
@@ -164,10 +151,7 @@ fn dial(settings: &Settings) -> Result<Socket, String> {
         match connect() {
             Ok(socket) => return Ok(socket),
             Err(error) if Instant::now() >= until => {
-                return Err(format!(
-                    "There is no speech: the speech server was started, but does not answer at {}: {error}.",
-                    settings.address
-                ));
+                return Err(devices::speech::started_without_answer(&settings.address, &error));
             }
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
@@ -183,13 +167,8 @@ fn spawn(command: &[String], patience: Duration) -> Result<(), String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let child = started.map_err(|error| {
-        format!(
-            "There is no speech: the speech server cannot be started with {}: {error}. To install it on Debian: \
-             apt-get install speech-dispatcher",
-            quoted(program)
-        )
-    })?;
+    let child =
+        started.map_err(|error| devices::speech::cannot_be_started(&quoted(program), &error))?;
     wait_a_while(child, patience);
     Ok(())
 }

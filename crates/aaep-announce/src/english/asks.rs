@@ -25,7 +25,7 @@ pub(crate) const TIME_STANDS_STILL: &str = "The time to answer stands still.";
 pub(crate) const SHORTENED: &str = "That is less than you asked for. The agent allows no more.";
 /// What a person is told who pressed a key that is no answer.
 pub(crate) const NO_CHOICE: &str =
-    "That is no answer. The answers stand at the end of the question. Nothing was answered.";
+    "That is not an answer. The answers stand at the end of the question. Nothing was answered.";
 /// What a person is told who answered a question before its end.
 pub(crate) const TOO_SOON: &str =
     "You have not come to the end of this question. Nothing was answered.";

@@ -9,6 +9,7 @@ use aaep::Event;
 
 use super::tables::{agents, figures, questions, silences, transcript};
 use super::{ListeningReport, timeline};
+use crate::english::{self, report};
 use crate::rehearsal::Rehearsal;
 
 /// One recording, and how it would have been to listen to it.
@@ -28,9 +29,7 @@ pub struct Listening<'a> {
     pub notes: &'a [String],
 }
 
-const HEAD: &str = r#"<!doctype html>
-<html lang="en">
-<head>
+const HEAD: &str = r#"<head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 "#;
@@ -63,17 +62,15 @@ svg text { fill: var(--ink); font: 13px sans-serif; }
 </head>
 <body>
 <main>
-<h1>Listening report</h1>
-<p>How recorded sessions would have been to listen to. Times are counted from the first event of each recording, in
-minutes and seconds.</p>
 ";
 
 /// The page of some recordings.
 pub fn page(listenings: &[Listening<'_>]) -> String {
-    let mut page = String::from(HEAD);
+    let mut page = format!("<!doctype html>\n<html lang=\"{}\">\n{HEAD}", english::LANGUAGE);
     // Writing to a string cannot fail.
     let _ = writeln!(page, "<title>{}</title>", title(listenings));
     page.push_str(STYLE);
+    let _ = writeln!(page, "<h1>{}</h1>\n<p>{}</p>", report::TITLE, report::INTRODUCTION);
     for (at, listening) in listenings.iter().enumerate() {
         section(&mut page, at.saturating_add(1), listening);
     }
@@ -84,41 +81,42 @@ pub fn page(listenings: &[Listening<'_>]) -> String {
 /// What the page is called: after its recording, or how many there are.
 fn title(listenings: &[Listening<'_>]) -> String {
     match listenings {
-        [one] => format!("Listening report: {}", escaped(one.name)),
-        _ => format!("Listening report of {} recordings", listenings.len()),
+        [one] => report::title_of_one(&escaped(one.name)),
+        _ => report::title_of_several(listenings.len()),
     }
 }
 
 fn section(page: &mut String, number: usize, listening: &Listening<'_>) {
     let (name, profile) = (escaped(listening.name), escaped(listening.profile));
-    let verdict = if listening.report.is_good() {
-        "Nothing was cut off for good, nothing was said twice in a row, and no question was missed."
-    } else {
-        "Something is wrong: see the figures that should be 0."
-    };
+    let profile = report::profile(&profile, listening.report.is_good());
     let _ = write!(
         page,
         "<section aria-labelledby=\"recording-{number}\">\n<h2 id=\"recording-{number}\">{name}</h2>\n\
-         <p>Profile: {profile}. {verdict}</p>\n"
+         <p>{profile}</p>\n"
     );
     if !listening.notes.is_empty() {
-        page.push_str("<h3>About the recording</h3>\n<ul>\n");
+        heading(page, report::ABOUT_THE_RECORDING);
+        page.push_str("<ul>\n");
         for note in listening.notes {
             let _ = writeln!(page, "<li>{}</li>", escaped(note));
         }
         page.push_str("</ul>\n");
     }
-    page.push_str("<h3>Figures</h3>\n");
+    heading(page, report::FIGURES);
     figures(page, listening);
-    page.push_str("<h3>Timeline</h3>\n");
+    heading(page, report::TIMELINE);
     timeline::picture(page, number, listening);
-    page.push_str("<h3>The timeline in words</h3>\n");
+    heading(page, report::TIMELINE_IN_WORDS);
     agents(page, listening);
     questions(page, listening);
     silences(page, listening);
-    page.push_str("<h3>What would have been said</h3>\n");
+    heading(page, report::WHAT_WAS_SAID);
     transcript(page, number, listening);
     page.push_str("</section>\n");
+}
+
+fn heading(page: &mut String, words: &str) {
+    let _ = writeln!(page, "<h3>{words}</h3>");
 }
 
 /// Text as it stands in a page: it shows itself and nothing else. What steers or reorders text is escaped as well.

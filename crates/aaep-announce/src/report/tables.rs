@@ -8,9 +8,8 @@ use aaep::Event;
 
 use super::page::{Listening, escaped, moment};
 use super::{behind_ms, milliseconds, seconds};
-use crate::english::asks;
+use crate::english::{asks, report};
 use crate::rehearsal::{RehearsedAsk, Said};
-use crate::utterance::Kind;
 use crate::words::{cut, exact, one_line};
 
 /// How many rows a table has at most.
@@ -42,15 +41,19 @@ fn table(page: &mut String, caption: &str, columns: &[&str], rows: Vec<Vec<Strin
     }
     page.push_str("</tbody>\n</table>\n");
     if more > 0 {
-        let _ = writeln!(page, "<p>And {more} more.</p>");
+        paragraph(page, &report::more_rows(more));
     }
+}
+
+fn paragraph(page: &mut String, words: &str) {
+    let _ = writeln!(page, "<p>{words}</p>");
 }
 
 pub(super) fn figures(page: &mut String, listening: &Listening<'_>) {
     let figures = listening.report.figures().into_iter();
     let rows = figures.map(|(name, value)| vec![name.to_owned(), escaped(&value)]).collect();
-    let caption = format!("Figures of {}", escaped(listening.name));
-    table(page, &caption, &["Figure", "Value"], rows);
+    let caption = report::figures_of(&escaped(listening.name));
+    table(page, &caption, &report::FIGURE_COLUMNS, rows);
 }
 
 /// The agents by name: the moments of their events.
@@ -70,30 +73,27 @@ pub(super) fn agents(page: &mut String, listening: &Listening<'_>) {
         vec![escaped(&name), moments.len().to_string(), at(moments.first()), at(moments.last())]
     };
     let rows = by_agent(listening.events).into_iter().map(row).collect();
-    table(page, "What the agents did", &["Agent", "Events", "First at", "Last at"], rows);
+    table(page, report::AGENTS, &report::AGENT_COLUMNS, rows);
 }
 
 pub(super) fn questions(page: &mut String, listening: &Listening<'_>) {
     if listening.rehearsal.asks.is_empty() {
-        page.push_str("<p>Nothing was asked.</p>\n");
-        return;
+        return paragraph(page, report::NOTHING_ASKED);
     }
     let row = |ask: &RehearsedAsk| {
         let first_word = match ask.first_word {
-            Some(at) => format!("after {}", seconds(milliseconds(at.saturating_sub(ask.asked)))),
-            None => "never: missed".to_owned(),
+            Some(at) => report::after(&seconds(milliseconds(at.saturating_sub(ask.asked)))),
+            None => report::NEVER_SAID.to_owned(),
         };
         let (over, how) = match ask.over {
             Some((at, ending)) => (moment(at), asks::ended(ending).to_owned()),
-            None => ("open at the end".to_owned(), "Not recorded.".to_owned()),
+            None => (report::STILL_OPEN.to_owned(), report::NOT_RECORDED.to_owned()),
         };
         let question = escaped(&exact(&ask.question));
         vec![ask.number.to_string(), question, moment(ask.asked), first_word, over, how]
     };
     let rows = listening.rehearsal.asks.iter().map(row).collect();
-    let columns =
-        ["Question", "What is asked", "Asked at", "First word", "Over at", "How it ended"];
-    table(page, "Questions", &columns, rows);
+    table(page, report::QUESTIONS, &report::QUESTION_COLUMNS, rows);
 }
 
 /// The silences that are not short.
@@ -108,28 +108,26 @@ pub(super) fn long_silences(listening: &Listening<'_>) -> Vec<(Duration, Duratio
 pub(super) fn silences(page: &mut String, listening: &Listening<'_>) {
     let silences = long_silences(listening);
     if silences.is_empty() {
-        let _ = writeln!(page, "<p>No silence of {} seconds or more.</p>", SHORT_SILENCE.as_secs());
-        return;
+        return paragraph(page, &report::no_silence(SHORT_SILENCE.as_secs()));
     }
     let row = |(from, until): (Duration, Duration)| {
         vec![moment(from), moment(until), seconds(milliseconds(until.saturating_sub(from)))]
     };
-    let caption = format!("Silences of {} seconds or more", SHORT_SILENCE.as_secs());
+    let caption = report::silences(SHORT_SILENCE.as_secs());
     let rows = silences.into_iter().map(row).collect();
-    table(page, &caption, &["From", "Until", "How long"], rows);
+    table(page, &caption, &report::SILENCE_COLUMNS, rows);
 }
 
 pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening<'_>) {
     if listening.rehearsal.said.is_empty() {
-        page.push_str("<p>Nothing.</p>\n");
-        return;
+        return paragraph(page, report::NOTHING_SAID);
     }
     let row = |said: &Said| {
-        let how = if said.is_whole { "whole" } else { "interrupted" };
+        let how = if said.is_whole { report::SAID_WHOLE } else { report::SAID_IN_PART };
         vec![
             moment(said.began),
             seconds(behind_ms(said)),
-            kind(said.utterance.kind).to_owned(),
+            report::kind(said.utterance.kind).to_owned(),
             words(said),
             how.to_owned(),
         ]
@@ -137,10 +135,10 @@ pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening
     let rows = listening.rehearsal.said.iter().map(row).collect();
     let _ = writeln!(
         page,
-        "<div class=\"wide\" role=\"region\" aria-label=\"What would have been said, recording {number}\" tabindex=\"0\">"
+        "<div class=\"wide\" role=\"region\" aria-label=\"{}\" tabindex=\"0\">",
+        report::said_in_recording(number)
     );
-    let columns = ["At", "After it happened", "What it is", "Words", "How it was said"];
-    table(page, "Everything that would have been said, in order", &columns, rows);
+    table(page, report::SAID_IN_ORDER, &report::SAID_COLUMNS, rows);
     page.push_str("</div>\n");
 }
 
@@ -151,17 +149,4 @@ fn words(said: &Said) -> String {
     let direction = if said.utterance.is_right_to_left { " dir=\"rtl\"" } else { "" };
     let words = escaped(&said.utterance.words);
     format!("<td{}{direction}>{words}</td>", language.unwrap_or_default())
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Question => "Question",
-        Kind::Settled => "How a question ended",
-        Kind::Reply => "What the agent says",
-        Kind::Doing => "What the agent does",
-        Kind::Progress => "Progress",
-        Kind::Error => "Error",
-        Kind::Done => "Done",
-        Kind::Notice => "About listening",
-    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::page::{Listening, escaped, moment};
 use super::tables::{by_agent, long_silences};
+use crate::english::report;
 use crate::words::cut;
 
 /// Where the time begins, and how wide it is, in units of the picture.
@@ -42,27 +43,27 @@ pub(super) fn picture(page: &mut String, number: usize, listening: &Listening<'_
     let mut picture = Picture { shapes: String::new(), start, length, lanes: 0 };
     picture.agents(listening);
     let said = listening.rehearsal.said.iter().map(|it| (it.began, it.ended));
-    picture.lane("Said", said);
+    picture.lane(report::SAID_LANE, said);
     picture.questions(listening);
-    picture.lane("Silence", long_silences(listening).into_iter());
+    picture.lane(report::SILENCE_LANE, long_silences(listening).into_iter());
     picture.times();
     let height = (picture.lanes + 1) * LANE;
-    let report = listening.report;
+    let figures = listening.report;
     // Writing to a string cannot fail.
     let _ = write!(
         page,
-        "<div class=\"wide\" role=\"region\" aria-label=\"Timeline of recording {number}\" tabindex=\"0\">\n\
+        "<div class=\"wide\" role=\"region\" aria-label=\"{region}\" tabindex=\"0\">\n\
          <svg viewBox=\"0 0 1000 {height}\" role=\"img\" aria-labelledby=\"title-{number} desc-{number}\">\n\
-         <title id=\"title-{number}\">Timeline of {name}</title>\n\
-         <desc id=\"desc-{number}\">{length} from the first event to the last word: {events} events, {said} \
-         announcements, {asks} questions. A lane for each agent has a mark for each event; below are what was said, \
-         each question from when it was asked to when it was over with a diamond at its first word, and the silences. \
-         The tables that follow say the same.</desc>\n",
-        name = escaped(listening.name),
-        length = moment(picture.length),
-        events = report.events,
-        said = report.announcements,
-        asks = report.asks,
+         <title id=\"title-{number}\">{name}</title>\n\
+         <desc id=\"desc-{number}\">{described}</desc>\n",
+        region = report::timeline_of_recording(number),
+        name = report::timeline_of(&escaped(listening.name)),
+        described = report::timeline_described(
+            &moment(picture.length),
+            figures.events,
+            figures.announcements,
+            figures.asks,
+        ),
     );
     page.push_str(&picture.shapes);
     page.push_str("</svg>\n</div>\n");
@@ -120,7 +121,7 @@ impl Picture {
         let others: Vec<Duration> =
             agents.values().skip(MAX_AGENT_LANES).flatten().copied().collect();
         if !others.is_empty() {
-            self.lane("Other agents", spans(&others).into_iter());
+            self.lane(report::OTHER_AGENTS_LANE, spans(&others).into_iter());
         }
     }
 
@@ -128,7 +129,7 @@ impl Picture {
     fn questions(&mut self, listening: &Listening<'_>) {
         let end = self.start.saturating_add(self.length);
         let mut lanes: Vec<Duration> = Vec::new();
-        let top = self.name("Questions");
+        let top = self.name(report::QUESTIONS);
         for ask in listening.rehearsal.asks.iter().take(MAX_QUESTIONS_DRAWN) {
             let over = ask.over.map_or(end, |(at, _)| at);
             let lane = lanes.iter().position(|free| *free <= ask.asked).unwrap_or(lanes.len());

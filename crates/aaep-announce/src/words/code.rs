@@ -2,6 +2,7 @@
 
 use super::inline::cut;
 use super::own::{last_said, own};
+use crate::english::text;
 
 /// How much of a block is read out, in bytes.
 const MAX_READ: usize = 8192;
@@ -64,17 +65,7 @@ impl Code {
 
     /// The block in words. A single line is read, as it is mostly a command.
     pub(super) fn said(&self) -> String {
-        let what = match &self.language {
-            Some(language) => format!("{language} code"),
-            None => "code".to_owned(),
-        };
-        let what = match self.lines {
-            0 => format!("{what}, empty"),
-            1 if self.read.is_empty() => format!("{what}, 1 empty line"),
-            1 => what,
-            lines => format!("{what}, {lines} lines"),
-        };
-        let mut said = own(&what);
+        let mut said = own(&text::code(self.language.as_deref(), self.lines, self.read.is_empty()));
         let is_read = !self.read.is_empty() && (self.reads_all || self.lines == 1);
         if is_read {
             said.extend([": ", &self.read]);
@@ -84,10 +75,10 @@ impl Code {
         if last_said(&said).is_some_and(ends) {
             said.push('.');
         } else {
-            said.extend([" ", &*own("End of code.")]);
+            said.extend([" ", &*own(text::END_OF_CODE)]);
         }
         if is_read && self.is_cut {
-            said.extend([" ", &*own("Not all of it is read.")]);
+            said.extend([" ", &*own(text::NOT_ALL_READ)]);
         }
         said
     }
@@ -103,38 +94,12 @@ pub(super) fn is_diff(info: &str) -> bool {
 fn language(info: &str) -> Option<String> {
     let name = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
     let name = name.trim_matches(['{', '}', '.']).to_ascii_lowercase();
-    let known = match name.as_str() {
-        "" | "text" | "txt" | "plain" | "plaintext" | "output" | "none" => return None,
-        "rs" | "rust" => "Rust",
-        "py" | "python" | "python3" => "Python",
-        "js" | "javascript" | "jsx" | "mjs" => "JavaScript",
-        "ts" | "typescript" | "tsx" => "TypeScript",
-        "sh" | "bash" | "zsh" | "shell" | "console" | "terminal" | "shell-session" => "shell",
-        "ps1" | "powershell" => "PowerShell",
-        "c" => "C",
-        "cpp" | "c++" | "cc" => "C plus plus",
-        "cs" | "csharp" | "c#" => "C sharp",
-        "fs" | "fsharp" | "f#" => "F sharp",
-        "go" | "golang" => "Go",
-        "java" => "Java",
-        "kt" | "kotlin" => "Kotlin",
-        "swift" => "Swift",
-        "rb" | "ruby" => "Ruby",
-        "php" => "PHP",
-        "sql" => "SQL",
-        "json" | "jsonc" | "json5" => "JSON",
-        "yaml" | "yml" => "YAML",
-        "toml" => "TOML",
-        "xml" => "XML",
-        "html" => "HTML",
-        "css" | "scss" => "CSS",
-        "md" | "markdown" => "Markdown",
-        "dockerfile" | "docker" => "Docker",
-        "diff" | "patch" => "diff",
-        other => {
-            let is_name = other.len() <= 20 && other.chars().all(char::is_alphanumeric);
-            return is_name.then(|| other.to_owned());
-        }
-    };
-    Some(known.to_owned())
+    if matches!(&*name, "" | "text" | "txt" | "plain" | "plaintext" | "output" | "none") {
+        return None;
+    }
+    if let Some(known) = text::programming_language(&name) {
+        return Some(known.to_owned());
+    }
+    let is_name = name.len() <= 20 && name.chars().all(char::is_alphanumeric);
+    is_name.then_some(name)
 }

@@ -4,6 +4,7 @@ use super::Style;
 use super::inline::cut;
 use super::own::own;
 use super::shorten::shorten;
+use crate::english::text;
 
 /// A change of at most so many lines is read out.
 const READ_LINES: usize = 4;
@@ -130,7 +131,7 @@ impl Diff {
         if self.lines.len() < most && !text.is_empty() {
             let longest = if style.is_exact { MAX_READ_LINE * 4 } else { MAX_READ_LINE };
             let read = cut(text, longest);
-            let note = if read.len() < text.len() { own(", cut") } else { String::new() };
+            let note = if read.len() < text.len() { own(text::CUT) } else { String::new() };
             self.lines.push((is_added, format!("{read}{note}")));
         }
     }
@@ -175,9 +176,9 @@ impl Diff {
     pub(super) fn said(&self, style: Style) -> String {
         let mut said = self.what(style);
         if self.is_binary {
-            said.push_str(", binary");
+            said.push_str(text::BINARY);
         }
-        let counts = self.counts();
+        let counts = text::changed_lines(self.added, self.removed);
         if !counts.is_empty() {
             said.extend([", ", &counts]);
         }
@@ -186,14 +187,14 @@ impl Diff {
         said.push('.');
         if style.is_exact || self.added + self.removed <= READ_LINES {
             for (is_added, text) in &self.lines {
-                said.extend([" ", &*own(if *is_added { "Added:" } else { "Removed:" }), " "]);
+                said.extend([" ", &*own(if *is_added { text::ADDED } else { text::REMOVED }), " "]);
                 said.push_str(&shorten(text, style));
                 said.push('.');
             }
         }
         let unread = (self.added + self.removed).saturating_sub(self.lines.len());
         if style.is_exact && unread > 0 {
-            said.extend([" ", &*own(&format!("{unread} more lines are not read."))]);
+            said.extend([" ", &*own(&text::lines_not_read(unread))]);
         }
         said
     }
@@ -201,23 +202,11 @@ impl Diff {
     fn what(&self, style: Style) -> String {
         let name = |it: &String| shorten(it, style);
         match (&self.from, &self.to) {
-            (Some(from), Some(to)) if self.is_renamed => {
-                format!("{} renamed to {}", name(from), name(to))
-            }
-            (_, Some(to)) if self.from.is_some() => format!("Change in {}", name(to)),
-            (None, Some(to)) => format!("New file {}", name(to)),
-            (Some(from), None) => format!("Deleted file {}", name(from)),
-            _ => "Change".to_owned(),
-        }
-    }
-
-    fn counts(&self) -> String {
-        let lines = |count: usize| if count == 1 { "line" } else { "lines" };
-        match (self.added, self.removed) {
-            (0, 0) => String::new(),
-            (added, 0) => format!("{added} {} added", lines(added)),
-            (0, removed) => format!("{removed} {} removed", lines(removed)),
-            (added, removed) => format!("{added} {} added, {removed} removed", lines(added)),
+            (Some(from), Some(to)) if self.is_renamed => text::renamed(&name(from), &name(to)),
+            (_, Some(to)) if self.from.is_some() => text::change_in(&name(to)),
+            (None, Some(to)) => text::new_file(&name(to)),
+            (Some(from), None) => text::deleted_file(&name(from)),
+            _ => text::CHANGE.to_owned(),
         }
     }
 
@@ -228,11 +217,9 @@ impl Diff {
         let places: Vec<String> = self.places.iter().map(u64::to_string).collect();
         match (places.as_slice(), self.hunks) {
             ([], _) => String::new(),
-            ([place], _) => format!(", at line {place}"),
-            (_, hunks) if hunks <= NAMED_PLACES => {
-                format!(", in {hunks} places, at lines {}", places.join(" and "))
-            }
-            ([first, ..], hunks) => format!(", in {hunks} places, the first at line {first}"),
+            ([place], _) => text::at_line(place),
+            (_, hunks) if hunks <= NAMED_PLACES => text::at_lines(&places),
+            ([first, ..], hunks) => text::in_places(hunks, first),
         }
     }
 }

@@ -6,48 +6,7 @@
 //! never interpreted here.
 
 use super::plain::is_plain;
-
-/// Characters that cannot be seen, and their names.
-const HIDDEN: &[(char, &str)] = &[
-    ('\0', "null"),
-    ('\u{7}', "bell"),
-    ('\u{8}', "backspace"),
-    ('\u{1b}', "escape"),
-    ('\u{7f}', "delete"),
-    ('\u{ad}', "soft hyphen"),
-    ('\u{61c}', "Arabic letter mark"),
-    ('\u{200b}', "zero width space"),
-    ('\u{200c}', "zero width non-joiner"),
-    ('\u{200d}', "zero width joiner"),
-    ('\u{200e}', "left-to-right mark"),
-    ('\u{200f}', "right-to-left mark"),
-    ('\u{202a}', "left-to-right embedding"),
-    ('\u{202b}', "right-to-left embedding"),
-    ('\u{202c}', "pop directional formatting"),
-    ('\u{202d}', "left-to-right override"),
-    ('\u{202e}', "right-to-left override"),
-    ('\u{2060}', "word joiner"),
-    ('\u{2066}', "left-to-right isolate"),
-    ('\u{2067}', "right-to-left isolate"),
-    ('\u{2068}', "first strong isolate"),
-    ('\u{2069}', "pop directional isolate"),
-    ('\u{feff}', "byte order mark"),
-];
-
-/// Blanks, and their names.
-const BLANKS: &[(char, &str)] = &[
-    (' ', "space"),
-    ('\t', "tab"),
-    ('\u{a0}', "no-break space"),
-    ('\u{2002}', "en space"),
-    ('\u{2003}', "em space"),
-    ('\u{2009}', "thin space"),
-    ('\u{202f}', "narrow no-break space"),
-    ('\u{3000}', "ideographic space"),
-];
-
-/// What stands where a line ends.
-const LINE_BREAK: &str = "line break";
+use crate::english::marks::{self, BLANKS, HIDDEN, LINE_BREAK};
 
 /// The whole text on one line of visible characters. A single space between words stays; every other blank has a name.
 pub fn exact(text: &str) -> String {
@@ -82,7 +41,7 @@ pub(super) fn is_name(inner: &str) -> bool {
     let is_count = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
     let is_counted = |name: &str| {
         let several = inner.split_once(' ').filter(|(count, _)| is_count(count));
-        several.is_some_and(|(_, it)| it.strip_suffix('s') == Some(name))
+        several.is_some_and(|(_, it)| it == marks::plural(name))
     };
     let is_known = |names: &[(char, &str)]| names.iter().any(|(_, it)| *it == inner);
     inner == LINE_BREAK
@@ -118,7 +77,7 @@ fn blank_names(run: &str) -> Vec<String> {
             LINE_BREAK.to_owned()
         }
         ([_], Some(name)) => name.to_owned(),
-        (several, Some(name)) => format!("{} {name}s", several.len()),
+        (several, Some(name)) => format!("{} {}", several.len(), marks::plural(name)),
         (several, None) => several.first().map(|it| name(*it)).unwrap_or_default(),
     };
     run.chunk_by(is_same).map(name_of).collect()

@@ -7,6 +7,7 @@ use super::math::{formula, math};
 use super::own::own;
 use super::shorten::{host, link_said, shorten};
 use super::tag::{Tag, tag};
+use crate::english::text::{self, LEADS_TO, STRUCK, STRUCK_END};
 
 /// How deep brackets are followed.
 const MAX_BRACKETS: usize = 32;
@@ -18,12 +19,6 @@ const MAX_REFERENCE: usize = 512;
 const MAX_PATH: usize = 260;
 /// How far the end of struck text is looked for, in bytes.
 const MAX_STRUCK: usize = 2048;
-
-/// What is said where struck text begins and ends.
-const STRUCK: &str = "(struck out:";
-const STRUCK_END: &str = ", end struck out)";
-/// What is said before the address of a link.
-const LEADS_TO: &str = ", which leads to";
 
 const ENTITIES: &[(&str, &str)] = &[
     ("&amp;", "&"),
@@ -244,12 +239,12 @@ impl<'t> Marks<'t> {
     /// A link or a picture: its text, and what tells it apart from another with the same text.
     fn link(&mut self, text: &str, target: &Target<'_>, is_picture: bool) {
         if is_picture {
-            self.out.extend([&*own("picture"), if text.is_empty() { "" } else { ": " }]);
+            self.out.extend([&*own(text::PICTURE), if text.is_empty() { "" } else { ": " }]);
         }
         self.out.push_str(text);
         match *target {
             Target::Reference("") => {}
-            Target::Reference(name) => self.out.extend([&*own(", link"), " ", name]),
+            Target::Reference(name) => self.out.extend([&*own(text::BY_REFERENCE), " ", name]),
             Target::Address(address, _) if names(text, address) => {}
             Target::Address(address, _) if text.is_empty() => {
                 self.out.extend([if is_picture { " " } else { "" }, address]);
@@ -260,7 +255,7 @@ impl<'t> Marks<'t> {
         if let Target::Address(_, title) = target
             && !title.is_empty()
         {
-            self.out.extend([&*own(", titled"), " ", title]);
+            self.out.extend([&*own(text::TITLED), " ", title]);
         }
     }
 
@@ -274,7 +269,7 @@ impl<'t> Marks<'t> {
             Tag::Mark => {}
             Tag::Break => self.out.push(' '),
             Tag::Quote => self.out.push('"'),
-            Tag::Above => self.out.extend([" ", &*own("superscript"), " "]),
+            Tag::Above => self.out.extend([" ", &*own(text::SUPERSCRIPT), " "]),
             Tag::Struck => {
                 self.struck_tags += 1;
                 self.strike_out();

@@ -1,6 +1,7 @@
 //! What a line begins: a heading, an item, a quotation, or just text.
 
 use super::symbol::begins_with_a_mark;
+use crate::english::text::{DONE, TO_DO};
 
 /// What a line of text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +101,7 @@ fn bulleted(line: &str) -> Option<&str> {
 
 /// The box of a task, and its text.
 fn boxed(text: &str) -> (Option<&'static str>, &str) {
-    for (mark, said) in [("[ ] ", "to do"), ("[x] ", "done"), ("[X] ", "done")] {
+    for (mark, said) in [("[ ] ", TO_DO), ("[x] ", DONE), ("[X] ", DONE)] {
         if let Some(text) = text.strip_prefix(mark) {
             return (Some(said), text);
         }

@@ -3,80 +3,12 @@
 //! A command that is not known is said by its name. Only what has no sound is left out: braces, blanks, sizes.
 
 use super::inline::cut;
+use crate::english::formulas;
 
 /// The longest formula, in bytes.
 const MAX_FORMULA: usize = 4096;
 /// How deep braces are followed.
 const MAX_DEPTH: usize = 16;
-
-/// What commands are called, where it is not their name.
-const COMMANDS: &[(&str, &str)] = &[
-    ("le", "is at most"),
-    ("leq", "is at most"),
-    ("ge", "is at least"),
-    ("geq", "is at least"),
-    ("ne", "is not equal to"),
-    ("neq", "is not equal to"),
-    ("approx", "is about"),
-    ("equiv", "is equivalent to"),
-    ("sim", "is similar to"),
-    ("propto", "is proportional to"),
-    ("ll", "is much less than"),
-    ("gg", "is much greater than"),
-    ("times", "times"),
-    ("cdot", "times"),
-    ("div", "divided by"),
-    ("pm", "plus or minus"),
-    ("mp", "minus or plus"),
-    ("infty", "infinity"),
-    ("to", "to"),
-    ("rightarrow", "to"),
-    ("leftarrow", "from"),
-    ("mapsto", "maps to"),
-    ("Rightarrow", "implies"),
-    ("implies", "implies"),
-    ("iff", "if and only if"),
-    ("Leftrightarrow", "if and only if"),
-    ("in", "in"),
-    ("notin", "not in"),
-    ("subset", "is a subset of"),
-    ("subseteq", "is a subset of or equal to"),
-    ("cup", "union"),
-    ("cap", "intersection"),
-    ("setminus", "without"),
-    ("emptyset", "the empty set"),
-    ("forall", "for all"),
-    ("exists", "there is"),
-    ("nexists", "there is no"),
-    ("neg", "not"),
-    ("lnot", "not"),
-    ("land", "and"),
-    ("wedge", "and"),
-    ("lor", "or"),
-    ("vee", "or"),
-    ("int", "integral"),
-    ("prod", "product"),
-    ("lim", "limit"),
-    ("ldots", "and so on"),
-    ("cdots", "and so on"),
-    ("dots", "and so on"),
-    ("hat", "hat"),
-    ("vec", "vector"),
-    ("overline", "bar"),
-    ("bar", "bar"),
-    ("langle", "left angle"),
-    ("rangle", "right angle"),
-    ("mid", "such that"),
-    ("%", "percent"),
-    ("$", "dollar"),
-    ("{", "left brace"),
-    ("}", "right brace"),
-    ("|", "double bar"),
-    ("_", "underscore"),
-    ("#", "hash"),
-    ("&", "and"),
-    ("\\", ";"),
-];
 
 /// Commands without a sound: blanks, sizes and styles.
 const SILENT: &[&str] = &[
@@ -109,20 +41,6 @@ const SILENT: &[&str] = &[
     "boxed",
     "label",
     "nonumber",
-];
-
-/// Marks that have a name in a formula.
-const MARKS: &[(char, &str)] = &[
-    ('=', "equals"),
-    ('+', "plus"),
-    ('-', "minus"),
-    ('*', "times"),
-    ('/', "over"),
-    ('<', "is less than"),
-    ('>', "is greater than"),
-    ('|', "bar"),
-    ('!', "factorial"),
-    ('\'', "prime"),
 ];
 
 /// The formula at the beginning of the text and the length of it with its marks; nothing where it is text.
@@ -192,16 +110,16 @@ impl FormulaWords<'_> {
                 self.skip(c);
                 let power = self.argument(depth);
                 match power.as_str() {
-                    "2" => self.push("squared"),
-                    "3" => self.push("cubed"),
-                    "prime" => self.push("prime"),
-                    _ => self.push(&enclosed("to the power", &power, "end power")),
+                    "2" => self.push(formulas::SQUARED),
+                    "3" => self.push(formulas::CUBED),
+                    formulas::PRIME => self.push(formulas::PRIME),
+                    _ => self.push(&enclosed(formulas::POWER, &power)),
                 }
             }
             '_' => {
                 self.skip(c);
                 let below = self.argument(depth);
-                self.push(&enclosed("sub", &below, "end sub"));
+                self.push(&enclosed(formulas::INDEX, &below));
             }
             '{' if depth < MAX_DEPTH => {
                 self.skip(c);
@@ -217,7 +135,8 @@ impl FormulaWords<'_> {
             }
             _ => {
                 self.skip(c);
-                let name = MARKS.iter().find(|(mark, _)| *mark == c).map(|(_, name)| *name);
+                let name =
+                    formulas::MARKS.iter().find(|(mark, _)| *mark == c).map(|(_, name)| *name);
                 self.push(name.unwrap_or(c.encode_utf8(&mut [0; 4])));
             }
         }
@@ -234,9 +153,9 @@ impl FormulaWords<'_> {
                 let (above, below) = (self.argument(depth), self.argument(depth));
                 let is_short = is_single(&above) && is_single(&below);
                 if is_short {
-                    self.push(&format!("{above} over {below}"));
+                    self.push(&formulas::over(&above, &below));
                 } else {
-                    self.push(&format!("fraction {above} over {below} end fraction"));
+                    self.push(&formulas::fraction(&above, &below));
                 }
             }
             "sqrt" => {
@@ -244,21 +163,26 @@ impl FormulaWords<'_> {
                     self.skip('[');
                     let begin = self.words.len();
                     self.all(depth + 1, Some(']'));
-                    format!("root {} of", self.words.split_off(begin).join(" "))
+                    formulas::root(&self.words.split_off(begin).join(" "))
                 } else {
-                    "square root of".to_owned()
+                    formulas::SQUARE_ROOT.to_owned()
                 };
                 let inner = self.argument(depth);
-                self.push(&enclosed(&which, &inner, "end root"));
+                self.push(&enclosed((&which, formulas::END_ROOT), &inner));
             }
             "sum" | "prod" | "int" | "lim" => self.large(name, depth),
-            "begin" | "end" => {
+            "begin" => {
                 let what = self.argument(depth);
-                self.push(&format!("{name} {what}"));
+                self.push(&formulas::begin(&what));
+            }
+            "end" => {
+                let what = self.argument(depth);
+                self.push(&formulas::end(&what));
             }
             _ if SILENT.contains(&name) => {}
             _ => {
-                let known = COMMANDS.iter().find(|(it, _)| *it == name).map(|(_, said)| *said);
+                let known =
+                    formulas::COMMANDS.iter().find(|(it, _)| *it == name).map(|(_, said)| *said);
                 self.push(known.unwrap_or(name));
             }
         }
@@ -266,7 +190,8 @@ impl FormulaWords<'_> {
 
     /// A sum, a product or an integral, with its bounds.
     fn large(&mut self, name: &str, depth: usize) {
-        let said = COMMANDS.iter().find(|(it, _)| *it == name).map_or(name, |(_, said)| *said);
+        let said =
+            formulas::COMMANDS.iter().find(|(it, _)| *it == name).map_or(name, |(_, said)| *said);
         self.push(said);
         let mut has_bounds = false;
         for _ in 0..2 {
@@ -274,12 +199,12 @@ impl FormulaWords<'_> {
             let word = match self.rest.chars().next() {
                 Some('_') => {
                     if name == "lim" {
-                        "as"
+                        formulas::AS
                     } else {
-                        "from"
+                        formulas::FROM
                     }
                 }
-                Some('^') => "to",
+                Some('^') => formulas::TO,
                 _ => break,
             };
             self.skip('_');
@@ -288,7 +213,7 @@ impl FormulaWords<'_> {
             has_bounds = true;
         }
         if has_bounds {
-            self.push("of");
+            self.push(formulas::OF);
         }
     }
 
@@ -319,7 +244,7 @@ fn is_single(words: &str) -> bool {
 }
 
 /// What has several words is said with its end.
-fn enclosed(name: &str, words: &str, end: &str) -> String {
+fn enclosed((name, end): (&str, &str), words: &str) -> String {
     if is_single(words) { format!("{name} {words}") } else { format!("{name} {words} {end}") }
 }
 

@@ -6,11 +6,11 @@
 
 use aaep::LanguageTag;
 
+use crate::english;
+
 /// Where our own words begin and end.
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
-/// The language of our own words. Translations of them bring their own tag.
-const LANGUAGE: &str = "en";
 
 /// Words of ours, marked as such.
 pub(crate) fn own(words: &str) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn own(words: &str) -> String {
 
 /// The language of our own words.
 pub(crate) fn own_language() -> Option<LanguageTag> {
-    LanguageTag::parse(LANGUAGE).ok()
+    LanguageTag::parse(english::LANGUAGE).ok()
 }
 
 pub(crate) fn is_own_mark(c: char) -> bool {

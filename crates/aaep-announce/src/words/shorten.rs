@@ -5,6 +5,7 @@
 use super::Style;
 use super::own::own;
 use super::symbol::named_pictures;
+use crate::english::text;
 
 /// The longest word that is said whole, in characters.
 const MAX_WORD: usize = 100;
@@ -103,7 +104,7 @@ fn bounded(core: &str, most: usize, style: Style) -> String {
     let head: String = core.chars().take(WORD_HEAD * factor).collect();
     let tail: String = core.chars().skip(length - WORD_TAIL).collect();
     let length = grouped(&length.to_string());
-    let note = own(&format!(", cut, {length} characters in all, the last are"));
+    let note = own(&text::cut_before_last(&length));
     format!("{head}{note} {tail}")
 }
 
@@ -134,7 +135,7 @@ pub(super) fn link_said(core: &str) -> Option<String> {
     let (authority, path) = rest.split_at(end);
     let path = if path == "/" { "" } else { path };
     Some(match authority.rsplit_once('@') {
-        Some((user, host)) => own(&format!("{scheme}{host}{path}, with the name {user}")),
+        Some((user, host)) => own(&text::address_with_user(&format!("{scheme}{host}{path}"), user)),
         None => format!("{scheme}{authority}{path}"),
     })
 }
@@ -157,8 +158,8 @@ fn hash_said(core: &str) -> Option<String> {
     }
     let (head, tail) = (digits.get(..HASH_HEAD)?, digits.get(digits.len() - HASH_TAIL..)?);
     Some(match name {
-        Some(name) => own(&format!("{name} {head} and so on to {tail}")),
-        None => own(&format!("{head} and so on to {tail}")),
+        Some(name) => own(&text::and_so_on(&format!("{name} {head}"), tail)),
+        None => own(&text::and_so_on(head, tail)),
     })
 }
 
@@ -203,14 +204,14 @@ fn place_said(core: &str) -> Option<String> {
         |text: &str| (1..8).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     let (head, last) = core.rsplit_once(':').filter(|(_, last)| number(last))?;
     let (path, line, column) = match head.rsplit_once(':').filter(|(_, line)| number(line)) {
-        Some((path, line)) => (path, line, format!(" column {last}")),
-        None => (head, last, String::new()),
+        Some((path, line)) => (path, line, Some(last)),
+        None => (head, last, None),
     };
     let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let (name, kind) = file.rsplit_once('.')?;
     let has_ending = (1..=8).contains(&kind.len()) && kind.contains(char::is_alphabetic);
     let is_file = !name.is_empty() && has_ending && (file != path || SOURCES.contains(&kind));
-    is_file.then(|| own(&format!("{path} line {line}{column}")))
+    is_file.then(|| own(&text::place(path, line, column)))
 }
 
 /// Escape sequences that someone wrote down in letters, or whose first character was lost, go.

@@ -7,95 +7,7 @@ use std::borrow::Cow;
 
 use super::exact::is_name;
 use super::own::{own, without_own_marks};
-
-/// Marks, and their names.
-const MARKS: &[(char, &str)] = &[
-    ('!', "exclamation mark"),
-    ('"', "quote"),
-    ('#', "hash"),
-    ('$', "dollar"),
-    ('%', "percent"),
-    ('&', "ampersand"),
-    ('\'', "apostrophe"),
-    ('(', "left parenthesis"),
-    (')', "right parenthesis"),
-    ('*', "star"),
-    ('+', "plus"),
-    (',', "comma"),
-    ('-', "dash"),
-    ('.', "dot"),
-    ('/', "slash"),
-    (':', "colon"),
-    (';', "semicolon"),
-    ('<', "less than"),
-    ('=', "equals"),
-    ('>', "greater than"),
-    ('?', "question mark"),
-    ('@', "at"),
-    ('[', "left bracket"),
-    ('\\', "backslash"),
-    (']', "right bracket"),
-    ('^', "caret"),
-    ('_', "underscore"),
-    ('`', "backtick"),
-    ('{', "left brace"),
-    ('|', "pipe"),
-    ('}', "right brace"),
-    ('~', "tilde"),
-    ('¡', "inverted exclamation mark"),
-    ('¢', "cent"),
-    ('£', "pound"),
-    ('¥', "yen"),
-    ('¦', "broken bar"),
-    ('§', "section"),
-    ('¨', "diaeresis"),
-    ('©', "copyright"),
-    ('«', "left guillemet"),
-    ('¬', "not sign"),
-    ('®', "registered"),
-    ('°', "degree"),
-    ('±', "plus or minus"),
-    ('´', "acute accent"),
-    ('¶', "paragraph"),
-    ('·', "middle dot"),
-    ('»', "right guillemet"),
-    ('¿', "inverted question mark"),
-    ('×', "multiplication sign"),
-    ('÷', "division sign"),
-    ('‐', "hyphen"),
-    ('\u{2011}', "non-breaking hyphen"),
-    ('‒', "figure dash"),
-    ('–', "en dash"),
-    ('—', "em dash"),
-    ('―', "horizontal bar"),
-    ('‘', "left single quote"),
-    ('’', "right single quote"),
-    ('‚', "low single quote"),
-    ('“', "left quote"),
-    ('”', "right quote"),
-    ('„', "low quote"),
-    ('†', "dagger"),
-    ('•', "bullet"),
-    ('…', "ellipsis"),
-    ('‰', "per mille"),
-    ('′', "prime"),
-    ('″', "double prime"),
-    ('‹', "left angle quote"),
-    ('›', "right angle quote"),
-    ('⁄', "fraction slash"),
-    ('←', "left arrow"),
-    ('↑', "up arrow"),
-    ('→', "right arrow"),
-    ('↓', "down arrow"),
-    ('−', "minus"),
-    ('∕', "division slash"),
-    ('∗', "asterisk operator"),
-    ('∞', "infinity"),
-    ('≈', "almost equal to"),
-    ('≠', "not equal to"),
-    ('≤', "at most"),
-    ('≥', "at least"),
-];
+use crate::english::marks;
 
 /// How many of the same mark are counted and not said one by one.
 const COUNTED: usize = 4;
@@ -143,7 +55,7 @@ fn next_name(text: &str) -> Option<(usize, &str)> {
 
 /// The name of a mark; its number where it has no name and a voice would pass over it.
 fn mark(c: char) -> Option<Cow<'static, str>> {
-    let known = MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| Cow::Borrowed(*name));
+    let known = marks::MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| Cow::Borrowed(*name));
     known.or_else(|| is_swallowed(c).then(|| format!("U+{:04X}", u32::from(c)).into()))
 }
 
@@ -197,7 +109,7 @@ impl Words {
         }
         match end {
             // A comma after a single character would sound like the pause between two groups.
-            Some(',') if self.last_is_single() => self.push(&own("comma")),
+            Some(',') if self.last_is_single() => self.push(&own(marks::COMMA)),
             Some(end) => self.out.push(end),
             None => {}
         }
@@ -211,7 +123,7 @@ impl Words {
     fn marks(&mut self, run: &[char]) {
         let name = run.first().copied().and_then(mark).unwrap_or_default();
         if run.len() >= COUNTED {
-            return self.push(&own(&format!("{} times {name}", run.len())));
+            return self.push(&own(&marks::times(run.len(), &name)));
         }
         for _ in run {
             self.push(&own(&name));
@@ -223,7 +135,7 @@ impl Words {
             && is_technical
             && only.is_ascii_uppercase()
         {
-            self.push("capital");
+            self.push(marks::CAPITAL);
         }
         let is_number = |it: &char| it.is_ascii_digit() || matches!(it, '.' | ',');
         let mut is_apart = true;
@@ -254,7 +166,7 @@ impl Words {
                 self.out.push(',');
             }
             if is_mixed && c.is_ascii_uppercase() {
-                self.push("capital");
+                self.push(marks::CAPITAL);
             }
             self.push(c.encode_utf8(&mut [0; 4]));
         }

@@ -10,6 +10,7 @@ use super::plain::Cleaner;
 use super::sentence::{end_sentence, guarded, last_sentence_end};
 use super::shorten::grouped;
 use super::table::{Table, is_separator};
+use crate::english::text;
 
 /// The longest line that is held to find out what it is, in bytes.
 const MAX_LINE: usize = 8 * 1024;
@@ -151,7 +152,7 @@ impl Stream {
             run.insert_str(0, &self.prose.split_off(start));
         }
         self.line.extend(run.chars().take(RUN_HEAD));
-        let note = format!(", cut, {} characters in all", grouped(&length.to_string()));
+        let note = text::cut_of(&grouped(&length.to_string()));
         self.line.push_str(&own(&note));
     }
 
@@ -266,7 +267,7 @@ impl Stream {
         }
         if let Some((name, address)) = definition(line).filter(|_| !self.style.is_exact) {
             self.end_paragraph();
-            self.prose.extend([&*own("link"), " ", name, ": ", address]);
+            self.prose.extend([&*own(text::LINK), " ", name, ": ", address]);
             return self.end_paragraph();
         }
         if let Some(fence) = fence(line) {
@@ -308,7 +309,7 @@ impl Stream {
             Kind::Quote => {
                 self.end_paragraph();
                 self.in_quote = true;
-                self.prose.extend([&*own("Quote:"), " "]);
+                self.prose.extend([&*own(text::QUOTE), " "]);
             }
         }
     }
@@ -421,7 +422,7 @@ impl Stream {
         if left_out > 0 {
             end_sentence(&mut said);
             let count = grouped(&left_out.to_string());
-            said.push_str(&own(&format!("{count} more characters are left out.")));
+            said.push_str(&own(&text::left_out(&count)));
         }
         said
     }

@@ -6,88 +6,7 @@
 use std::borrow::Cow;
 
 use super::own::own;
-
-/// Pictures that mean something, and their names.
-const NAMES: &[(&str, &str)] = &[
-    ("✓✔✅☑🗸", "check mark"),
-    ("✗✘❌❎☒✖✕🗴", "cross mark"),
-    ("☐", "empty box"),
-    ("⚠", "warning"),
-    ("🚨", "alarm"),
-    ("⛔", "no entry"),
-    ("🚫", "prohibited"),
-    ("🛑", "stop sign"),
-    ("☠", "danger"),
-    ("❗❕", "exclamation mark"),
-    ("❓❔", "question mark"),
-    ("‼", "two exclamation marks"),
-    ("⁉", "exclamation and question mark"),
-    ("👍", "thumbs up"),
-    ("👎", "thumbs down"),
-    ("🔴", "red circle"),
-    ("🟠", "orange circle"),
-    ("🟡", "yellow circle"),
-    ("🟢", "green circle"),
-    ("🔵", "blue circle"),
-    ("🟣", "purple circle"),
-    ("🟤", "brown circle"),
-    ("⚪", "white circle"),
-    ("⚫", "black circle"),
-    ("🟥", "red square"),
-    ("🟧", "orange square"),
-    ("🟨", "yellow square"),
-    ("🟩", "green square"),
-    ("🟦", "blue square"),
-    ("🟪", "purple square"),
-    ("🟫", "brown square"),
-    ("⬛", "black square"),
-    ("⬜", "white square"),
-    ("●", "filled circle"),
-    ("○◯", "empty circle"),
-    ("■", "filled square"),
-    ("□", "empty square"),
-    ("▲△", "up triangle"),
-    ("▼▽", "down triangle"),
-    ("▶", "right triangle"),
-    ("◀", "left triangle"),
-    ("★⭐", "star"),
-    ("☆", "empty star"),
-    ("⏳⌛", "hourglass"),
-    ("⏰", "alarm clock"),
-    ("⏱", "stopwatch"),
-    ("⏸", "paused"),
-    ("⏹", "stopped"),
-    ("⏭", "skipped"),
-    ("⏩", "forward"),
-    ("⏪", "back"),
-    ("🔁🔄", "repeat"),
-    ("🔒", "locked"),
-    ("🔓", "unlocked"),
-    ("📈", "rising chart"),
-    ("📉", "falling chart"),
-    ("➕", "plus"),
-    ("➖", "minus"),
-    ("➗", "divided by"),
-    ("➡➜➔➤", "right arrow"),
-    ("⬅", "left arrow"),
-    ("⬆", "up arrow"),
-    ("⬇", "down arrow"),
-    ("🆗", "OK"),
-    ("🆕", "new"),
-    ("🆘", "help"),
-    ("🔟", "10"),
-    ("💯", "100"),
-    ("🥇", "first place"),
-    ("🥈", "second place"),
-    ("🥉", "third place"),
-    ("⌘", "Command"),
-    ("⌥", "Option"),
-    ("⌃", "Control"),
-    ("⏎", "Enter"),
-    ("⌫", "Backspace"),
-    ("⌦", "Delete"),
-    ("⎋", "Escape"),
-];
+use crate::english::marks;
 
 /// Pictures that only decorate. This list is closed: any other picture is said.
 const DECORATION: &str = "🎉🎊✨🚀💡🔧🔨🛠📝📄📃📁📂📦🔍🔎💻🖥⌨📊🎯🙌👏🙏🤖🧪🧹📌📍🔗📚📖📋🗂🗒🏗⚙🧩💬💭👋🤔👀🌟💫⚡🎨🪄🧠👩👨🧑\
@@ -138,7 +57,7 @@ fn name(c: char) -> Option<Cow<'static, str>> {
         '\u{2780}'..='\u{2789}' => u32::from(c) - 0x277f,
         '\u{278a}'..='\u{2793}' => u32::from(c) - 0x2789,
         _ => {
-            let known = NAMES.iter().find(|(pictures, _)| pictures.contains(c));
+            let known = marks::PICTURES.iter().find(|(pictures, _)| pictures.contains(c));
             return known.map(|(_, name)| Cow::Borrowed(*name));
         }
     };
@@ -153,8 +72,8 @@ pub(super) fn begins_with_a_mark(line: &str) -> bool {
 /// What a picture that stands alone means, where it means yes or no.
 pub(super) fn meaning(text: &str) -> Option<&'static str> {
     match text.trim().trim_end_matches('\u{fe0f}') {
-        "✓" | "✔" | "✅" | "☑" | "👍" => Some("yes"),
-        "✗" | "✘" | "❌" | "☒" | "👎" => Some("no"),
+        "✓" | "✔" | "✅" | "☑" | "👍" => Some(marks::YES),
+        "✗" | "✘" | "❌" | "☒" | "👎" => Some(marks::NO),
         _ => None,
     }
 }
@@ -220,7 +139,7 @@ mod tests {
 
     #[test]
     fn no_picture_both_means_something_and_is_left_out() {
-        for (pictures, name) in NAMES {
+        for (pictures, name) in marks::PICTURES {
             for c in pictures.chars() {
                 assert!(!is_drawing(c) && !is_decoration(c) && !SPINNER.contains(c), "{c} {name}");
             }

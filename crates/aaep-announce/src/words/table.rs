@@ -4,6 +4,7 @@ use super::Style;
 use super::inline::{cut, prose};
 use super::own::own;
 use super::symbol::meaning;
+use crate::english::text;
 
 /// How many columns are told.
 const MAX_COLUMNS: usize = 32;
@@ -28,10 +29,7 @@ impl Table {
 
     /// What is said before the first row.
     pub(super) fn opening(&self) -> String {
-        match self.columns.len() {
-            1 => own("Table, 1 column."),
-            columns => own(&format!("Table, {columns} columns.")),
-        }
+        own(&text::table(self.columns.len()))
     }
 
     /// The next row in words; nothing for one that is only counted.
@@ -56,7 +54,7 @@ impl Table {
         }
         let more = all_cells(line).count().saturating_sub(MAX_COLUMNS);
         if more > 0 {
-            said.push(own(&format!("{more} more cells are not read")));
+            said.push(own(&text::cells_not_read(more)));
         }
         (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
     }
@@ -66,8 +64,7 @@ impl Table {
         match self.rows.saturating_sub(MAX_ROWS) {
             _ if style.is_exact => None,
             0 => None,
-            1 => Some(own("1 more row.")),
-            more => Some(own(&format!("{more} more rows."))),
+            more => Some(own(&text::more_rows(more))),
         }
     }
 }
@@ -79,7 +76,7 @@ fn cell_said(cell: &str, style: Style) -> String {
     let read = cut(cell, MAX_CELL);
     let said = prose(read, style);
     let said = said.strip_suffix('.').unwrap_or(&said);
-    if read.len() < cell.len() { format!("{said}{}", own(", cut")) } else { said.to_owned() }
+    if read.len() < cell.len() { format!("{said}{}", own(text::CUT)) } else { said.to_owned() }
 }
 
 /// Whether a line parts the heading of a table from its rows.

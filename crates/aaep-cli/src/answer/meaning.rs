@@ -6,6 +6,8 @@ use aaep::reply::Response;
 use aaep::{Payload, printable};
 use aaep_announce::choice_letters;
 
+use crate::english::answers;
+
 /// The words that consent. "Ok" and "sure" are said too easily to be among them.
 pub(crate) const CONSENT: [&str; 4] = ["yes", "accept", "allow", "approve"];
 
@@ -63,24 +65,19 @@ pub(crate) fn understand(
             Some(meaning) => meaning,
             None if CONSENT.contains(&plain.as_str()) => Ok(Meaning::Accept),
             None if REFUSAL.contains(&plain.as_str()) => Ok(Meaning::Reject),
-            None => Err(Unclear(format!(
-                "{} is neither a clear yes nor a clear no. Consent is one of: {}.",
-                quoted(words),
-                CONSENT.join(", ")
-            ))),
+            None => Err(Unclear(answers::not_clear(&quoted(words), &CONSENT))),
         },
         Payload::AwaitingClarification(asked) => {
             let chosen = chosen(asked, &plain);
             match (time, chosen) {
-                (Some(_), Ok(Some(_)) | Err(_)) => Err(Unclear(format!(
-                    "{} is one of the choices, and also a word about time. Say the letter of the choice.",
-                    quoted(words)
-                ))),
+                (Some(_), Ok(Some(_)) | Err(_)) => {
+                    Err(Unclear(answers::choice_or_time(&quoted(words))))
+                }
                 (Some(meaning), Ok(None)) => meaning,
                 (None, chosen) => respond(asked, words, &plain, chosen),
             }
         }
-        _ => Err(Unclear("This is no question.".to_owned())),
+        _ => Err(Unclear(answers::NOT_A_QUESTION.to_owned())),
     }
 }
 
@@ -108,7 +105,7 @@ fn respond(
     if takes(ResponseKind::Freetext) && !words.is_empty() && !is_slip {
         return Ok(Meaning::Respond(Response::Text(words.to_owned())));
     }
-    Err(Unclear(format!("{} is no answer to this question.", quoted(words))))
+    Err(Unclear(answers::not_an_answer(&quoted(words))))
 }
 
 /// The choice that is meant by its letter, its words, its value, or its place; unclear if it could be two. Nobody is told
@@ -137,7 +134,7 @@ fn chosen<'a>(
     match meant.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => Err(Unclear(format!("{} could mean more than one choice.", quoted(plain)))),
+        _ => Err(Unclear(answers::several_choices(&quoted(plain)))),
     }
 }
 
@@ -159,12 +156,7 @@ fn time(plain: &str) -> Option<Result<Meaning, Unclear>> {
     // "laterally" is not "later".
     let amount = amount.strip_prefix(' ')?;
     let seconds = seconds(amount).filter(|it| (1..=MOST_SECONDS).contains(it));
-    Some(seconds.map(Meaning::Extend).ok_or_else(|| {
-        Unclear(
-            "How much more time is not clear. Say for example: later 120, or: later 5 minutes."
-                .to_owned(),
-        )
-    }))
+    Some(seconds.map(Meaning::Extend).ok_or_else(|| Unclear(answers::HOW_MUCH_TIME.to_owned())))
 }
 
 fn seconds(amount: &str) -> Option<u64> {

@@ -14,8 +14,9 @@ use crate::attention::asked::Asked;
 use crate::attention::file::NumbersFile;
 use crate::attention::look;
 use crate::attention::numbers::{Differs, Question};
-use crate::attention::words::{duration, sentence, what_can_be_said};
+use crate::attention::words::{sentence, what_can_be_said};
 use crate::console::Failure;
+use crate::english::answers;
 use crate::hubs::reach::can_look;
 
 /// How long it may take to reach the producer.
@@ -102,15 +103,11 @@ async fn say_to(said: &Said<'_>, listener: &mut Listener) -> Result<Came, Failur
         Ok(meaning) => meaning,
         Err(Unclear(why)) => {
             let can = what_can_be_said(said.number, payload);
-            return Ok(Came::NotDone(format!("{why} Nothing was answered. {can}")));
+            return Ok(Came::NotDone(format!("{} {can}", answers::nothing_answered(&why))));
         }
     };
     if meaning.lets_happen() && !was_presented(said) {
-        return Ok(Came::NotDone(format!(
-            "Question {} was not told to you to its end before you answered. Nothing was answered. Hear it first \
-             with: aaep attention",
-            said.number
-        )));
+        return Ok(Came::NotDone(answers::not_heard_whole(said.number)));
     }
     Ok(match meaning {
         Meaning::Extend(_) | Meaning::Pause | Meaning::Resume => {
@@ -158,10 +155,10 @@ async fn wait_for_it(said: &Said<'_>, listener: &mut Listener) -> Result<Option<
 fn differs(said: &Said<'_>, ask: &Ask) -> Option<String> {
     let asked = Asked::of(ask.event())?;
     let what = match said.question.check(&asked).err()? {
-        Differs::Question => "Another question is asked now under the same token.",
-        Differs::Words => "The question is now put in other words than you were told.",
+        Differs::Question => answers::ANOTHER_QUESTION,
+        Differs::Words => answers::OTHER_WORDS,
     };
-    Some(format!("{what} Nothing was answered. Hear it first with: aaep attention"))
+    Some(answers::hear_it_first(what))
 }
 
 async fn reply(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
@@ -189,21 +186,18 @@ async fn reply(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
             resolved(meaning, &outcome, &decided_by, is_refused)
         }
         Err(SayError::CannotReply(CannotReply::Resolved { outcome, decided_by })) => {
-            Came::Over(elsewhere(&outcome, &decided_by))
+            Came::Over(answers::ended_without_it(&outcome, &decided_by))
         }
         Ok(AskState::Withdrawn(_)) | Err(SayError::CannotReply(CannotReply::Withdrawn(_))) => {
-            Came::Over("The agent no longer asks this.".to_owned())
+            Came::Over(answers::NO_LONGER_ASKED.to_owned())
         }
         Ok(AskState::Expired) | Err(SayError::CannotReply(CannotReply::Expired)) => {
-            Came::Over("The time to answer is over, and the answer did not count.".to_owned())
+            Came::Over(answers::TOO_LATE.to_owned())
         }
         Err(error @ SayError::CannotReply(_)) => {
-            Came::NotDone(format!("{error} Nothing was answered."))
+            Came::NotDone(answers::nothing_answered(&error.to_string()))
         }
-        Ok(_) | Err(_) => Came::Unknown(
-            "Your answer was sent, but nobody said what came of it. Look with: aaep attention"
-                .to_owned(),
-        ),
+        Ok(_) | Err(_) => Came::Unknown(answers::NOT_KNOWN.to_owned()),
     }
 }
 
@@ -215,39 +209,22 @@ fn resolved(
     is_refused: bool,
 ) -> Came {
     let done = match (meaning, outcome) {
-        (Meaning::Accept, Outcome::Accept) => "You allowed it.".to_owned(),
-        (Meaning::Reject, Outcome::Reject) => "You refused it.".to_owned(),
+        (Meaning::Accept, Outcome::Accept) => answers::ALLOWED.to_owned(),
+        (Meaning::Reject, Outcome::Reject) => answers::REFUSED.to_owned(),
         (Meaning::Respond(response), Outcome::Answered) => {
             let text = match response {
                 Response::Text(text) => text.clone(),
-                Response::YesNo(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+                Response::YesNo(yes) => if *yes { answers::YES } else { answers::NO }.to_owned(),
                 Response::Number(number) => number.to_string(),
             };
-            format!("You answered: {}", sentence(&text))
+            answers::answered(&sentence(&text))
         }
-        _ => return Came::Over(elsewhere(outcome, decided_by)),
+        _ => return Came::Over(answers::ended_without_it(outcome, decided_by)),
     };
     if *decided_by == DecidedBy::Reply && !is_refused {
         Came::Settled(done)
     } else {
-        Came::Over(elsewhere(outcome, decided_by))
-    }
-}
-
-/// How a question ended without this answer.
-fn elsewhere(outcome: &Outcome, decided_by: &DecidedBy) -> String {
-    let what = match outcome {
-        Outcome::Accept => "allowed",
-        Outcome::Reject => "rejected",
-        Outcome::Answered => "answered",
-        Outcome::Unanswered => "without an answer",
-        Outcome::Withdrawn => return "The agent no longer asks this.".to_owned(),
-        Outcome::Other(_) => "in a way that is not known here",
-    };
-    match decided_by {
-        DecidedBy::Reply => format!("It was already answered elsewhere: {what}."),
-        DecidedBy::Timeout => format!("The time to answer is over. It ended: {what}."),
-        _ => format!("It is over without an answer of yours. It ended: {what}."),
+        Came::Over(answers::ended_without_it(outcome, decided_by))
     }
 }
 
@@ -264,27 +241,23 @@ async fn change_time(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> C
     while let Ok(Some(news)) = timeout_at(until, listener.next()).await {
         match news {
             News::AskTimeChanged(changed) if changed.reply_token() == ask.reply_token() => {
-                let left = duration(changed.remaining());
-                return Came::Waits(if changed.is_paused() {
-                    format!("The time stands still, for {left} at most. The question waits.")
-                } else {
-                    format!("The question waits for {left}.")
-                });
+                return Came::Waits(answers::waits(changed.remaining(), changed.is_paused()));
             }
             News::Refused { .. } => {
-                let why = "The agent does not change the time of this question now.";
-                return Came::NotDone(format!("{why} It waits for {}.", duration(ask.remaining())));
+                return Came::NotDone(answers::time_not_changed(ask.remaining()));
             }
             News::AskEnded(ended) if ended.reply_token() == ask.reply_token() => {
                 return Came::Over(match ended.state() {
-                    AskState::Resolved { outcome, decided_by } => elsewhere(&outcome, &decided_by),
-                    _ => "The question is over.".to_owned(),
+                    AskState::Resolved { outcome, decided_by } => {
+                        answers::ended_without_it(&outcome, &decided_by)
+                    }
+                    _ => answers::OVER.to_owned(),
                 });
             }
             _ => {}
         }
     }
-    Came::Unknown("Nobody said whether there is more time. Look with: aaep attention".to_owned())
+    Came::Unknown(answers::TIME_NOT_KNOWN.to_owned())
 }
 
 /// Waits for something while the listener goes on hearing, which it has to for anything to happen. Also says
@@ -326,9 +299,11 @@ async fn over(said: &Said<'_>) -> Came {
     let outcome = tokio::task::spawn_blocking(move || {
         look::outcome(&question.address, token.as_deref(), &question.reply_token)
     });
-    let what = format!("Question {} is over, and nothing was answered.", said.number);
+    let what = answers::over_unanswered(said.number);
     Came::Over(match outcome.await.ok().flatten() {
-        Some((outcome, decided_by)) => format!("{what} {}", elsewhere(&outcome, &decided_by)),
+        Some((outcome, decided_by)) => {
+            format!("{what} {}", answers::ended_without_it(&outcome, &decided_by))
+        }
         None => what,
     })
 }
@@ -364,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_answer_from_elsewhere_is_said_as_such() {
-        let said = |outcome, decided_by| elsewhere(&outcome, &decided_by);
+        let said = |outcome, decided_by| answers::ended_without_it(&outcome, &decided_by);
         assert_eq!(
             said(Outcome::Reject, DecidedBy::Reply),
             "It was already answered elsewhere: rejected."

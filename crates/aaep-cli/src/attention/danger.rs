@@ -3,6 +3,8 @@
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{AwaitingConfirmation, Reversibility};
 
+use crate::english::asks;
+
 /// How much harm an action could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Risk {
@@ -74,19 +76,7 @@ impl Danger {
 
     /// Two sentences for people.
     pub(crate) fn sentences(self) -> String {
-        let risk = match self.risk {
-            Risk::Low => "Risk: low.",
-            Risk::Medium => "Risk: medium.",
-            Risk::High => "Risk: high.",
-            Risk::Unknown => "Risk: not stated.",
-        };
-        let undo = match self.undo {
-            Undo::Easily => "It can be undone.",
-            Undo::WithEffort => "It can be undone with some effort.",
-            Undo::Unknown => "Whether it can be undone is not stated.",
-            Undo::Never => "It cannot be undone.",
-        };
-        format!("{risk} {undo}")
+        asks::danger(self.risk, self.undo)
     }
 }
 

@@ -1,7 +1,5 @@
 //! A question in lines that read well aloud: what is asked first, then what stands on it, then the time.
 
-use std::time::Duration;
-
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::{Payload, printable};
@@ -10,30 +8,28 @@ use aaep_announce::words::exact;
 
 use super::danger::Danger;
 use super::look::Waiting;
-use crate::console::count;
+use crate::english::asks;
 
 /// The lines for a question. Without a number it cannot be answered by one.
 pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
     let agent = printable(&waiting.agent);
     let name = match number {
-        Some(number) => format!("Question {number}, from {agent}"),
-        None if waiting.asked.is_some() => {
-            format!("A question that has no number yet, from {agent}")
-        }
-        None => format!("A question that you may hear but not answer, from {agent}"),
+        Some(number) => asks::question(number, &agent),
+        None if waiting.asked.is_some() => asks::not_numbered(&agent),
+        None => asks::not_answerable(&agent),
     };
     let mut lines = vec![format!("{name}: {}", sentence(super::asked::what(&waiting.event)))];
     let default = match &waiting.event.payload {
         Payload::AwaitingConfirmation(asked) => {
-            lines.push(format!("Then: {}", sentence(&asked.consequence)));
+            lines.push(asks::then(&sentence(&asked.consequence)));
             lines.push(Danger::of(asked).sentences());
             let tool = Delivery::of(&waiting.event).and_then(|it| it.tool);
-            lines.extend(tool.map(|it| format!("Tool: {}", exact(it.as_str()))));
+            lines.extend(tool.map(|it| asks::tool(&exact(it.as_str()))));
             let arguments = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));
-            lines.extend(arguments.map(|it| format!("Arguments: {}", exact(&it.to_string()))));
+            lines.extend(arguments.map(|it| asks::arguments(&exact(&it.to_string()))));
             match asked.default_decision {
-                Decision::Accept => "the agent does it",
-                Decision::Reject => "no",
+                Decision::Accept => asks::AGENT_DOES_IT,
+                Decision::Reject => asks::NO,
             }
             .to_owned()
         }
@@ -41,13 +37,13 @@ pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
             lines.extend(asked.context.as_deref().map(sentence));
             lines.extend(choices(asked));
             match asked.default_response.as_deref().filter(|it| !it.is_empty()) {
-                Some(default) => format!("the agent assumes {}", exact(default)),
-                None => "the agent goes on without one".to_owned(),
+                Some(default) => asks::agent_assumes(&exact(default)),
+                None => asks::AGENT_GOES_ON.to_owned(),
             }
         }
         _ => String::new(),
     };
-    lines.push(time(&default, waiting.left, waiting.is_paused));
+    lines.push(asks::without_answer(&default, waiting.left, waiting.is_paused));
     lines
 }
 
@@ -55,22 +51,14 @@ pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
 pub(crate) fn what_can_be_said(number: u16, payload: &Payload) -> String {
     let answer = match payload {
         Payload::AwaitingClarification(asked) => answers(number, asked),
-        _ => format!("Say: aaep answer {number} yes, or: aaep answer {number} no."),
+        _ => asks::say_yes_or_no(number),
     };
-    format!("{answer} For more time: aaep answer {number} later.")
+    asks::or_more_time(&answer, number)
 }
 
 fn answers(number: u16, asked: &AwaitingClarification) -> String {
     let kinds = asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
-    let ways = kinds.iter().filter_map(|kind| match kind {
-        ResponseKind::Freetext => Some("your words"),
-        ResponseKind::YesNo => Some("yes or no"),
-        ResponseKind::Numeric => Some("a number in digits"),
-        ResponseKind::MultipleChoice => Some("the letter of a choice, or its words"),
-        ResponseKind::Other(_) => None,
-    });
-    let ways: Vec<&str> = ways.collect();
-    format!("Say: aaep answer {number}, and then {}.", ways.join("; or "))
+    asks::say_in_ways(number, kinds)
 }
 
 fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
@@ -82,32 +70,6 @@ fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
     })
 }
 
-fn time(default: &str, left: Duration, is_paused: bool) -> String {
-    let left = duration(left);
-    if is_paused {
-        format!("Without an answer: {default}. The time stands still, for {left} at most.")
-    } else {
-        format!("Without an answer: {default}, in {left}.")
-    }
-}
-
-/// A time in the two largest units that it has.
-pub(crate) fn duration(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let parts = [
-        (seconds / 3600, "hour"),
-        (seconds / 60 % 60, "minute"),
-        // Nobody waits for the seconds of an hour.
-        (if seconds < 3600 { seconds % 60 } else { 0 }, "second"),
-    ];
-    let said: Vec<String> = parts
-        .iter()
-        .filter(|(value, _)| *value > 0)
-        .map(|(value, unit)| count(*value, unit))
-        .collect();
-    if said.is_empty() { "less than a second".to_owned() } else { said.join(" ") }
-}
-
 /// Foreign words that end like a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let text = exact(text);
@@ -117,6 +79,8 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use aaep::Timestamp;
     use aaep_announce::agent_name;
     use serde_json::{Value, json};
@@ -240,20 +204,6 @@ mod tests {
         );
         for line in block(Some(1), &waiting(event)) {
             assert!(!line.contains(char::is_control) && !line.contains('\u{202e}'), "{line:?}");
-        }
-    }
-
-    #[test]
-    fn times_are_said_in_their_largest_units() {
-        for (seconds, said) in [
-            (0, "less than a second"),
-            (1, "1 second"),
-            (60, "1 minute"),
-            (125, "2 minutes 5 seconds"),
-            (3600, "1 hour"),
-            (7384, "2 hours 3 minutes"),
-        ] {
-            assert_eq!(duration(Duration::from_secs(seconds)), said);
         }
     }
 }

@@ -9,6 +9,7 @@ use aaep_announce::{HubNumber, Input, KnownAgent};
 use aaep_subscriber::{Instruction, SayError};
 
 use super::room::{Came, Room};
+use crate::english::telling;
 
 /// How many things may be on their way to agents at once.
 const MAX_ON_THEIR_WAY: usize = 16;
@@ -88,11 +89,11 @@ impl Room {
             other => return self.reply(&not_meant("tell", typed, &other, &agents)),
         };
         if words.is_empty() {
-            let what = format!("Tell {} what? Type tell, its name, and your words.", agent.label);
+            let what = telling::tell_what(&agent.label);
             return self.reply(&printable(&what));
         }
         if words.len() > MAX_TEXT_BYTES {
-            return self.reply("That is too long to be told at once. Nothing was told.");
+            return self.reply(telling::TOO_LONG);
         }
         let text = words.to_owned();
         let instruction = if agent.is_live {
@@ -112,14 +113,11 @@ impl Room {
                 self.instruct(agent, Instruction::Cancel { session_id });
             }
             Meant::One(agent, "") => {
-                let what = format!("{} is not at work. There is nothing to cancel.", agent.label);
+                let what = telling::nothing_to_cancel(&agent.label);
                 self.reply(&printable(&what));
             }
             Meant::One(agent, _) => {
-                let what = format!(
-                    "Nothing was cancelled. To cancel it, type only: cancel {}",
-                    agent.label
-                );
+                let what = telling::not_cancelled(&agent.label);
                 self.reply(&printable(&what));
             }
             other => self.reply(&not_meant("cancel", typed, &other, &agents)),
@@ -128,7 +126,7 @@ impl Room {
 
     fn instruct(&mut self, agent: &KnownAgent, instruction: Instruction) {
         if self.on_their_way.len() >= MAX_ON_THEIR_WAY {
-            return self.reply("Too much is on its way to agents. Try again in a moment.");
+            return self.reply(telling::TOO_MUCH);
         }
         self.send_instruction(OnItsWay {
             hub: agent.hub,
@@ -140,8 +138,7 @@ impl Room {
 
     fn send_instruction(&mut self, told: OnItsWay) {
         let Some(voice) = self.hubs.voice(told.hub) else {
-            let what = "There is no line to the agent at the moment. It was not told.";
-            return self.reply(what);
+            return self.reply(telling::NO_LINE);
         };
         let (hub, instruction) = (told.hub, told.instruction.clone());
         self.on_their_way.push_back(told);
@@ -158,9 +155,9 @@ impl Room {
     pub(super) fn instructed(&mut self, hub: HubNumber) {
         let Some(told) = take_first(&mut self.on_their_way, hub) else { return };
         let what = match told.instruction {
-            Instruction::Prompt { .. } => format!("{} was told to begin that.", told.label),
-            Instruction::Steer { .. } => format!("{} was told.", told.label),
-            Instruction::Cancel { .. } => format!("{} was told to stop.", told.label),
+            Instruction::Prompt { .. } => telling::told_to_begin(&told.label),
+            Instruction::Steer { .. } => telling::told(&told.label),
+            Instruction::Cancel { .. } => telling::told_to_stop(&told.label),
         };
         self.tell_all(&Input::Requested(&printable(&what)));
     }
@@ -174,8 +171,7 @@ impl Room {
             self.send_instruction(OnItsWay { instruction, ..told });
             return true;
         }
-        let what =
-            format!("{} was not told. It does not take that, or you may not tell it.", told.label);
+        let what = telling::not_taken(&told.label);
         self.tell_all(&Input::Requested(&printable(&what)));
         true
     }
@@ -183,7 +179,7 @@ impl Room {
     /// Something did not go out to an agent.
     pub(super) fn not_instructed(&mut self, hub: HubNumber, error: &SayError) {
         if let Some(told) = take_first(&mut self.on_their_way, hub) {
-            let what = format!("{} was not told. {error}", told.label);
+            let what = telling::not_told(&told.label, &error.to_string());
             self.tell_all(&Input::Requested(&printable(&what)));
         }
     }
@@ -203,19 +199,12 @@ fn take_first(on_their_way: &mut VecDeque<OnItsWay>, hub: HubNumber) -> Option<O
 fn not_meant(verb: &str, typed: &str, meant: &Meant<'_, '_>, agents: &[KnownAgent]) -> String {
     let live = agents.iter().filter(|it| it.is_live).map(|it| it.label.as_str());
     let (what, names): (String, Vec<&str>) = match meant {
-        Meant::Several(names) => ("Several agents are called so.".to_owned(), names.clone()),
-        _ if typed.trim().is_empty() => {
-            (format!("Type {verb} and the name of an agent."), live.collect())
-        }
-        _ => ("No agent is called so.".to_owned(), live.collect()),
+        Meant::Several(names) => (telling::SEVERAL_CALLED_SO.to_owned(), names.clone()),
+        _ if typed.trim().is_empty() => (telling::name_an_agent(verb), live.collect()),
+        _ => (telling::NONE_CALLED_SO.to_owned(), live.collect()),
     };
-    let names = names.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join(", ");
-    let names = if names.is_empty() {
-        "No agent is at work.".to_owned()
-    } else {
-        format!("There are: {names}.")
-    };
-    printable(&format!("{what} {names} Nobody was told anything.")).into_owned()
+    let names: Vec<&str> = names.into_iter().take(MAX_NAMED).collect();
+    printable(&telling::nobody_told(&what, &names)).into_owned()
 }
 
 #[cfg(test)]

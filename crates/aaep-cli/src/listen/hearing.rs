@@ -11,12 +11,8 @@ use super::GOODBYE;
 use super::reaching::FromHub;
 use super::room::Room;
 use crate::console::{self, COULD_NOT, Failure};
+use crate::english;
 use crate::hubs::Hub;
-
-/// What the person has to know of a producer that speaks at `/events` and takes answers at `/messages`, and nothing
-/// else.
-const WITHOUT_HANDSHAKE: &str = "This agent is heard and answered without a hub. What it did before, who else listens \
-    to it, and what came of an answer is known only as far as it says so. The time of its questions cannot be changed.";
 
 /// A hub, and how it stands with it.
 struct Line {
@@ -91,13 +87,13 @@ impl Room {
             FromHub::Reached(voice) => {
                 line.voice = Some(voice);
                 if std::mem::replace(&mut line.is_missed, false) {
-                    self.tell_from(hub, &Input::HubNotice("The hub is there now."));
+                    self.tell_from(hub, &Input::HubNotice(english::hubs::HUB_IS_THERE));
                 }
             }
             FromHub::NotReached(failure) => {
                 // That one is gone was told already.
                 if !std::mem::replace(&mut line.is_missed, true) {
-                    let what = format!("{}. It is tried again.", in_short(&failure));
+                    let what = english::hubs::not_reached(&in_short(&failure));
                     self.tell_from(hub, &Input::HubNotice(&what));
                 }
             }
@@ -114,7 +110,7 @@ impl Room {
         for hub in 0..self.hubs.lines.len() {
             let Some(line) = self.hubs.lines.get_mut(hub) else { return };
             if line.voice.is_none() && !std::mem::replace(&mut line.is_missed, true) {
-                self.tell_from(hub, &Input::HubNotice("The hub has not answered yet."));
+                self.tell_from(hub, &Input::HubNotice(english::hubs::NOT_ANSWERED_YET));
             }
         }
     }
@@ -129,7 +125,7 @@ impl Room {
         line.is_missed = comes_back;
         let mut what = why.to_string();
         if comes_back {
-            what.push_str(" It is tried again.");
+            what = english::hubs::over_and_tried_again(&what);
         }
         self.tell_from(hub, &Input::HubNotice(&what));
         if !is_only {
@@ -174,7 +170,9 @@ impl Room {
             News::Instructed { .. } => self.instructed(hub),
             News::LeftOut { count } => self.tell_from(hub, &Input::LeftOut(count)),
             News::Refused { error, message } => self.refused(hub, &error, &message),
-            News::WithoutHandshake => self.tell_from(hub, &Input::HubNotice(WITHOUT_HANDSHAKE)),
+            News::WithoutHandshake => {
+                self.tell_from(hub, &Input::HubNotice(english::hubs::WITHOUT_HANDSHAKE));
+            }
             // New terms are as good as the old ones, and broken rules are nothing for ears.
             _ => {}
         }
@@ -210,7 +208,7 @@ impl Room {
             self.tell_from(hub, &Input::HubNotice(&printable(message)));
         } else if let Some(number) = timed {
             self.timed = None;
-            let what = format!("The agent does not change the time of question {number} now.");
+            let what = english::hubs::time_not_changed(number);
             self.tell_all(&Input::Notice(&what));
         }
         // A hub that counts the time from when it asked does not want to know when that was heard.

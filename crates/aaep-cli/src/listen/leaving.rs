@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::room::{Came, Room};
 use crate::console::{self, Failure};
+use crate::english;
 use crate::hubs::Hub;
 use crate::keys::now_unix_ms;
 use crate::replay;
@@ -157,9 +158,9 @@ impl Room {
             });
         }
         self.reply(if is_remembered {
-            "Remembered. When you are back, type left to hear what happened."
+            english::hubs::REMEMBERED
         } else {
-            "It cannot be remembered here where you left."
+            english::hubs::NOT_REMEMBERED
         });
     }
 

@@ -31,6 +31,7 @@ use crate::answer::meaning::{Meaning, USUAL_SECONDS};
 use crate::attention::asked::{self, Asked};
 use crate::attention::file::NumbersFile;
 use crate::console::{self, Failure};
+use crate::english;
 use crate::keyboard::{self, Keyboard};
 use crate::keys::now_unix_ms;
 use crate::settings::Settings;
@@ -128,7 +129,7 @@ impl Room {
             Failure::new(format!("the system tells no signals: {error}"), "Try again later.")
         })?;
         let mut stopped = std::pin::pin!(stopped.wait());
-        self.tell_all(&Input::Notice("Listening."));
+        self.tell_all(&Input::Notice(english::hubs::LISTENING));
         for (hub, from) in begun {
             if let Some(code) = self.hub_says(hub, from) {
                 return Ok(code);
@@ -224,14 +225,15 @@ impl Room {
                 self.tell_all(&Input::AnswerFailed { number, why: &why });
             }
             Came::NotTimed(number, error) => {
-                self.tell_all(&Input::Notice(&format!("Question {number}: {error}")));
+                self.tell_all(&Input::Notice(&english::hubs::time_not_sent(
+                    number,
+                    &error.to_string(),
+                )));
             }
             Came::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
                 let (what, rule) = (exact(asked::what(ask.event())), printable(&rule));
-                let answer = if is_yes { "yes" } else { "no" };
-                self.tell_all(&Input::Notice(&format!(
-                    "Your rule {rule} answered {answer}: {what}"
-                )));
+                let told = english::hubs::answered_by_rule(&rule, is_yes, &what);
+                self.tell_all(&Input::Notice(&told));
             }
             // The person is asked, as if there were no rule.
             Came::ByRule { hub, ask, sent: Err(_), .. } if ask.state().is_open() => {
@@ -310,7 +312,7 @@ impl Room {
         if is_taken || was_stuck {
             return None;
         }
-        let why = Report::Trouble("It does not take any more words.".to_owned());
+        let why = Report::Trouble(english::hubs::TAKES_NO_WORDS.to_owned());
         Some(channel.announcer.handle(now, Input::Device(why)))
     }
 
@@ -335,7 +337,7 @@ impl Room {
                 }
                 self.tell_lines_again(at);
             }
-            Wanted::Works => self.tell_others(at, "It works again."),
+            Wanted::Works => self.tell_others(at, english::hubs::WORKS_AGAIN),
             // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
             Wanted::Pace(_) => {}
         }
@@ -371,7 +373,7 @@ impl Room {
     /// One device has something to say that only the others can tell.
     fn tell_others(&mut self, at: usize, what: &str) {
         let Some(channel) = self.devices.channels.get(at) else { return };
-        let text = format!("About {}: {what}", channel.device.name());
+        let text = english::hubs::about_device(channel.device.name(), what);
         if self.devices.channels.len() == 1 {
             console::say(&text);
         }
@@ -442,7 +444,7 @@ impl Room {
             }
             // The device for sounds has nobody who decides for it.
             (None, Report::Trouble(why) | Report::Notice(why)) => {
-                self.tell_all(&Input::Notice(&format!("About {}: {why}", told.device)));
+                self.tell_all(&Input::Notice(&english::hubs::about_device(told.device, &why)));
             }
             (None, _) => {}
         }

@@ -13,16 +13,8 @@ use super::spoken_help;
 use super::typed::{self, Typed};
 use crate::answer::meaning::{self, Unclear};
 use crate::attention::asked;
-use crate::attention::words::duration;
+use crate::english::typing::{self, FOR_ANOTHER, NOTHING_ANSWERED};
 use crate::keyboard::TypedLine;
-
-const NOTHING: &str = "Nothing was answered.";
-
-/// What is said to someone who may have meant an agent.
-const STOPPED: &str = "Quiet. The agents go on; to end one, type cancel and its name.";
-
-/// What is said to a line that was begun for something else.
-const ANOTHER: &str = "That was for another question. Nothing was answered.";
 
 impl Room {
     /// The person typed something. Says whether they want to leave.
@@ -34,7 +26,7 @@ impl Room {
             Typed::Wish(wish) => self.wish(wish),
             Typed::Stop => {
                 self.wish(Wish::Hush);
-                self.reply(STOPPED);
+                self.reply(typing::STOPPED);
             }
             Typed::Tell(words) => self.tell_agent(words),
             Typed::Cancel(name) => self.cancel_agent(name),
@@ -73,11 +65,12 @@ impl Room {
         let known = self.open.get(typed).filter(|it| it.told.has_begun_at(begun));
         if let Some(waiting) = known {
             let hint = if answers(&waiting.ask.event().payload) {
-                format!("To answer it with {typed}, type {typed} {typed}. ")
+                format!("{} ", typing::to_answer_with(typed))
             } else {
                 String::new()
             };
-            let text = format!("{} {NOTHING} {hint}Question {typed} again:", you_typed(&words));
+            let again = typing::question_again(typed);
+            let text = format!("{} {NOTHING_ANSWERED} {hint}{again}", you_typed(&words));
             self.feedback(&text);
             return self.tell_all(&Input::Wish(Wish::Question(typed)));
         }
@@ -88,12 +81,12 @@ impl Room {
             return self.words(number, &words, &words, begun);
         }
         let how = instead_of_digits(payload, typed);
-        self.feedback(&format!("{} {how} {NOTHING}", you_typed(&words)));
+        self.feedback(&format!("{} {how} {NOTHING_ANSWERED}", you_typed(&words)));
     }
 
     fn wish(&mut self, wish: Wish) {
         if matches!(wish, Wish::Pace(_)) && !self.has_pace() {
-            return self.reply("Only speech and braille have a pace, and neither is on.");
+            return self.reply(typing::NO_PACE);
         }
         self.tell_all(&Input::Wish(wish));
     }
@@ -112,17 +105,17 @@ impl Room {
             .all()
             .map(|(number, it)| {
                 let event = it.ask.event();
-                let line = format!(
-                    "Question {number}, from {}: {} Time left: {}.",
-                    printable(&self.agent_label(it.hub, event)),
-                    exact(asked::what(event)),
-                    duration(it.remaining())
+                let line = typing::waits(
+                    number,
+                    &printable(&self.agent_label(it.hub, event)),
+                    &exact(asked::what(event)),
+                    it.remaining(),
                 );
                 (it.hub, line)
             })
             .collect();
         if lines.is_empty() {
-            self.reply("Nothing waits for you.");
+            self.reply(typing::NOTHING_WAITS);
         }
         for (hub, line) in lines {
             let line = self.hubs.about(hub, &line);
@@ -135,23 +128,23 @@ impl Room {
         let has_paced = self.has_paced();
         let Some(waiting) = self.open.get(number) else {
             let what = if self.open.was_asked(number) {
-                ANOTHER.to_owned()
+                FOR_ANOTHER.to_owned()
             } else {
-                format!("No question with the number {number} waits. {NOTHING} To hear them: list")
+                typing::no_such_question(number)
             };
             return self.feedback(&format!("{} {what}", you_typed(line)));
         };
         if !waiting.told.has_begun_at(begun) {
-            return self.feedback(&format!("{} {ANOTHER}", you_typed(line)));
+            return self.feedback(&format!("{} {FOR_ANOTHER}", you_typed(line)));
         }
         match meaning::understand(&waiting.ask.event().payload, words, false) {
             Ok(meaning) if meaning.lets_happen() && !waiting.told.is_whole_at(begun, has_paced) => {
-                let what = "You began to type before the question was told to its end.";
-                let text = format!("{} {what} {NOTHING}", you_typed(line));
+                let what = typing::BEGUN_TOO_SOON;
+                let text = format!("{} {what} {NOTHING_ANSWERED}", you_typed(line));
                 self.tell_all(&Input::TooSoon { number, text: &text });
             }
             Ok(meaning) => self.answer(number, meaning),
-            Err(Unclear(why)) => self.feedback(&format!("{why} {NOTHING}")),
+            Err(Unclear(why)) => self.feedback(&format!("{why} {NOTHING_ANSWERED}")),
         }
     }
 
@@ -164,17 +157,11 @@ impl Room {
 /// What is said to words without a number that are not taken as an answer: what was typed, and that it answered nothing.
 fn not_meant(words: &str, why: NotBare) -> String {
     let what = match why {
-        NotBare::Another => ANOTHER.to_owned(),
-        NotBare::Over => format!("That question is over. {NOTHING}"),
-        NotBare::Nothing => {
-            format!("Nothing waits for you. {NOTHING} For what can be typed: help")
-        }
-        NotBare::Several => format!(
-            "Several questions wait. {NOTHING} Say the number of one, then the answer. To hear them: list"
-        ),
-        NotBare::Unsure(number, doubt) => {
-            format!("{} {NOTHING} If you mean it, type {number} first.", unsure(number, doubt))
-        }
+        NotBare::Another => FOR_ANOTHER.to_owned(),
+        NotBare::Over => typing::question_over(),
+        NotBare::Nothing => typing::nothing_waits(),
+        NotBare::Several => typing::several_wait(),
+        NotBare::Unsure(number, doubt) => typing::in_doubt(&unsure(number, doubt), number),
     };
     format!("{} {what}", you_typed(words))
 }
@@ -182,14 +169,8 @@ fn not_meant(words: &str, why: NotBare) -> String {
 /// Why it is not sure that a question was meant.
 fn unsure(number: AskNumber, doubt: Doubt) -> String {
     match doubt {
-        Doubt::TooSoon { after, takes } => format!(
-            "You began to type {} after question {number} came, and it takes at least {}.",
-            duration(after),
-            duration(takes)
-        ),
-        Doubt::AfterAnother => format!(
-            "Another question ended just before, so it is not sure that you mean question {number}."
-        ),
+        Doubt::TooSoon { after, takes } => typing::typed_too_soon(number, after, takes),
+        Doubt::AfterAnother => typing::after_another(number),
     }
 }
 
@@ -206,23 +187,21 @@ fn takes_number(payload: &Payload, number: &str) -> bool {
 /// What to type where a digit answers nothing.
 fn instead_of_digits(payload: &Payload, typed: AskNumber) -> String {
     let Payload::AwaitingClarification(asked) = payload else {
-        return "A digit alone does not answer this question. Type yes or no.".to_owned();
+        return typing::TYPE_YES_OR_NO.to_owned();
     };
     let choices = asked.choices.as_deref().unwrap_or_default();
     let letters = choice_letters(choices.iter().map(|it| it.label.as_str())).unwrap_or_default();
     let place = usize::try_from(typed).ok().and_then(|it| it.checked_sub(1));
     let meant = place.and_then(|at| letters.get(at).zip(choices.get(at)));
     match (meant, letters.as_slice()) {
-        (Some((letter, choice)), _) => {
-            format!("Choices have letters. For {}, type {letter}.", exact(&choice.label))
-        }
-        (None, [first, .., last]) => format!("Choices have letters, from {first} to {last}."),
-        _ => "Type the words of your answer.".to_owned(),
+        (Some((letter, choice)), _) => typing::choice_has_letter(&exact(&choice.label), letter),
+        (None, [first, .., last]) => typing::choices_have_letters(first, last),
+        _ => typing::TYPE_THE_WORDS.to_owned(),
     }
 }
 
 fn you_typed(words: &str) -> String {
-    format!("You typed \"{}\".", printable(words.trim()))
+    typing::you_typed(&printable(words.trim()))
 }
 
 #[cfg(test)]
@@ -240,7 +219,7 @@ mod tests {
         ] {
             let told = not_meant(" yes\u{1b}", why);
             assert!(told.starts_with("You typed \"yes"), "{told}");
-            assert!(told.contains(NOTHING) && !told.contains('\u{1b}'), "{told}");
+            assert!(told.contains(NOTHING_ANSWERED) && !told.contains('\u{1b}'), "{told}");
         }
     }
 

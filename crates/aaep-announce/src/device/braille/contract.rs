@@ -12,6 +12,7 @@ use std::time::Duration;
 use aaep::LanguageTag;
 
 use crate::device::plain::quoted;
+use crate::english::devices;
 
 /// How long a text may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,18 +49,13 @@ impl Contraction {
             return (words, None);
         };
         let why = match name(table) {
-            None => "its name is no name of a table".to_owned(),
+            None => devices::braille::NOT_A_TABLE.to_owned(),
             Some(table) => match run(&self.program, table, &lines(&words)) {
                 Ok(cells) => return (cells, None),
                 Err(error) => error.to_string(),
             },
         };
-        let notice = format!(
-            "Braille is shown uncontracted: the table {} does not work: {}. Contracted braille needs liblouis; \
-             to install it on Debian: apt-get install liblouis-bin",
-            quoted(table),
-            quoted(&why)
-        );
+        let notice = devices::braille::shown_uncontracted(&quoted(table), &quoted(&why));
         let is_news = !std::mem::replace(&mut self.is_told, true);
         (words, is_news.then_some(notice))
     }
@@ -125,13 +121,13 @@ fn run(program: &str, table: &str, input: &str) -> io::Result<String> {
     // It has ended, or it has had its time.
     let _ = child.kill();
     child.wait()?;
-    cells(&answer?).ok_or_else(|| io::Error::other("the program gave no braille"))
+    cells(&answer?).ok_or_else(|| io::Error::other(devices::braille::NO_BRAILLE))
 }
 
 /// Writes and reads at the same time, so that neither side waits for the other.
 fn exchange(child: &mut Child, input: String) -> io::Result<String> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(io::Error::other("the system gave no pipes"));
+        return Err(io::Error::other(devices::braille::NO_PIPES));
     };
     // A child that reads no more also says no more, which is noticed below.
     thread::Builder::new().spawn(move || to.write_all(input.as_bytes()))?;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::device::plain::one_line;
+use crate::english::devices;
 use crate::utterance::{Choice, Utterance};
 use crate::words::is_joined;
 
@@ -100,7 +101,7 @@ pub(super) fn shortened(words: &str) -> Cow<'_, str> {
         None => words.into(),
         Some((end, _)) => {
             let (shown, rest) = words.split_at(end);
-            format!("{shown} ... {} more characters", rest.chars().count()).into()
+            devices::braille::more_characters(shown, rest.chars().count()).into()
         }
     }
 }

@@ -14,6 +14,7 @@ use super::pages::{flatten, shortened};
 use super::reader::{Pace, Reader};
 use crate::device::client::{Conversation, Out};
 use crate::device::plain::one_line;
+use crate::english::devices;
 use crate::utterance::{Kind, Order, Report};
 
 /// How often it is asked for the size of the display while it has none.
@@ -96,9 +97,7 @@ impl Talk {
             (Packet::Other(_), _) => {}
             (Packet::Version(version), Some(Asked::Version)) => {
                 if !codec::VERSIONS.contains(version) {
-                    return Err(format!(
-                        "BRLTTY speaks version {version} of BrlAPI, which is not known here."
-                    ));
+                    return Err(devices::braille::unknown_version(*version));
                 }
                 self.ask(now, Asked::Authorization, &codec::version(*version), out);
             }
@@ -117,9 +116,7 @@ impl Talk {
                 self.ask(now, Asked::ToTakeOurKeys, &codec::accept_our_keys(), out);
             }
             (Packet::Cells(0), Some(Asked::Written(_))) => {
-                return Err(
-                    "The braille display is gone. It is used again when it is back.".to_owned()
-                );
+                return Err(devices::braille::DISPLAY_IS_GONE.to_owned());
             }
             (Packet::Cells(cells), Some(Asked::Written(version))) => {
                 self.asked = None;
@@ -128,7 +125,7 @@ impl Talk {
             }
             (Packet::Done, Some(Asked::ToTakeOurKeys | Asked::ToLeave)) => self.asked = None,
             (Packet::Refused(_) | Packet::Exception(_), _) => return Err(refused(asked)),
-            _ => return Err("BRLTTY answers what nobody asked. Braille is tried anew.".to_owned()),
+            _ => return Err(devices::braille::UNEXPECTED_ANSWER.to_owned()),
         }
         Ok(())
     }
@@ -212,12 +209,9 @@ impl Talk {
 
 fn refused(asked: Option<Asked>) -> String {
     match asked {
-        Some(Asked::Authorization | Asked::ToTakeKey) => {
-            "BRLTTY does not let us in. Its key file must be readable for you: usually /etc/brlapi.key, readable \
-             for the group brlapi."
-        }
-        Some(Asked::ToEnter) => "BRLTTY does not give the display for this terminal.",
-        _ => "BRLTTY refuses what it was asked. Braille is tried anew.",
+        Some(Asked::Authorization | Asked::ToTakeKey) => devices::braille::NOT_LET_IN,
+        Some(Asked::ToEnter) => devices::braille::NOT_IN_THIS_TERMINAL,
+        _ => devices::braille::REFUSED,
     }
     .to_owned()
 }
@@ -231,9 +225,9 @@ impl Conversation for Talk {
 
     fn heard(&mut self, now: Instant, bytes: &[u8], out: &mut Out) -> Result<(), String> {
         self.packets.push(bytes);
-        while let Some(packet) = self.packets.next_packet().map_err(|_| {
-            "What answers for braille is not BRLTTY, or its answer is damaged.".to_owned()
-        })? {
+        while let Some(packet) =
+            self.packets.next_packet().map_err(|_| devices::braille::DAMAGED_ANSWER.to_owned())?
+        {
             self.take(now, &packet, out)?;
             self.go_on(now, out);
         }
@@ -261,14 +255,11 @@ impl Conversation for Talk {
 
     fn passed(&mut self, now: Instant, out: &mut Out) -> Result<(), String> {
         if self.asked.is_some_and(|(_, until)| until <= now) {
-            return Err(
-                "BRLTTY does not answer. Braille is tried again from time to time.".to_owned()
-            );
+            return Err(devices::braille::NO_ANSWER.to_owned());
         }
         if self.again.is_some_and(|again| again <= now) {
             if self.until.is_some_and(|until| until <= now) {
-                return Err("BRLTTY has no braille display. Connect one; it is used as soon as it is there."
-                    .to_owned());
+                return Err(devices::braille::NO_DISPLAY.to_owned());
             }
             self.again = None;
             self.ask(now, Asked::Cells, &codec::ask_cells(), out);

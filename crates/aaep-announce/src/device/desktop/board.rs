@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::Settings;
 use crate::announcer::AskNumber;
 use crate::device::plain::one_line;
+use crate::english::devices;
 use crate::utterance::{Order, Report, Utterance, UtteranceId, Weight};
 use crate::words::{split, spoken};
 
@@ -174,7 +175,7 @@ impl Board {
         let node = self.new_node();
         let answers = utterance.choices.iter().enumerate();
         let answers = answers.map(|(at, choice)| (one_line(&choice.words), Does::Choose(at)));
-        let more_time = ("More time".to_owned(), Does::MoreTime);
+        let more_time = (devices::desktop::MORE_TIME.to_owned(), Does::MoreTime);
         let buttons: Vec<_> = answers.chain(std::iter::once(more_time)).collect();
         let buttons = buttons
             .into_iter()

@@ -10,12 +10,10 @@ use zbus::blocking::connection::Builder;
 use zbus::zvariant::OwnedValue;
 
 use crate::device::plain::quoted;
+use crate::english::devices;
 
 /// What a program registers for that wants to hear announcements, or the beginning of it.
 const ANNOUNCEMENT: &str = "object:announcement";
-
-const TURN_ON: &str =
-    "Turn on your screen reader; it is used as soon as it is there. To start Orca: orca";
 
 /// The way to the accessibility bus.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Ears {
             Ok(_) => Err(nobody(self.patience)),
             Err(error) => {
                 self.bus = None;
-                Err(format!("The accessibility bus does not answer: {}", reason(&error)))
+                Err(devices::desktop::no_answer(&reason(&error)))
             }
         }
     }
@@ -64,30 +62,20 @@ fn accessibility_bus(patience: Duration) -> Result<Connection, String> {
             .deserialize()
     };
     let given = std::env::var("AT_SPI_BUS_ADDRESS").ok().filter(|it| !it.is_empty());
-    let address = given.map_or_else(address, Ok).map_err(|error| {
-        format!(
-            "There is no accessibility bus on this desktop. To install it on Debian: apt-get install at-spi2-core. \
-             The reason given: {}",
-            reason(&error)
-        )
-    })?;
+    let address = given
+        .map_or_else(address, Ok)
+        .map_err(|error| devices::desktop::no_bus(&reason(&error)))?;
     // Without this a screen reader is deaf, and so is AccessKit.
     if !status(&session, "IsEnabled").unwrap_or(false) {
-        return Err(format!("No screen reader is turned on here. {TURN_ON}"));
+        return Err(devices::desktop::nothing_turned_on());
     }
     let bus = Builder::address(address.as_str()).and_then(|it| it.method_timeout(patience).build());
-    bus.map_err(|error| format!("The accessibility bus does not let us in: {}", reason(&error)))
+    bus.map_err(|error| devices::desktop::not_let_in(&reason(&error)))
 }
 
 fn session(patience: Duration) -> Result<Connection, String> {
     let session = Builder::session().and_then(|it| it.method_timeout(patience).build());
-    session.map_err(|error| {
-        format!(
-            "There is no desktop session here, so there is no screen reader to tell anything. Run it in a terminal \
-             of the desktop. The reason given: {}",
-            reason(&error)
-        )
-    })
+    session.map_err(|error| devices::desktop::no_session(&reason(&error)))
 }
 
 /// A property of the accessibility bus that the desktop keeps.
@@ -129,11 +117,9 @@ fn nobody(patience: Duration) -> String {
     let is_there = session(patience)
         .and_then(|it| status(&it, "ScreenReaderEnabled").map_err(|error| error.to_string()));
     if is_there.unwrap_or(false) {
-        "A screen reader is turned on, but it does not take announcements. Orca 48 takes them; Orca 43 of Debian 12 \
-         does not. Use plain lines, or speech."
-            .to_owned()
+        devices::desktop::NO_ANNOUNCEMENTS.to_owned()
     } else {
-        format!("No screen reader listens for announcements. {TURN_ON}")
+        devices::desktop::nobody_listens()
     }
 }
 

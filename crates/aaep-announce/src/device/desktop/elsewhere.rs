@@ -6,17 +6,15 @@ use std::thread;
 
 use super::{NAME, Settings};
 use crate::device::{Device, Reporter, Told};
+use crate::english::devices::DESKTOP_ONLY_ON_LINUX;
 use crate::utterance::{Order, Report};
-
-const WHY: &str = "Announcements to the screen reader work on Linux only so far. Plain lines can be read by any \
-                   screen reader, in a terminal.";
 
 /// Starts a device that says that it does not work.
 pub(super) fn start(_: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let reporter = Reporter::new(NAME, reports);
     thread::Builder::new().name(NAME.to_owned()).spawn(move || {
-        let mut goes_on = reporter.report(Report::Trouble(WHY.to_owned()));
+        let mut goes_on = reporter.report(Report::Trouble(DESKTOP_ONLY_ON_LINUX.to_owned()));
         for order in orders {
             if let (true, Order::Say(utterance)) = (goes_on, order) {
                 goes_on = reporter.report(Report::Cut(utterance.id));

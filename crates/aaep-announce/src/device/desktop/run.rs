@@ -20,6 +20,7 @@ use super::ears::Ears;
 use super::tree::tree;
 use super::{NAME, Settings};
 use crate::device::{Device, Reporter, Told};
+use crate::english::devices;
 use crate::utterance::{Order, Report};
 
 /// How many inputs may wait. Then orders are no longer taken, and buttons no longer heard.
@@ -27,9 +28,6 @@ const MAX_WAITING_INPUTS: usize = 64;
 
 /// How often it is looked whether someone listens, while nobody does.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
-
-const GONE: &str =
-    "The accessibility bus has ended. To announce on the desktop again, start listening again.";
 
 enum Input {
     Order(Order),
@@ -187,7 +185,7 @@ impl Running {
         let now = Instant::now();
         if self.signs.is_gone.load(Ordering::SeqCst) && self.standing != Standing::Over {
             self.standing = Standing::Over;
-            self.trouble(GONE.to_owned(), reports);
+            self.trouble(devices::desktop::BUS_HAS_ENDED.to_owned(), reports);
         }
         self.stand(now, reports);
         match self.standing {
@@ -226,10 +224,10 @@ impl Running {
                 reports.push(Report::Works);
             }
             Standing::Waking(until) if until <= now => {
-                self.lose("The accessibility bus does not take us in.".to_owned(), reports);
+                self.lose(devices::desktop::NOT_TAKEN_IN.to_owned(), reports);
             }
             Standing::Works if !is_active => {
-                self.lose("The screen reader was turned off.".to_owned(), reports);
+                self.lose(devices::desktop::TURNED_OFF.to_owned(), reports);
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use aaep::LanguageTag;
 
 use super::voices::{self, Voices};
+use crate::english::devices;
 
 /// How many languages without a voice are remembered, so that each is told once.
 const MAX_TOLD_LANGUAGES: usize = 64;
@@ -48,12 +49,7 @@ impl Languages {
         }
         let name = tag.primary().to_ascii_lowercase();
         let is_news = self.told.len() < MAX_TOLD_LANGUAGES && self.told.insert(name.clone());
-        let notice = is_news.then(|| {
-            format!(
-                "There is no voice for the language {name}. It is read by the usual voice, and may be hard to \
-                 understand. To hear it well, install a voice for {name} in the speech server."
-            )
-        });
+        let notice = is_news.then(|| devices::speech::no_voice_for(&name));
         (self.usual(), notice)
     }
 

@@ -15,6 +15,7 @@ use super::task::{Asked, Task, greeting, set};
 use super::voices::Voices;
 use crate::device::client::{Conversation, Out, time_for};
 use crate::device::plain::quoted;
+use crate::english::devices;
 use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
 
 /// How many lines of an answer are kept, and how many events that came before the answer to their message.
@@ -150,16 +151,14 @@ impl Talk {
 
     fn answered(&mut self, now: Instant, line: &Line, out: &mut Out) -> Result<(), String> {
         let Some((asked, until)) = &mut self.asked else {
-            return Err(
-                "The speech server answers what nobody asked. Speech is tried anew.".to_owned()
-            );
+            return Err(devices::speech::UNEXPECTED_ANSWER.to_owned());
         };
         if !line.is_last {
             if let Asked::Voices(voices) = asked {
                 // The list is long, and counts as an answer as long as it goes on.
                 *until = now + self.settings.patience;
                 if !voices.add(&line.text, self.settings.voice.as_deref()) {
-                    return Err("The speech server lists voices without end.".to_owned());
+                    return Err(devices::speech::ENDLESS_VOICES.to_owned());
                 }
             } else if self.answer.len() < MAX_KEPT_LINES {
                 self.answer.push(line.text.clone());
@@ -198,11 +197,7 @@ impl Talk {
             && !voices.is_empty()
             && !voices.has_wanted()
         {
-            out.reports.push(Report::Notice(format!(
-                "The speech server has no voice called {}. The usual voice is used. To see the voices: \
-                 spd-say --list-synthesis-voices",
-                quoted(voice)
-            )));
+            out.reports.push(Report::Notice(devices::speech::no_voice_called(&quoted(voice))));
         }
         self.languages.voices = Some(voices);
     }
@@ -226,9 +221,7 @@ impl Talk {
                 self.cut(id, out);
                 Ok(())
             }
-            _ => {
-                Err("The speech server answers what nobody asked. Speech is tried anew.".to_owned())
-            }
+            _ => Err(devices::speech::UNEXPECTED_ANSWER.to_owned()),
         }
     }
 
@@ -246,7 +239,7 @@ impl Talk {
             return Ok(());
         }
         let Some(message) = answer.first().and_then(|it| it.trim().parse().ok()) else {
-            return Err("The speech server does not number what it is given to speak.".to_owned());
+            return Err(devices::speech::DOES_NOT_NUMBER.to_owned());
         };
         if let Some(saying) = self.sayings.iter_mut().find(|it| it.id == id) {
             saying.taken(now, message);
@@ -363,9 +356,9 @@ impl Conversation for Talk {
 
     fn heard(&mut self, now: Instant, bytes: &[u8], out: &mut Out) -> Result<(), String> {
         self.lines.push(bytes);
-        while let Some(line) = self.lines.next_line().map_err(|_| {
-            "What answers for speech is no speech server, or its answer is damaged.".to_owned()
-        })? {
+        while let Some(line) =
+            self.lines.next_line().map_err(|_| devices::speech::DAMAGED_ANSWER.to_owned())?
+        {
             if line.is_event() {
                 self.event_line(now, &line, out);
             } else {
@@ -403,10 +396,7 @@ impl Conversation for Talk {
 
     fn passed(&mut self, now: Instant, out: &mut Out) -> Result<(), String> {
         if self.asked.as_ref().is_some_and(|(_, until)| *until <= now) {
-            return Err(
-                "The speech server does not answer. Speech is tried again from time to time."
-                    .to_owned(),
-            );
+            return Err(devices::speech::NO_ANSWER.to_owned());
         }
         let late: Vec<(UtteranceId, bool)> = self
             .sayings
@@ -416,9 +406,7 @@ impl Conversation for Talk {
             .collect();
         for (id, was_dropped) in late {
             if !was_dropped {
-                return Err("The speech server takes words but does not speak them to their end. \
-                            Check its sound output."
-                    .to_owned());
+                return Err(devices::speech::NOT_TO_THEIR_END.to_owned());
             }
             self.cut(id, out);
             // It may still be in the server's queue, and would come when nobody expects it.

@@ -7,6 +7,7 @@ use super::codec;
 use super::saying::Priority;
 use super::voices::Voices;
 use crate::device::plain::quoted;
+use crate::english::devices;
 use crate::utterance::{Pace, UtteranceId};
 
 /// What is still to be asked of the server.
@@ -50,7 +51,7 @@ pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task
         Task::Set("SET SELF NOTIFICATION ALL ON".to_owned(), None),
     ]);
     if let Some(module) = settings.module.as_deref().and_then(codec::name) {
-        let otherwise = format!("The speech server does not know the module {}.", quoted(module));
+        let otherwise = devices::speech::unknown_module(&quoted(module));
         tasks.push_back(Task::Set(format!("SET SELF OUTPUT_MODULE {module}"), Some(otherwise)));
     }
     for (what, value) in
@@ -63,7 +64,7 @@ pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task
         tasks.push_back(Task::AskVoices);
     }
     if let Some(voice) = settings.voice.as_deref().and_then(codec::name) {
-        let otherwise = format!("The speech server refuses the voice {}.", quoted(voice));
+        let otherwise = devices::speech::voice_refused(&quoted(voice));
         tasks.push_back(Task::Set(format!("SET SELF SYNTHESIS_VOICE {voice}"), Some(otherwise)));
     }
     tasks.push_back(Task::Greeted);
@@ -73,6 +74,6 @@ pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task
 /// Sets the rate, the pitch or the volume.
 pub(super) fn set(what: &str, value: i8) -> Task {
     let (value, name) = (value.clamp(-100, 100), what.to_ascii_lowercase());
-    let otherwise = format!("The speech server refuses the setting {name} {value}.");
+    let otherwise = devices::speech::setting_refused(&name, value);
     Task::Set(format!("SET SELF {what} {value}"), Some(otherwise))
 }

@@ -1,0 +1,52 @@
+//! What `aaep listen`, `aaep attention` and `aaep answer` say to the person, in English, so that it can be translated in
+//! one place. Help and errors of commands stand with their commands; the sentences about agents are those of
+//! `aaep-announce`.
+//!
+//! `asks` describes questions that wait, `answers` says what came of an answer, `hubs` is about hubs, devices and rules
+//! while listening, `telling` about what agents are told, `typing` about what the person typed.
+
+pub(crate) mod answers;
+pub(crate) mod asks;
+pub(crate) mod hubs;
+pub(crate) mod telling;
+pub(crate) mod typing;
+
+use std::time::Duration;
+
+use crate::console::count;
+
+/// A time in the two largest units that it has.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let parts = [
+        (seconds / 3600, "hour"),
+        (seconds / 60 % 60, "minute"),
+        // Nobody waits for the seconds of an hour.
+        (if seconds < 3600 { seconds % 60 } else { 0 }, "second"),
+    ];
+    let said: Vec<String> = parts
+        .iter()
+        .filter(|(value, _)| *value > 0)
+        .map(|(value, unit)| count(*value, unit))
+        .collect();
+    if said.is_empty() { "less than a second".to_owned() } else { said.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_their_largest_units() {
+        for (seconds, said) in [
+            (0, "less than a second"),
+            (1, "1 second"),
+            (60, "1 minute"),
+            (125, "2 minutes 5 seconds"),
+            (3600, "1 hour"),
+            (7384, "2 hours 3 minutes"),
+        ] {
+            assert_eq!(duration(Duration::from_secs(seconds)), said);
+        }
+    }
+}

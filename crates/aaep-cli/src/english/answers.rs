@@ -1,0 +1,118 @@
+//! Answers: why words are not clear, and what came of an answer or of a wish for more time.
+
+use std::time::Duration;
+
+use aaep::extension::{DecidedBy, Outcome};
+
+use super::duration;
+
+/// Why words mean nothing for sure. What was said stands in quotes.
+pub(crate) fn not_clear(words: &str, consent: &[&str]) -> String {
+    format!(
+        "{words} is neither a clear yes nor a clear no. Consent is one of: {}.",
+        consent.join(", ")
+    )
+}
+
+pub(crate) fn choice_or_time(words: &str) -> String {
+    format!(
+        "{words} is one of the choices, and also a word about time. Say the letter of the choice."
+    )
+}
+
+pub(crate) fn not_an_answer(words: &str) -> String {
+    format!("{words} is no answer to this question.")
+}
+
+pub(crate) fn several_choices(words: &str) -> String {
+    format!("{words} could mean more than one choice.")
+}
+
+pub(crate) const NOT_A_QUESTION: &str = "This is not a question.";
+pub(crate) const HOW_MUCH_TIME: &str =
+    "How much more time is not clear. Say for example: later 120, or: later 5 minutes.";
+
+pub(crate) fn no_such_question(number: u16) -> String {
+    format!("No question has the number {number}. To hear which there are: aaep attention")
+}
+
+pub(crate) fn is_over(number: u16) -> String {
+    format!("Question {number} is over.")
+}
+
+pub(crate) fn over_unanswered(number: u16) -> String {
+    format!("Question {number} is over, and nothing was answered.")
+}
+
+/// Why nothing was answered, as a sentence.
+pub(crate) fn nothing_answered(why: &str) -> String {
+    format!("{why} Nothing was answered.")
+}
+
+pub(crate) fn not_heard_whole(number: u16) -> String {
+    format!(
+        "Question {number} was not told to you to its end before you answered. Nothing was answered. Hear it first \
+         with: aaep attention"
+    )
+}
+
+pub(crate) const ANOTHER_QUESTION: &str = "Another question is asked now under the same token.";
+pub(crate) const OTHER_WORDS: &str = "The question is now put in other words than you were told.";
+
+/// The question is not the one that the person heard; why, as a sentence.
+pub(crate) fn hear_it_first(why: &str) -> String {
+    format!("{why} Nothing was answered. Hear it first with: aaep attention")
+}
+
+pub(crate) const ALLOWED: &str = "You allowed it.";
+pub(crate) const REFUSED: &str = "You refused it.";
+pub(crate) const YES: &str = "yes";
+pub(crate) const NO: &str = "no";
+
+/// The answer is a sentence.
+pub(crate) fn answered(answer: &str) -> String {
+    format!("You answered: {answer}")
+}
+
+pub(crate) const NO_LONGER_ASKED: &str = "The agent no longer asks this.";
+pub(crate) const TOO_LATE: &str = "The time to answer is over, and the answer did not count.";
+pub(crate) const NOT_KNOWN: &str =
+    "Your answer was sent, but nobody said what came of it. Look with: aaep attention";
+pub(crate) const OVER: &str = "The question is over.";
+
+/// How a question ended without this answer.
+pub(crate) fn ended_without_it(outcome: &Outcome, decided_by: &DecidedBy) -> String {
+    let what = match outcome {
+        Outcome::Accept => "allowed",
+        Outcome::Reject => "rejected",
+        Outcome::Answered => "answered",
+        Outcome::Unanswered => "without an answer",
+        Outcome::Withdrawn => return NO_LONGER_ASKED.to_owned(),
+        Outcome::Other(_) => "in a way that is not known here",
+    };
+    match decided_by {
+        DecidedBy::Reply => format!("It was already answered elsewhere: {what}."),
+        DecidedBy::Timeout => format!("The time to answer is over. It ended: {what}."),
+        _ => format!("It is over without an answer of yours. It ended: {what}."),
+    }
+}
+
+/// How long a question waits now.
+pub(crate) fn waits(left: Duration, is_paused: bool) -> String {
+    let left = duration(left);
+    if is_paused {
+        format!("The time stands still, for {left} at most. The question waits.")
+    } else {
+        format!("The question waits for {left}.")
+    }
+}
+
+pub(crate) fn time_not_changed(left: Duration) -> String {
+    format!(
+        "The agent does not change the time of this question now. It waits for {}.",
+        duration(left)
+    )
+}
+
+pub(crate) const TIME_NOT_KNOWN: &str =
+    "Nobody said whether there is more time. Look with: aaep attention";

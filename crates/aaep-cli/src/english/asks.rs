@@ -1,0 +1,112 @@
+//! Questions that wait for the person: what is asked, what stands on it, and what can be said.
+
+use std::time::Duration;
+
+use aaep::event::human::ResponseKind;
+
+use super::duration;
+use crate::attention::danger::{Risk, Undo};
+use crate::console::{self, count};
+
+pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
+/// Not every hub could be asked.
+pub(crate) const NOTHING_WAITS_THERE: &str =
+    "Nothing waits for you at the hubs that could be asked.";
+
+pub(crate) fn waiting(questions: u64) -> String {
+    match questions {
+        1 => "1 question waits for you.".to_owned(),
+        many => format!("{} wait for you, the riskiest first.", count(many, "question")),
+    }
+}
+
+pub(crate) fn and_more(questions: u64) -> String {
+    format!("And {} more.", console::number(questions))
+}
+
+/// How to answer one of several.
+pub(crate) const TO_ANSWER: &str =
+    "To answer: aaep answer NUMBER yes, or no. To hear what else can be said: aaep answer NUMBER.";
+
+/// What stands before a question: its number, if it has one, and who asks.
+pub(crate) fn question(number: u16, agent: &str) -> String {
+    format!("Question {number}, from {agent}")
+}
+
+pub(crate) fn not_numbered(agent: &str) -> String {
+    format!("A question that has no number yet, from {agent}")
+}
+
+pub(crate) fn not_answerable(agent: &str) -> String {
+    format!("A question that you may hear but not answer, from {agent}")
+}
+
+/// What happens then, as a sentence.
+pub(crate) fn then(consequence: &str) -> String {
+    format!("Then: {consequence}")
+}
+
+pub(crate) fn tool(tool: &str) -> String {
+    format!("Tool: {tool}")
+}
+
+pub(crate) fn arguments(arguments: &str) -> String {
+    format!("Arguments: {arguments}")
+}
+
+pub(crate) fn danger(risk: Risk, undo: Undo) -> String {
+    let risk = match risk {
+        Risk::Low => "Risk: low.",
+        Risk::Medium => "Risk: medium.",
+        Risk::High => "Risk: high.",
+        Risk::Unknown => "Risk: not stated.",
+    };
+    let undo = match undo {
+        Undo::Easily => "It can be undone.",
+        Undo::WithEffort => "It can be undone with some effort.",
+        Undo::Unknown => "Whether it can be undone is not stated.",
+        Undo::Never => "It cannot be undone.",
+    };
+    format!("{risk} {undo}")
+}
+
+/// What happens without an answer; each stands within a sentence.
+pub(crate) const AGENT_DOES_IT: &str = "the agent does it";
+pub(crate) const NO: &str = "no";
+pub(crate) const AGENT_GOES_ON: &str = "the agent goes on without one";
+
+pub(crate) fn agent_assumes(answer: &str) -> String {
+    format!("the agent assumes {answer}")
+}
+
+pub(crate) fn without_answer(default: &str, left: Duration, is_paused: bool) -> String {
+    let left = duration(left);
+    if is_paused {
+        format!("Without an answer: {default}. The time stands still, for {left} at most.")
+    } else {
+        format!("Without an answer: {default}, in {left}.")
+    }
+}
+
+/// How to answer a question that is answered with yes or no.
+pub(crate) fn say_yes_or_no(number: u16) -> String {
+    format!("Say: aaep answer {number} yes, or: aaep answer {number} no.")
+}
+
+/// How to answer a question that is answered in these ways.
+pub(crate) fn say_in_ways(number: u16, kinds: &[ResponseKind]) -> String {
+    let ways = kinds.iter().filter_map(|kind| match kind {
+        ResponseKind::Freetext => Some("your words"),
+        ResponseKind::YesNo => Some("yes or no"),
+        ResponseKind::Numeric => Some("a number in digits"),
+        ResponseKind::MultipleChoice => Some("the letter of a choice, or its words"),
+        ResponseKind::Other(_) => None,
+    });
+    let ways: Vec<&str> = ways.collect();
+    format!("Say: aaep answer {number}, and then {}.", ways.join("; or "))
+}
+
+/// The same with how to get more time.
+pub(crate) fn or_more_time(answer: &str, number: u16) -> String {
+    format!("{answer} For more time: aaep answer {number} later.")
+}
