@@ -179,7 +179,7 @@ impl World {
             }
             _ => Report::Works,
         };
-        if !matches!(report, Report::Trouble(_)) {
+        if !matches!(report, Report::Trouble(_) | Report::Cut(_)) {
             self.is_in_trouble = false;
         }
         self.handle(Input::Device(report));

@@ -228,6 +228,9 @@ impl Announcer {
 
     /// What the device tells.
     pub(super) fn report(&mut self, report: Report) {
+        // A device that is gone still gives back what it had not told.
+        let shows_life =
+            !matches!(report, Report::Cut(_) | Report::Notice(_) | Report::Paced { .. });
         match report {
             Report::Trouble(why) => return self.trouble(why),
             Report::Hush => self.wish(super::Wish::Hush),
@@ -244,7 +247,7 @@ impl Announcer {
             Report::Notice(what) => self.notice(&what),
             Report::Works => {}
         }
-        if !self.is_working {
+        if shows_life && !self.is_working {
             self.works();
         }
     }
