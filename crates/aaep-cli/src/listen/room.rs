@@ -82,6 +82,8 @@ pub(super) struct Room {
     pub(super) leaving: Vec<Leaving>,
     /// Those who wait until everything is told.
     until_told: Vec<oneshot::Sender<()>>,
+    /// When the last device that takes its time stopped working.
+    paced_until: Duration,
 }
 
 impl Room {
@@ -108,6 +110,7 @@ impl Room {
             on_their_way: VecDeque::new(),
             leaving,
             until_told: Vec::new(),
+            paced_until: Duration::ZERO,
         }
     }
 
@@ -329,6 +332,9 @@ impl Room {
             Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
             Wanted::Trouble(why) => {
+                if self.is_paced(at) && !self.has_paced() {
+                    self.paced_until = self.note_moment();
+                }
                 self.tell_others(at, &why);
                 // Nobody waits for a device that does not work.
                 let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
@@ -428,9 +434,18 @@ impl Room {
     }
 
     /// Whether a device works that takes its time, so that what stands in the lines may not have been read yet.
-    pub(super) fn has_paced(&self) -> bool {
-        let mut channels = self.devices.channels.iter();
-        channels.any(|it| it.device.name() != lines::NAME && it.announcer.is_working())
+    fn has_paced(&self) -> bool {
+        let mut channels = (0..).zip(&self.devices.channels);
+        channels.any(|(at, it)| self.is_paced(at) && it.announcer.is_working())
+    }
+
+    /// Whether one works, or worked at this moment.
+    pub(super) fn has_paced_at(&self, moment: Duration) -> bool {
+        moment < self.paced_until || self.has_paced()
+    }
+
+    fn is_paced(&self, at: usize) -> bool {
+        self.devices.channels.get(at).is_some_and(|it| it.device.name() != lines::NAME)
     }
 
     fn report(&mut self, told: FromDevice) {

@@ -48,7 +48,7 @@ impl Room {
 
     /// The question that is meant by words without a number. If that is not sure, the person is told so.
     fn meant(&mut self, words: &str, begun: Duration, is_refusal: bool) -> Option<AskNumber> {
-        match self.open.bare(begun, is_refusal, self.has_paced()) {
+        match self.open.bare(begun, is_refusal, self.has_paced_at(begun)) {
             Ok(number) => Some(number),
             Err(why) => {
                 self.feedback(&not_meant(words, why));
@@ -125,7 +125,7 @@ impl Room {
 
     /// Words to a question, in a line that was begun at this moment.
     fn words(&mut self, number: AskNumber, words: &str, line: &str, begun: Duration) {
-        let has_paced = self.has_paced();
+        let has_paced = self.has_paced_at(begun);
         let Some(waiting) = self.open.get(number) else {
             let what = if self.open.was_asked(number) {
                 FOR_ANOTHER.to_owned()
