@@ -127,7 +127,8 @@ fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), 
         tell(&format!("The address that {name} had before is not good any more."))?;
     }
     tell(&format!(
-        "Give this address to {name} and to nothing else: whoever has it hears your agents and answers them as you. \
+        "Give this address to {name} and to nothing else: whoever has it hears your agents, answers them as you, and \
+         can tell them what to do. \
          It is good on this machine, and it is not shown again. To take it back: aaep allow {name} --revoke"
     ))?;
     tell(&format!("{origin}{}", path_for_secret(secret.reveal())))

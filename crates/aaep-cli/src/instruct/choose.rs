@@ -79,6 +79,11 @@ impl KnownAgent {
         told_name(self.name.as_deref().unwrap_or(&self.id))
     }
 
+    /// Whether its id or its name is this, in small letters.
+    fn is_called(&self, wished: &str) -> bool {
+        self.id.to_lowercase() == wished || self.told().to_lowercase() == wished
+    }
+
     fn accepts(&self, what: &str) -> bool {
         self.accepts.iter().any(|it| it == what)
     }
@@ -168,29 +173,31 @@ fn refuse<T>(what: &str) -> Result<T, NotSent> {
     Err(NotSent { what: format!("{what} Nothing was sent."), choices: Vec::new() })
 }
 
-/// The place of the agent that is meant: by its id, by the name that people hear, or by a part of it that only one has.
+/// The place of the agent that is meant: by its id or the name that people hear, or by a part of it that only one has.
+/// An id stands for its agent only if no other agent is heard under that name.
 fn find(agents: &[&KnownAgent], name: &str, wanted: &Wanted<'_>) -> Result<usize, NotSent> {
     let wished = name.trim().to_lowercase();
     let matches = |fits: &dyn Fn(&KnownAgent) -> bool| -> Vec<usize> {
         agents.iter().enumerate().filter(|(_, agent)| fits(agent)).map(|(at, _)| at).collect()
     };
-    let exact = matches(&|agent| agent.id == name);
-    let told = matches(&|agent| {
-        agent.id.to_lowercase() == wished || agent.told().to_lowercase() == wished
-    });
+    let told = matches(&|agent| agent.is_called(&wished));
     let part = matches(&|agent| {
         !wished.is_empty()
             && (agent.id.to_lowercase().contains(&wished)
                 || agent.told().to_lowercase().contains(&wished))
     });
-    let found = [exact, told, part].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+    let found = [told, part].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
     match found.as_slice() {
         [] => Err(nobody(agents, name)),
         [one] => Ok(*one),
         several => {
             let choices = several.iter().filter_map(|at| {
                 let agent = agents.get(*at)?;
-                let typed = wanted.typed(&agent.id, None);
+                // By its id, unless another agent is heard under that name.
+                let is_meant = |it: &&&KnownAgent| it.is_called(&agent.id.to_lowercase());
+                let is_alone = agents.iter().filter(is_meant).count() == 1;
+                let told = agent.told();
+                let typed = wanted.typed(if is_alone { &agent.id } else { &told }, None);
                 Some(Choice {
                     agent: *at,
                     session: agent.sessions.first().cloned(),
@@ -379,6 +386,17 @@ mod tests {
         assert_eq!(several.choices[0].line(), "Type: aaep tell claude-code-1 'go on'");
         let unknown = chosen(&both, "mail", &tell(None)).expect_err("nobody");
         assert!(unknown.what.contains("Claude Code in work/shop"), "{}", unknown.what);
+    }
+
+    #[test]
+    fn an_id_that_is_the_name_of_another_agent_gets_nothing() {
+        let both = [
+            agent("ph-1", Some("Fotos"), ALL, &["sess_1"]),
+            agent("Fotos", Some("Helper9"), ALL, &["sess_2"]),
+        ];
+        let several = chosen(&both, "Fotos", &tell(None)).expect_err("two");
+        let lines: Vec<String> = several.choices.iter().map(Choice::line).collect();
+        assert_eq!(lines, ["Type: aaep tell ph-1 'go on'", "Type: aaep tell Helper9 'go on'"]);
     }
 
     #[test]

@@ -55,20 +55,14 @@ fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> Meant<'a, 't> {
     let (live, over): (Vec<_>, Vec<_>) = of_it.partition(|it| it.is_live);
     let rest = typed.get(longest..).unwrap_or_default();
     let rest = rest.trim_start_matches([':', ',']).trim();
-    match (live.as_slice(), over.first()) {
-        ([one], _) => Meant::One(one, rest),
-        ([], Some(newest)) => {
-            let is_same =
-                |it: &&KnownAgent| (it.hub, &it.agent_id) == (newest.hub, &newest.agent_id);
-            if over.iter().all(is_same) {
-                Meant::One(newest, rest)
-            } else {
-                Meant::Several(over.iter().map(|it| it.label.as_str()).collect())
-            }
-        }
-        ([], None) => Meant::Nobody,
-        (several, _) => Meant::Several(several.iter().map(|it| it.label.as_str()).collect()),
+    let Some(first) = live.first().or(over.first()) else { return Meant::Nobody };
+    let is_same = |it: &&KnownAgent| (it.hub, &it.agent_id) == (first.hub, &first.agent_id);
+    // Another agent of the same name must not get what is meant for one that rests.
+    if live.len() < 2 && live.iter().chain(&over).all(is_same) {
+        return Meant::One(first, rest);
     }
+    let several = if live.len() < 2 { live.iter().chain(&over) } else { live.iter().chain(&[]) };
+    Meant::Several(several.map(|it| it.label.as_str()).collect())
 }
 
 /// How many bytes of the words are this name, if they begin with it as a word.
@@ -249,6 +243,14 @@ mod tests {
         assert_eq!(meant(&agents, "mail sort"), Meant::One(&agents[1], "sort"));
         let over = [agent("b", "Mail", "Mail", false), agent("a", "Mail", "Mail", false)];
         assert_eq!(meant(&over, "mail sort"), Meant::One(&over[0], "sort"));
+    }
+
+    #[test]
+    fn another_agent_of_the_same_name_does_not_get_what_is_meant_for_one_that_rests() {
+        let rogue = KnownAgent { agent_id: "zz".to_owned(), ..agent("b", "Mail", "Mail 2", true) };
+        let agents = [agent("a", "Mail", "Mail", false), rogue];
+        assert_eq!(meant(&agents, "mail 1234"), Meant::Several(vec!["Mail 2", "Mail"]));
+        assert_eq!(meant(&agents, "mail 2 1234"), Meant::One(&agents[1], "1234"));
     }
 
     #[test]
