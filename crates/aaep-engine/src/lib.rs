@@ -33,4 +33,5 @@ pub use io::{
     Refusal, ReplyRefusal, Resolution, Resume, SessionEnd, Subscription,
 };
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};
+pub use nfc::is_normal_text;
 pub use stakes::{ActionStakes, StatedRisk, StatedUndo};

@@ -11,8 +11,8 @@ const MAX_CHUNK_BYTES: usize = 48 * 1024;
 
 const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
 
-/// Whether a text has the form already.
-pub(crate) fn is_normal(text: &str) -> bool {
+/// Whether a text is in Normalization Form C.
+pub fn is_normal_text(text: &str) -> bool {
     text.is_ascii() || NFC.is_normalized(text)
 }
 
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(normal("e\u{301}"), "\u{e9}");
         assert_eq!(normal("a\u{323}\u{302}"), "\u{1ead}");
         assert_eq!(normal("\u{212a}elvin"), "Kelvin");
-        assert!(is_normal("\u{e9}") && is_normal("plain") && !is_normal("e\u{301}"));
+        assert!(is_normal_text("\u{e9}") && is_normal_text("plain") && !is_normal_text("e\u{301}"));
         assert!(matches!(normal("Mo \u{144} \u{1e63}\u{ed}r\u{f2}"), Cow::Borrowed(_)));
     }
 

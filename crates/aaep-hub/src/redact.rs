@@ -144,7 +144,16 @@ impl Redactor {
         self.redact(text, Fit::Marker, Seek::All)
     }
 
+    /// A secret is sought in the text as it will be told, in Normalization Form C (ruling 34).
     fn redact<'t>(&self, text: &'t str, fit: Fit, seek: Seek) -> Cow<'t, str> {
+        let told = composed(text);
+        match self.redact_composed(&told, fit, seek) {
+            redacted if redacted == told => Cow::Borrowed(text),
+            redacted => Cow::Owned(redacted.into_owned()),
+        }
+    }
+
+    fn redact_composed<'t>(&self, text: &'t str, fit: Fit, seek: Seek) -> Cow<'t, str> {
         let mut current = Cow::Borrowed(text);
         for _ in 0..MAX_PASSES {
             let spans = self.spans(&current, seek);
@@ -233,6 +242,14 @@ fn replace(text: &str, spans: &[Range<usize>], fit: Fit) -> String {
     }
     replaced.push_str(&text[from..]);
     replaced
+}
+
+/// The text with the only characters replaced that become others of ASCII in Normalization Form C, one for one.
+fn composed(text: &str) -> Cow<'_, str> {
+    const LIKE_ASCII: [(char, &str); 3] = [('\u{212a}', "K"), ('\u{37e}', ";"), ('\u{1fef}', "`")];
+    LIKE_ASCII.iter().fold(Cow::Borrowed(text), |text, (c, ascii)| {
+        if text.contains(*c) { Cow::Owned(text.replace(*c, ascii)) } else { text }
+    })
 }
 
 fn has_digit(text: &str) -> bool {

@@ -41,7 +41,15 @@ pub(super) struct Legacy {
     /// Whether it was asked for and not heard yet.
     is_fresh: bool,
     /// Prompts that came before a stream.
-    held: Vec<String>,
+    held: Vec<HeldPrompt>,
+}
+
+/// A prompt that waits for a stream.
+#[derive(Debug)]
+struct HeldPrompt {
+    /// With which proof it came. With another one, it goes nowhere: the first may have been revoked.
+    proof: Option<String>,
+    text: String,
 }
 
 /// What the legacy path answers to a message.
@@ -110,9 +118,9 @@ impl Owner {
             }
         }
         let held = self.legacy.get_mut(&number).map(|it| std::mem::take(&mut it.held));
-        for text in held.into_iter().flatten() {
+        for prompt in held.into_iter().flatten().filter(|it| it.proof == principal.proof) {
             // What came of it is on the stream.
-            let _ = self.legacy_prompt(connection, principal, text);
+            let _ = self.legacy_prompt(connection, principal, prompt.text);
         }
     }
 
@@ -326,7 +334,7 @@ impl Owner {
             return LegacyAnswer::NotInstructed(NotInstructed::NotAllowed);
         }
         self.forget_old_legacy();
-        let bytes = |legacy: &Legacy| legacy.held.iter().map(String::len).sum::<usize>();
+        let bytes = |legacy: &Legacy| legacy.held.iter().map(|it| it.text.len()).sum::<usize>();
         let in_all = text.len() + self.legacy.values().map(bytes).sum::<usize>();
         let legacy = self.legacy.entry(number).or_default();
         let own = text.len() + bytes(legacy);
@@ -336,7 +344,7 @@ impl Owner {
         {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         }
-        legacy.held.push(text);
+        legacy.held.push(HeldPrompt { proof: principal.proof.clone(), text });
         LegacyAnswer::Taken
     }
 

@@ -30,6 +30,8 @@ pub enum Refused {
     NameNotYours,
     /// The `agent_id` is longer than any that is kept.
     NameTooLong,
+    /// The `agent_id` is not in Normalization Form C, so two that read the same could differ.
+    NameNotComposed,
     /// There are more different agents or people than the hub can tell apart.
     TooManyNames,
     /// A request with this idempotency key came before, and this event of it was refused then.
@@ -59,6 +61,7 @@ impl Refused {
             Refused::NameTaken => "name_taken",
             Refused::NameNotYours => "name_not_yours",
             Refused::NameTooLong => "name_too_long",
+            Refused::NameNotComposed => "name_not_composed",
             Refused::TooManyNames => "too_many",
             Refused::KeyTooLong => "too_large",
             Refused::Before => "refused_before",
@@ -72,7 +75,10 @@ impl Refused {
     /// The status of the HTTP answer.
     pub fn status(&self) -> u16 {
         match self {
-            Refused::NotValid { .. } | Refused::NotAnEvent | Refused::NameTooLong => 422,
+            Refused::NotValid { .. }
+            | Refused::NotAnEvent
+            | Refused::NameTooLong
+            | Refused::NameNotComposed => 422,
             Refused::NameNotYours => 403,
             Refused::Limit(limit) => limit.status(),
             Refused::TooManyNames | Refused::Rules { refusal: Refusal::TooMany(_), .. } => 503,
@@ -124,6 +130,10 @@ impl fmt::Display for Refused {
                 "Your credential may not speak under this agent_id. Use a name that it is bound to; aaep tokens list shows them.",
             ),
             Refused::NameTooLong => f.write_str("The agent_id is longer than 1024 bytes. Choose a shorter one."),
+            Refused::NameNotComposed => f.write_str(
+                "The agent_id is not in Unicode Normalization Form C, so it could look like the name of another agent. \
+                 Normalize it first.",
+            ),
             Refused::TooManyNames => {
                 f.write_str("There are too many different agents. Use the same agent_id for the same agent.")
             }

@@ -26,6 +26,10 @@ impl Owner {
         if agent_id.len() > MAX_AGENT_ID_BYTES {
             return Err(Refused::NameTooLong);
         }
+        // Two names that read the same must not belong to two principals (ruling 36).
+        if !aaep_engine::is_normal_text(agent_id) {
+            return Err(Refused::NameNotComposed);
+        }
         if who.speaks_as.as_ref().is_some_and(|names| !names.contains(agent_id)) {
             return Err(Refused::NameNotYours);
         }

@@ -65,6 +65,14 @@ fn keys_are_known_by_their_form() {
 }
 
 #[test]
+fn a_secret_is_found_in_the_form_in_which_it_is_told() {
+    let redactor = redactor();
+    assert_eq!(redactor.redact_text("A\u{212a}IAIOSFODNN7EXAMPLQ"), "[redacted]");
+    assert_eq!(redactor.redact_text("to S\u{212a}3112000000198742637541"), "to [redacted]");
+    assert_eq!(redactor.redact_text("300 \u{212a}"), "300 \u{212a}", "what has no secret stays");
+}
+
+#[test]
 fn private_keys_go_to_their_end() {
     let redactor = redactor();
     for kind in ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "] {

@@ -283,3 +283,24 @@ fn where_all_local_programs_are_trusted_an_answer_without_a_subscription_counts_
     assert_eq!(hub.post("/messages", &nameless(&token, "accept")).status, 202);
     assert_eq!(outcome(&hub, &token), "accept");
 }
+
+#[test]
+fn a_prompt_by_an_address_that_was_replaced_reaches_no_agent() {
+    let hub = hub();
+    let accepts = json!({ "accepts": ["prompt"] }).to_string();
+    hub.as_someone("", "PUT", "/aaep/v1/agents/builder", &accepts);
+    let prompt = |address: &str, text: &str| {
+        hub.post(&format!("{address}/messages"), &json!({ "kind": "user_input", "text": text }))
+    };
+    let old = address(&hub, "nvda");
+    assert_eq!(prompt(&old, "Old").status, 202, "it waits for a stream");
+    let new = address(&hub, "nvda");
+    while prompt(&old, "Old").status != 401 {}
+    let mut stream = listen(&hub, &format!("{new}/events"), "sess_here12");
+    assert_eq!(prompt(&new, "New").status, 202);
+    stream.event_of("input.accepted");
+    let inbox = hub.get("/aaep/v1/agents/builder/inbox?after=0").json();
+    let told: Vec<&Value> = inbox["instructions"].as_array().expect("a list").iter().collect();
+    assert_eq!(told.len(), 1, "{inbox}");
+    assert_eq!(told[0]["text"], "New");
+}

@@ -200,6 +200,17 @@ fn an_agent_does_not_speak_as_another_in_its_own_session() {
 }
 
 #[test]
+fn an_agent_does_not_take_a_name_that_reads_like_the_name_of_another() {
+    let hub = hub();
+    let first = token_for(&hub, "ada", &[Scope::Publish], &[]);
+    let second = token_for(&hub, "eve", &[Scope::Publish], &[]);
+    assert_eq!(publish(&hub, &first, &named(started("sess_1"), "caf\u{e9}")).status, 200);
+    publish(&hub, &second, &named(started("sess_2"), "caf\u{e9}")).refuses(409, "name_taken");
+    let decomposed = named(started("sess_3"), "cafe\u{301}");
+    publish(&hub, &second, &decomposed).refuses(422, "name_not_composed");
+}
+
+#[test]
 fn a_bound_name_is_its_tokens_alone_from_the_beginning() {
     let hub = hub();
     let bound = token_for(&hub, "ada", &[Scope::Publish], &["payroll"]);

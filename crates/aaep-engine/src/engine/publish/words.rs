@@ -31,7 +31,7 @@ pub fn complete(event: &mut Event) {
 /// the protocol, it stays as it is.
 fn normalize(event: &mut Event) {
     let mut is_normal = true;
-    event.each_words(&mut |text| is_normal &= nfc::is_normal(text));
+    event.each_words(&mut |text| is_normal &= nfc::is_normal_text(text));
     if is_normal {
         return;
     }
@@ -107,7 +107,7 @@ pub(super) fn send_normal(event: &mut Event, begins_at: u64) {
     let Payload::OutputStreaming(chunk) = &mut event.payload else { return };
     let count = |text: &str| text.chars().count() as u64;
     let counted_to = chunk.position.saturating_add(count(&chunk.chunk));
-    if !nfc::is_normal(&chunk.chunk) {
+    if !nfc::is_normal_text(&chunk.chunk) {
         chunk.chunk = nfc::chunk(&chunk.chunk).into_owned();
     }
     chunk.position = begins_at;
