@@ -72,6 +72,8 @@ pub struct Announcer {
     stopping: Vec<Current>,
     next_id: UtteranceId,
     is_working: bool,
+    /// Whether the device itself said that it does not work, and has shown no sign of life since.
+    is_gone: bool,
     /// The names of the hubs, as they are told; none while there is only one.
     hubs: Vec<String>,
     /// The hub from which something was heard last, and the one that was named last.
@@ -124,6 +126,7 @@ impl Announcer {
             stopping: Vec::new(),
             next_id: 1,
             is_working: true,
+            is_gone: false,
             hubs: Vec::new(),
             hub: 0,
             named_hub: None,

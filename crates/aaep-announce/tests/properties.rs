@@ -95,6 +95,8 @@ struct World {
     speaking: Option<UtteranceId>,
     stopped: Vec<UtteranceId>,
     is_in_trouble: bool,
+    /// Whether it said so itself: what it gives back then is no sign of life.
+    is_gone: bool,
     ids: BTreeSet<UtteranceId>,
     /// Every question that was asked, and whether the person knows of it.
     asks: BTreeMap<u32, bool>,
@@ -173,14 +175,16 @@ impl World {
             },
             (9, _) => Report::Chosen(self.ids.last().copied().unwrap_or(7), 1),
             (10, _) => {
-                (self.speaking, self.is_in_trouble) = (None, true);
+                (self.speaking, self.is_in_trouble, self.is_gone) = (None, true, true);
                 self.stopped.clear();
                 Report::Trouble("Gone.".to_owned())
             }
             _ => Report::Works,
         };
-        if !matches!(report, Report::Trouble(_) | Report::Cut(_)) {
-            self.is_in_trouble = false;
+        if !matches!(report, Report::Trouble(_))
+            && !(self.is_gone && matches!(report, Report::Cut(_)))
+        {
+            (self.is_in_trouble, self.is_gone) = (false, false);
         }
         self.handle(Input::Device(report));
     }
@@ -236,7 +240,7 @@ impl World {
 
     /// The device works from now on, and says everything.
     fn listen_to_the_end(&mut self) {
-        self.is_in_trouble = false;
+        (self.is_in_trouble, self.is_gone) = (false, false);
         self.handle(Input::Device(Report::Works));
         while let Some(id) = self.stopped.pop() {
             self.handle(Input::Device(Report::Cut(id)));
@@ -267,6 +271,7 @@ proptest! {
             speaking: None,
             stopped: Vec::new(),
             is_in_trouble: false,
+            is_gone: false,
             ids: BTreeSet::new(),
             asks: BTreeMap::new(),
             over: BTreeSet::new(),

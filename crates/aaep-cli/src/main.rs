@@ -69,7 +69,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show how it works: a hub, a scripted agent, and you, in this terminal.
+    /// Show how it works: a hub, two scripted agents, and you, in this terminal.
     Demo(demo::Arguments),
     /// Hear what agents do, in lines, speech and braille, and answer them.
     Listen(listen::Arguments),

@@ -228,11 +228,18 @@ impl Announcer {
 
     /// What the device tells.
     pub(super) fn report(&mut self, report: Report) {
-        // A device that is gone still gives back what it had not told.
-        let shows_life =
-            !matches!(report, Report::Cut(_) | Report::Notice(_) | Report::Paced { .. });
+        // A device that says that it is gone still gives back what it had not told. One that hung shows life with that.
+        let shows_life = match report {
+            Report::Cut(_) | Report::Notice(_) | Report::Paced { .. } => !self.is_gone,
+            Report::Trouble(_) => false,
+            _ => true,
+        };
+        self.is_gone &= !shows_life;
         match report {
-            Report::Trouble(why) => return self.trouble(why),
+            Report::Trouble(why) => {
+                self.is_gone = true;
+                return self.trouble(why);
+            }
             Report::Hush => self.wish(super::Wish::Hush),
             Report::Repeat => self.wish(super::Wish::Repeat),
             Report::Back => self.wish(super::Wish::Back),

@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "the tests of the devices use the rest")]
 #[path = "../../../aaep-announce/tests/devices/braille_server.rs"]
 mod braille_server;
+mod demo;
 mod desk;
 #[cfg(all(feature = "desktop", target_os = "linux"))]
 mod desktop;
