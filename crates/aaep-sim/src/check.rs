@@ -110,6 +110,14 @@ impl Step<'_> {
         told.chain(self.lost.iter().copied())
     }
 
+    /// The subscriptions that did not get all they could in one batch: the rest waits for the next one, not for the rate.
+    pub fn unfinished<'t>(&'t self, truth: &'t Truth) -> impl Iterator<Item = usize> + 't {
+        self.outputs.iter().filter_map(|output| match output {
+            Output::More { listener } => truth.by_key.get(listener).copied(),
+            _ => None,
+        })
+    }
+
     /// What was sent to one subscription.
     pub fn to(&self, subscription: usize) -> impl Iterator<Item = &Delivered> {
         self.delivered.iter().filter(move |it| it.subscription == subscription)

@@ -166,6 +166,8 @@ impl Context {
 pub struct OnlyText {
     /// Who has something else to wait for: a summary, or its wire.
     waiting: BTreeSet<usize>,
+    /// From whom something was held back. It is no fault if they are told of a gap: they were too far behind.
+    doubts: BTreeMap<usize, String>,
 }
 
 impl Invariant for OnlyText {
@@ -178,14 +180,25 @@ impl Invariant for OnlyText {
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+        let step = match moment {
+            Moment::Handled(step) => step,
+            Moment::Finished => {
+                let is_here = |at: &usize| truth.subscriptions[*at].presence == Presence::Here;
+                let doubt = self.doubts.iter().find(|(at, _)| is_here(at));
+                return doubt.map_or(Ok(()), |(_, doubt)| Err(doubt.clone()));
+            }
+            _ => return Ok(()),
+        };
         // Where little goes at a time, things wait for the wire.
         if truth.at_a_time < 64 {
             return Ok(());
         }
         let changed = step.changed.map(|(at, _)| at);
         let new = step.accepted.iter().map(|(at, _)| *at);
-        self.waiting.extend(changed.into_iter().chain(new).chain(step.gaps()));
+        for at in changed.into_iter().chain(new).chain(step.gaps()) {
+            self.doubts.remove(&at);
+            self.waiting.insert(at);
+        }
         for output in step.outputs {
             if let Output::More { listener } = output {
                 self.waiting.extend(truth.of(*listener).map(|(at, _)| at));
@@ -213,7 +226,8 @@ impl Invariant for OnlyText {
                 let id = &event.envelope.event_id;
                 let is_sent = step.to(at).any(|sent| sent.frame.event_id == *id);
                 if !is_sent && sent_to(at, step) < truth.at_a_time {
-                    return Err(format!("{id} was held back from {}.", subscription.id));
+                    let doubt = format!("{id} was held back from {}.", subscription.id);
+                    self.doubts.entry(at).or_insert(doubt);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! How much a listener gets: its rate, its filter, and nothing while it cannot be reached.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aaep::extension::Delivery;
 use aaep::{Event, EventId, Payload};
@@ -84,6 +84,8 @@ pub struct Spaced {
     recorded: BTreeMap<EventId, u64>,
     /// When a stream began or went on: what was missed may come as a burst.
     began: BTreeMap<usize, u64>,
+    /// Who waits for the next batch of what was missed.
+    unfinished: BTreeSet<usize>,
 }
 
 impl Invariant for Spaced {
@@ -116,7 +118,10 @@ impl Invariant for Spaced {
             let began_us = self.began.get(&it.subscription).copied().unwrap_or(0);
             // Text may have waited for its boundary instead.
             let is_text = matches!(it.event.payload, Payload::OutputStreaming(_));
-            let is_held = !is_text && recorded_us > began_us && recorded_us < it.sent_us;
+            let is_held = !is_text
+                && recorded_us > began_us
+                && recorded_us < it.sent_us
+                && !self.unfinished.contains(&it.subscription);
             let before = self.last.insert(it.subscription, it.sent_us);
             let apart_us = SECOND_US / rate;
             if is_held && before.is_some_and(|before| it.sent_us < before + apart_us) {
@@ -126,6 +131,10 @@ impl Invariant for Spaced {
                 ));
             }
         }
+        for it in step.delivered.iter().filter(|it| !it.event.is_critical()) {
+            self.unfinished.remove(&it.subscription);
+        }
+        self.unfinished.extend(step.unfinished(truth));
         Ok(())
     }
 }
