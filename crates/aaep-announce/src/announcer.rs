@@ -56,6 +56,16 @@ const MAX_INSTANT_UTTERANCE: usize = 600;
 /// The same words of one session are not told twice within this time.
 const SAME_WORDS_WITHIN: Duration = Duration::from_mins(1);
 
+/// Whether the device works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeviceHealth {
+    Works,
+    /// It says nothing for far too long.
+    Hangs,
+    /// It said itself that it does not work.
+    Gone,
+}
+
 /// Decides what one device says.
 #[derive(Debug, Clone)]
 pub struct Announcer {
@@ -71,9 +81,7 @@ pub struct Announcer {
     /// What the device was told to stop and has not reported on.
     stopping: Vec<Current>,
     next_id: UtteranceId,
-    is_working: bool,
-    /// Whether the device itself said that it does not work, and has shown no sign of life since.
-    is_gone: bool,
+    health: DeviceHealth,
     /// The names of the hubs, as they are told; none while there is only one.
     hubs: Vec<String>,
     /// The hub from which something was heard last, and the one that was named last.
@@ -125,8 +133,7 @@ impl Announcer {
             current: None,
             stopping: Vec::new(),
             next_id: 1,
-            is_working: true,
-            is_gone: false,
+            health: DeviceHealth::Works,
             hubs: Vec::new(),
             hub: 0,
             named_hub: None,
@@ -199,9 +206,9 @@ impl Announcer {
     pub fn deadline(&self) -> Option<Duration> {
         let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
         let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
-        let is_free = self.current.is_none() && self.is_working;
+        let is_free = self.current.is_none() && self.is_working();
         let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
-        let stall = stall.filter(|_| self.is_working);
+        let stall = stall.filter(|_| self.is_working());
         let found = self.mention_at().into_iter().chain(self.idle_at());
         stall.into_iter().chain(warnings).chain(progress).chain(found).min()
     }
@@ -236,12 +243,12 @@ impl Announcer {
 
     /// Whether the device works, and everything that it was to say is said.
     pub fn has_told_everything(&self) -> bool {
-        self.is_working && self.current.is_none() && self.queue.len() == 0
+        self.is_working() && self.current.is_none() && self.queue.len() == 0
     }
 
     /// Whether the device works, as far as is known.
     pub fn is_working(&self) -> bool {
-        self.is_working
+        self.health == DeviceHealth::Works
     }
 
     /// How many utterances wait.

@@ -181,9 +181,12 @@ impl World {
             }
             _ => Report::Works,
         };
-        if !matches!(report, Report::Trouble(_))
-            && !(self.is_gone && matches!(report, Report::Cut(_)))
-        {
+        let shows_life = match report {
+            Report::Trouble(_) => false,
+            Report::Cut(_) => !self.is_gone,
+            _ => true,
+        };
+        if shows_life {
             (self.is_in_trouble, self.is_gone) = (false, false);
         }
         self.handle(Input::Device(report));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::io::{AskNumber, Outcome};
 use super::question::{Question, Telling};
 use super::queue::{About, Item};
-use super::{Announcer, Current};
+use super::{Announcer, Current, DeviceHealth};
 use crate::english::{asks, at, listening};
 use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
 use crate::words::{own, own_language, parts, spoken, without_own_marks};
@@ -24,7 +24,7 @@ const PATIENCE_FACTOR: u32 = 4;
 impl Announcer {
     /// Gives the device the next thing to say, if it may have one.
     pub(super) fn go_on(&mut self) {
-        if !self.is_working {
+        if !self.is_working() {
             return;
         }
         match &self.current {
@@ -230,16 +230,14 @@ impl Announcer {
     pub(super) fn report(&mut self, report: Report) {
         // A device that says that it is gone still gives back what it had not told. One that hung shows life with that.
         let shows_life = match report {
-            Report::Cut(_) | Report::Notice(_) | Report::Paced { .. } => !self.is_gone,
+            Report::Cut(_) | Report::Notice(_) | Report::Paced { .. } => {
+                self.health != DeviceHealth::Gone
+            }
             Report::Trouble(_) => false,
             _ => true,
         };
-        self.is_gone &= !shows_life;
         match report {
-            Report::Trouble(why) => {
-                self.is_gone = true;
-                return self.trouble(why);
-            }
+            Report::Trouble(why) => return self.trouble(why, DeviceHealth::Gone),
             Report::Hush => self.wish(super::Wish::Hush),
             Report::Repeat => self.wish(super::Wish::Repeat),
             Report::Back => self.wish(super::Wish::Back),
@@ -254,7 +252,7 @@ impl Announcer {
             Report::Notice(what) => self.notice(&what),
             Report::Works => {}
         }
-        if shows_life && !self.is_working {
+        if shows_life && !self.is_working() {
             self.works();
         }
     }
@@ -396,11 +394,11 @@ impl Announcer {
     }
 
     /// The device does not work: what it had goes back to what waits.
-    fn trouble(&mut self, why: String) {
-        if self.is_working {
+    fn trouble(&mut self, why: String, health: DeviceHealth) {
+        if self.is_working() {
             self.decided.outcomes.push(Outcome::Trouble(why));
         }
-        self.is_working = false;
+        self.health = health;
         self.queue.remove(|it| it.about == About::Feedback);
         let at_device = self.stopping.drain(..).chain(self.current.take()).collect::<Vec<_>>();
         for cut in at_device.into_iter().rev() {
@@ -412,7 +410,7 @@ impl Announcer {
 
     /// The device works again: questions that it never told are told now.
     fn works(&mut self) {
-        self.is_working = true;
+        self.health = DeviceHealth::Works;
         self.decided.outcomes.push(Outcome::Works);
         let untold = self.questions.values().filter(|it| !it.has_begun());
         let untold: Vec<Question> = untold.cloned().collect();
@@ -426,11 +424,11 @@ impl Announcer {
 
     /// A device that says nothing for far too long counts as one that does not work, until it reports again.
     pub(super) fn notice_stall(&mut self) {
-        let Some(current) = self.current.as_ref().filter(|_| self.is_working) else { return };
+        let Some(current) = self.current.as_ref().filter(|_| self.is_working()) else { return };
         if self.now >= current.since.saturating_add(current.patience) {
             // Should it come back to life in the midst of it, it does not go on.
             self.decided.orders.push(Order::Stop);
-            self.trouble(listening::NO_ANSWER.to_owned());
+            self.trouble(listening::NO_ANSWER.to_owned(), DeviceHealth::Hangs);
         }
     }
 

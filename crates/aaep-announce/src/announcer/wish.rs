@@ -57,7 +57,7 @@ impl Announcer {
 
     /// Says at once what came of something that the person did. What is being said is said again after it.
     pub(super) fn feedback(&mut self, text: &str) {
-        if !self.is_working {
+        if !self.is_working() {
             return;
         }
         self.stop(false);
