@@ -122,7 +122,8 @@ pub(crate) fn program() -> Result<PathBuf, String> {
 
 /// The configuration with room for so many listeners.
 fn roomy(listeners: usize, tables: &str) -> String {
-    let room = listeners + 100;
+    // All of them are one program to the hub, which keeps a part of the room for others.
+    let room = listeners + listeners / 4 + 100;
     format!(
         "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
          connections = {room}\nconnections_per_principal = {room}\n\
