@@ -87,6 +87,7 @@ fn who_says_stop_in_a_long_answer_hears_the_next_end_next() {
     desk.types("stop");
     let stops = |it: &Value| it["event"] == "stop";
     wait_until("it is quiet", || speech.log().iter().any(stops).then_some(()));
+    wait_until("it says so", || spoken_with(&speech, "Quiet."));
     let known = speech.spoken().len();
     desk.publish("session.completed", &json!({ "summary_normal": "All 41 tests pass." }));
     let before = begun_before(&speech, known, "All 41 tests pass.");
