@@ -95,7 +95,7 @@ struct World {
     speaking: Option<UtteranceId>,
     stopped: Vec<UtteranceId>,
     is_in_trouble: bool,
-    /// Whether it said so itself: what it gives back then is no sign of life.
+    /// Whether it said so itself: giving words back then does not show that it works.
     is_gone: bool,
     ids: BTreeSet<UtteranceId>,
     /// Every question that was asked, and whether the person knows of it.

@@ -234,7 +234,11 @@ fn a_device_in_trouble_gets_nothing_and_loses_nothing() {
     room.report(Report::Trouble("The server is gone.".to_owned()));
     assert_eq!(room.words(), "");
     assert_eq!(room.outcomes.len(), 1, "told once");
-    assert_eq!(room.report(Report::Cut(1)).outcomes, [], "what it gives back is no sign of life");
+    assert_eq!(
+        room.report(Report::Cut(1)).outcomes,
+        [],
+        "giving words back does not show that it works"
+    );
     assert_eq!(room.report(Report::Works).outcomes, [Outcome::Works]);
     let heard = room.listen();
     assert_eq!(heard[0], "Weaver says before it asks: One.");

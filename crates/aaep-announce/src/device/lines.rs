@@ -98,7 +98,7 @@ impl<W: Write> Lines<W> {
     }
 
     /// Carries out an order, and reports how it went. Lines do not take time: what is written has ended. The prompt comes
-    /// after the reports, so that whoever answers it is known to have been told.
+    /// after the reports, so that the question is known as told before anyone can answer the prompt.
     pub fn carry_out(&mut self, order: &Order, mut report: impl FnMut(Report)) {
         let ((text, prompt), said) = match order {
             Order::Say(utterance) if self.options.is_json => {
