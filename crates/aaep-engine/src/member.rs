@@ -472,9 +472,11 @@ impl Cursor {
         held.find(|unit| unit.session == session && !unit.is_urgent)
     }
 
-    /// Whether anything of a session is still to be told, urgent or not.
+    /// Whether something of a session is still to be told in its place, urgent or not. What is urgent and was left
+    /// behind comes out of its place.
     pub(crate) fn is_behind_in(&self, session: SessionKey, audience: &Audience) -> bool {
-        let mut urgent = (self.urgent_at..audience.end()).filter_map(|at| audience.unit(at));
+        let first = self.urgent_at.max(self.at);
+        let mut urgent = (first..audience.end()).filter_map(|at| audience.unit(at));
         urgent.any(|unit| unit.session == session && unit.is_urgent)
             || self.next_of(session, audience).is_some()
     }

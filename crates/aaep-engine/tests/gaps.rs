@@ -51,6 +51,32 @@ fn after_a_gap_no_text_is_repeated_that_was_told_under_other_terms() {
 }
 
 #[test]
+fn a_text_that_changes_its_language_is_told_whole_before_an_end_while_a_gap_is_owed() {
+    let chunk = |text: &str, position: usize, language: &str, complete: bool| {
+        json!({
+            "chunk": text, "position": position, "language": language, "complete": complete,
+            "output_id": "out_1",
+        })
+    };
+    let mut world = World::started();
+    world.start("sess_2");
+    let one = world.listen(1, limited(1, json!({})));
+    world.take(&one);
+    world.disconnect(&one);
+    world.pass_s(2);
+    world.reconnect(&one, Some(&event_id("evt_fromAnotherLife")));
+    let summed_up = world.take(&one);
+    assert_eq!(kinds(&summed_up), ["state.changed"], "the other summary waits for the rate");
+    let other = if summed_up[0].text("session_id") == SESSION { "sess_2" } else { SESSION };
+    world.say_in(other, "output.streaming", chunk("It is done. ", 0, "en-US", false));
+    world.say_in(other, "output.streaming", chunk("Todo bien. ", 12, "es", true));
+    world.fail(other);
+    let heard = world.heard(&one);
+    let texts: Vec<_> = heard.iter().map(|heard| heard.text("chunk")).collect();
+    assert_eq!(texts.concat(), "It is done. Todo bien. ", "{heard:?}");
+}
+
+#[test]
 fn a_session_that_ended_before_it_was_summed_up_has_no_other_summed_up_twice() {
     let mut world = World::started();
     world.start("sess_2");

@@ -20,7 +20,7 @@ fn everything_holds_around_the_real_engine() {
     // Long runs once found faults in the last ones.
     let once_broken = [
         1_237, 1_613, 2_857, 3_209, 3_721, 4_817, 8_334, 12_004, 12_192, 14_024, 15_717, 16_369,
-        17_025, 21_461, 201_253, 2_949, 2_998, 7_975,
+        17_025, 21_461, 201_253, 2_949, 2_998, 7_975, 8_608, 13_195, 27_057,
     ];
     for seed in (0..60).chain(once_broken) {
         let outcome = run(seed);

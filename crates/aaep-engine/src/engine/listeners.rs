@@ -173,14 +173,11 @@ impl Engine {
             && moves
         {
             let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-            match member.cursor.carry_over(
-                (old, new),
-                (member.began.known_from(), *next_order),
-                told_at,
-            ) {
-                Some(cursor) => member.cursor = cursor,
-                None => reaches_back = false,
-            }
+            let known_from = member.began.known_from();
+            let (cursor, end) = (&member.cursor, *next_order);
+            let carried = cursor.carry_over((old, new), (known_from, end), told_at);
+            reaches_back = carried.is_some();
+            member.cursor = carried.unwrap_or_else(|| cursor.skip_to_end((old, new), end, told_at));
         }
         let (rate, pace) = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
         match &mut member.limits {

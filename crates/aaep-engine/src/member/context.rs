@@ -12,7 +12,7 @@ use aaep::{CoreType, Urgency};
 
 use super::merge::{self, Joining, Told};
 use super::{Cursor, Progressed, Telling};
-use crate::audience::{Kind, Superseded, Unit, is_before_ask};
+use crate::audience::{Kind, Superseded, Unit, is_before_ask, text_key};
 use crate::frame::{Frame, encode};
 
 impl Cursor {
@@ -71,8 +71,22 @@ impl Cursor {
     /// Whether a text would begin in the middle for a listener that is still to be told that something is missing. That
     /// tells of it, too.
     fn is_torn<F>(&self, telling: &Telling<'_, F>, unit: &Unit) -> bool {
-        let is_gap_owed = telling.is_gap_owed || self.owes_gap();
-        is_gap_owed && unit.text().is_some_and(|chunk| chunk.position > 0)
+        let Some(chunk) = unit.text().filter(|_| self.is_gap_owed(telling)) else { return false };
+        self.told_up_to(&text_key(unit.session, chunk)).unwrap_or(0) < chunk.position
+    }
+
+    /// Whether the listener is still to be told that something is missing.
+    fn is_gap_owed<F>(&self, telling: &Telling<'_, F>) -> bool {
+        telling.is_gap_owed || self.owes_gap()
+    }
+
+    /// A text is told as far as the end of this unit. While a gap is owed, that is remembered: what follows of the text
+    /// does not begin in the middle.
+    pub(super) fn note_text_told<F>(&mut self, telling: &Telling<'_, F>, unit: &Unit) {
+        if let Some(chunk) = unit.text().filter(|_| self.is_gap_owed(telling)) {
+            let end = chunk.position + chunk.chunk.chars().count() as u64;
+            self.rest_mut().told_text.insert(text_key(unit.session, chunk), end);
+        }
     }
 
     /// The unit at this position, if it is of the same session and still to be told.

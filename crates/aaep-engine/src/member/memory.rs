@@ -40,7 +40,7 @@ pub(super) struct Rest {
     pub(super) ahead: BTreeSet<u64>,
     /// The states that were folded and not told yet, by session and agent.
     pub(super) folded: Folded,
-    /// Up to where the text of an output was told already, under other terms.
+    /// Up to where the text of an output was told already, under other terms or while a gap was owed.
     pub(super) told_text: BTreeMap<TextKey, u64>,
     /// The running sessions that it has not been told of yet (ruling 19).
     pub(super) summaries: BTreeSet<SessionKey>,
@@ -274,6 +274,20 @@ impl Cursor {
             urgent_waits: self.urgent_waits(),
         };
         Some(Cursor { at, urgent_at, memory: Some(Box::new(memory)) })
+    }
+
+    /// Continues under other terms whose log does not reach back: at its end. Of a text that the new log
+    /// holds, what was told under the old terms stays told.
+    pub(crate) fn skip_to_end(
+        &self,
+        (old, new): (&Audience, &Audience),
+        end: u64,
+        told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
+    ) -> Self {
+        let told_text = self.place(old, end).told_of_held(new, told_at);
+        let rest = Rest { told_text, ..Rest::default() }.unless_empty();
+        let memory = rest.map(|rest| Box::new(Memory { rest: Some(rest), ..Memory::default() }));
+        Cursor { memory, ..Cursor::starting_at(new.end()) }
     }
 
     /// Whether something was sent out of its place since this was last asked.

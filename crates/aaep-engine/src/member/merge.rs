@@ -119,6 +119,7 @@ fn join<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, span: (u64, u64, bool)
     let unit = telling.audience.unit(span.0)?;
     let joinable = joinable(cursor, telling.audience, span, unit);
     if joinable.len() == 1 && told_chars(cursor, unit) == 0 {
+        cursor.note_text_told(telling, unit);
         return Some(tell(cursor, telling.audience, (span.0, unit), telling.primary));
     }
     tell_joined(cursor, telling, joinable, None)
@@ -145,6 +146,7 @@ pub(super) fn tell_joined<F>(
     for at in &key.units {
         cursor.take(*at);
     }
+    cursor.note_text_told(telling, last);
     audience.joined.replace(Some(Joined { key, as_one: as_one.clone() }));
     Some(as_one)
 }

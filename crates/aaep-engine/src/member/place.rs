@@ -108,6 +108,21 @@ impl Place {
         Some((at, urgent_at, Rest { ahead, folded, told_text: told, summaries, owes_gap }))
     }
 
+    /// Up to where each text was told of which a log holds a part that was told. Where nobody knows, all that is held
+    /// counts as told: nothing is repeated.
+    pub(super) fn told_of_held(
+        &self,
+        log: &Audience,
+        mut told_at: impl FnMut(&TextKey, u64) -> Option<u64>,
+    ) -> BTreeMap<TextKey, u64> {
+        let told = |(key, begin, held_end): (TextKey, u64, u64)| {
+            let known = self.texts.get(&key).copied().or_else(|| told_at(&key, self.end));
+            let told = known.unwrap_or(held_end);
+            (begin < told).then_some((key, told))
+        };
+        log.held_texts().filter_map(told).collect()
+    }
+
     /// From which place among all events on something is still to be told.
     pub(crate) fn first(&self) -> u64 {
         let first = self.untold.first().copied().unwrap_or(self.end);
