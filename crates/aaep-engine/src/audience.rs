@@ -99,7 +99,7 @@ pub(crate) struct Unit {
     made_at: u64,
     /// How many bytes it takes, its frame not counted.
     weight: usize,
-    sequence_number: Option<u64>,
+    pub(crate) sequence_number: Option<u64>,
     frame: OnceCell<Arc<Frame>>,
 }
 
@@ -437,6 +437,13 @@ impl Audience {
             // What is no longer remembered was made with events before this.
             None => self.from,
         }
+    }
+
+    /// Whether a unit may have been told before others that come before it: it is urgent, or it may have gone along with
+    /// something urgent of its session (ruling 7).
+    pub(crate) fn may_have_overtaken(&self, at: u64, unit: &Unit) -> bool {
+        let mut later = (at + 1..self.end()).filter_map(|at| self.unit(at));
+        unit.is_urgent || later.any(|later| later.is_urgent && later.session == unit.session)
     }
 
     /// Where a session starts, if that is still remembered.

@@ -472,13 +472,13 @@ impl Cursor {
         held.find(|unit| unit.session == session && !unit.is_urgent)
     }
 
-    /// Whether something of a session is still to be told in its place, urgent or not. What is urgent and was left
-    /// behind comes out of its place.
-    pub(crate) fn is_behind_in(&self, session: SessionKey, audience: &Audience) -> bool {
-        let first = self.urgent_at.max(self.at);
-        let mut urgent = (first..audience.end()).filter_map(|at| audience.unit(at));
-        urgent.any(|unit| unit.session == session && unit.is_urgent)
-            || self.next_of(session, audience).is_some()
+    /// The number of the next event of a session that is told in its place, for whoever counts. What overtook others, or
+    /// was left behind, has none.
+    pub(crate) fn next_number_of(&self, session: SessionKey, audience: &Audience) -> Option<u64> {
+        let overtaken = self.overtaken(audience).get(&session).copied();
+        let first = overtaken.map_or(self.at, |told| told + 1).max(self.at);
+        let mut later = (first..audience.end()).filter_map(|at| audience.unit(at));
+        later.find(|unit| unit.session == session && !unit.is_deleted())?.sequence_number
     }
 
     /// The next session to sum up.

@@ -37,6 +37,8 @@ impl Engine {
             let begin = full.take(entry);
             let grown = full.end() - begin;
             if grown == 0 {
+                // Its room may have become smaller since it last grew.
+                full.trim(0);
                 continue;
             }
             let audience = &*full;
@@ -226,16 +228,19 @@ fn proceed(
     let left = at_a_time.max(1);
     let mut telling = Telling { audience, limits, now, primary, is_gap_owed, left, send };
     let owes_summaries = cursor.owes_summaries();
+    // Who counts gets everything in its order.
+    let counts = audience.terms.keeps_every_event();
     if *rests {
-        // Who counts gets everything in its order.
-        if owes_summaries || !audience.terms.keeps_every_event() {
+        if !counts {
             cursor.tell_urgent(&mut telling);
         }
         return Some(HeldUntil::new((*due_us).min(now_us + REST_US)));
     }
     let progressed = if owes_summaries {
         // Urgent things do not wait for summaries; everything else comes after them.
-        cursor.tell_urgent(&mut telling);
+        if !counts {
+            cursor.tell_urgent(&mut telling);
+        }
         let next_us = telling.limits.as_deref_mut().map_or(now_us, |it| it.next_us(now_us));
         if next_us > now_us { Progressed::Until(next_us) } else { Progressed::Enough }
     } else {

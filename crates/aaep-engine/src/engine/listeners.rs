@@ -144,9 +144,10 @@ impl Engine {
             self.lose(listener, None);
         }
         self.remember(listener, out);
-        self.forget_unable(now, listener, out);
+        let unable = self.forget_unable(listener);
         self.ask_late(now, listener, out);
         self.catch_up(now, listener, out);
+        self.look_for_others(now, &unable, out);
     }
 
     /// Other terms from now on, also for what is held: nothing of it is lost or told twice. Whether

@@ -111,7 +111,7 @@ impl Then {
 pub(crate) struct Known {
     /// From this place among all events on, everything that overtook something is remembered.
     pub(crate) from: u64,
-    /// Before it, only what is urgent may have overtaken something.
+    /// Before it, only what is urgent, or went along with it, may have overtaken something.
     pub(crate) in_order: bool,
     /// And from this place on, not even that.
     pub(crate) in_order_from: u64,
@@ -187,8 +187,8 @@ impl Cursor {
         let at = known.last_at.or(found)?;
         if known.last_at.is_none() {
             let unit = audience.unit(at)?;
-            let may_have_overtaken =
-                !known.in_order || (unit.is_urgent && unit.order < known.in_order_from);
+            let may_have_overtaken = !known.in_order
+                || (unit.order < known.in_order_from && audience.may_have_overtaken(at, unit));
             if (unit.order < known.from && may_have_overtaken)
                 || unit.order < self.doubtful_before()
             {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::event::reasoning::state;
-use aaep::{Event, Payload};
+use aaep::{CoreType, Event, Payload, SessionId};
 use aaep_engine::{Input, Output};
 
 use super::owed::Owed;
@@ -61,6 +61,8 @@ pub struct AtOnce {
     waiting: BTreeMap<usize, Vec<Arc<Event>>>,
     /// For whom there is more, when their wire has taken what it was sent.
     resting: BTreeSet<usize>,
+    /// The sessions that run: in one of them it is said that something is missing.
+    running: BTreeSet<SessionId>,
 }
 
 impl Invariant for AtOnce {
@@ -77,6 +79,14 @@ impl Invariant for AtOnce {
         let Moment::Handled(step) = moment else { return Ok(()) };
         if let Some((at, _)) = step.changed {
             self.resting.remove(&at);
+        }
+        for event in step.recorded() {
+            let session_id = &event.envelope.session_id;
+            if event.event_type().core().is_some_and(CoreType::is_terminal) {
+                self.running.remove(session_id);
+            } else {
+                self.running.insert(session_id.clone());
+            }
         }
         // Whoever is told that something is missing is told how things stand instead.
         let gaps: BTreeSet<usize> = step.gaps().collect();
@@ -138,6 +148,10 @@ impl Invariant for AtOnce {
                 waiting.drain(..first);
             }
             waiting.retain(|event| !is_sent(event));
+            // Where no session runs, it is said in the next one that something is missing.
+            if sent == 0 && self.running.is_empty() {
+                continue;
+            }
             if (is_free || sent > 0)
                 && sent < truth.at_a_time
                 && let Some(event) = waiting.first()

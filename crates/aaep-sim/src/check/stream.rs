@@ -11,7 +11,7 @@ use super::critical::is_urgent;
 use super::owed::Owed;
 use super::pace::is_sum_up;
 use super::{Delivered, Invariant, Moment};
-use crate::truth::Truth;
+use crate::truth::{Presence, Truth};
 
 /// No event arrives twice.
 #[derive(Default)]
@@ -24,6 +24,8 @@ pub struct Once {
     resumed: BTreeSet<usize>,
     /// Who stalled or was away.
     stalled: BTreeSet<usize>,
+    /// What was asked twice of those whose limits hold back that something is missing: they must be told in the end.
+    asked_before_gap: BTreeMap<usize, String>,
     /// What went along with something critical, exempt as it is.
     went_along: BTreeSet<EventId>,
 }
@@ -53,6 +55,7 @@ impl Invariant for Once {
                 }
                 let accepted = step.accepted.iter().map(|(at, _)| *at);
                 for at in step.gaps().chain(accepted) {
+                    self.asked_before_gap.remove(&at);
                     self.asked_again.entry(at).or_default().push(step.now.monotonic_us);
                 }
             }
@@ -79,15 +82,27 @@ impl Invariant for Once {
                     is_urgent(&sent.event) || self.went_along.contains(&sent.frame.event_id);
                 let may_repeat = is_excused || is_urgent && self.resumed.contains(at);
                 if is_again && !may_repeat {
-                    return Err(format!(
+                    let subscription = &truth.subscriptions[sent.subscription];
+                    let problem = format!(
                         "{} of type {} arrived twice at {}.",
                         sent.frame.event_id,
                         sent.event.event_type().as_str(),
-                        truth.subscriptions[sent.subscription].id
-                    ));
+                        subscription.id
+                    );
+                    let terms = &subscription.terms;
+                    let is_limited = terms.rate.is_some() || terms.pace.is_some();
+                    if asked_us.is_none() || !is_limited || !self.stalled.contains(at) {
+                        return Err(problem);
+                    }
+                    self.asked_before_gap.entry(*at).or_insert(problem);
                 }
             }
-            _ => {}
+            Moment::Finished => {
+                let is_there = |at: &usize| truth.subscriptions[*at].presence != Presence::Gone;
+                let mut asked = self.asked_before_gap.iter().filter(|(at, _)| is_there(at));
+                return asked.next().map_or(Ok(()), |(_, problem)| Err(problem.clone()));
+            }
+            Moment::Lost(_) => {}
         }
         Ok(())
     }
@@ -167,8 +182,7 @@ impl Numbers {
         place.is_none_or(|place| *place < began)
     }
 
-    /// A summary has the number of the newest event, unless something older than the summary is
-    /// still to come.
+    /// A summary has the number before the next event in its place, or else that of the newest event.
     fn look_at_summaries(&mut self, sent: &Delivered) -> Result<(), String> {
         let at = (sent.subscription, sent.event.envelope.session_id.clone());
         if is_sum_up(&sent.event) {

@@ -139,20 +139,16 @@ impl Engine {
         }
     }
 
-    /// A listener that gave up answering does not count as asked any more.
-    pub(in crate::engine) fn forget_unable(
-        &mut self,
-        now: Now,
-        listener: ListenerKey,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+    /// A listener that gave up answering does not count as asked any more. Gives what it had been asked, for
+    /// [`Engine::look_for_others`] as soon as the listener is there again: it hears of what is settled for want of it.
+    pub(in crate::engine) fn forget_unable(&mut self, listener: ListenerKey) -> Vec<ReplyToken> {
+        let Some(Some(member)) = self.members.get(listener as usize) else { return Vec::new() };
         let is_unable =
             |token: &ReplyToken| self.asks.get(token).is_some_and(|ask| !member.can_answer(ask));
         let mut unable = self.asked_of(&member.asked);
         unable.retain(is_unable);
-        for token in unable {
-            if let Some(ask) = self.asks.get_mut(&token)
+        for token in &unable {
+            if let Some(ask) = self.asks.get_mut(token)
                 && let Some(Some(member)) = self.members.get_mut(listener as usize)
             {
                 ask.told.remove(&listener);
@@ -160,7 +156,19 @@ impl Engine {
                 member.asked.orders.retain(|it| *it != order);
                 member.asked.late.remove(&order);
             }
-            self.look_for_someone(now, &token, out);
+        }
+        unable
+    }
+
+    /// Whether someone else can answer these questions; otherwise they are settled.
+    pub(in crate::engine) fn look_for_others(
+        &mut self,
+        now: Now,
+        tokens: &[ReplyToken],
+        out: &mut Vec<Output>,
+    ) {
+        for token in tokens {
+            self.look_for_someone(now, token, out);
         }
     }
 

@@ -61,10 +61,11 @@ impl Engine {
         if !is_complete {
             self.lose(listener, last);
         }
-        self.forget_unable(now, listener, out);
+        let unable = self.forget_unable(listener);
         self.begin_here(listener);
         out.push(Output::Resumed { listener, is_complete });
         self.go_on(now, listener, out);
+        self.look_for_others(now, &unable, out);
     }
 
     pub(in super::super) fn reconnect(
@@ -407,11 +408,12 @@ impl Engine {
                 limits.spend(now.monotonic_us, &event.payload);
             }
             let terms = &member.wish.terms;
-            // Who counts hears with the summary how far the session is, unless some of it is still to
-            // come with numbers of its own.
-            let counts = terms.keeps_every_event() && !member.cursor.is_behind_in(key, audience);
-            let session = self.sessions.get(&key).filter(|_| counts);
-            let number = session.map(|session| session.next_number.saturating_sub(1));
+            // Who counts hears with the summary how far the session is: the next event has the next number.
+            let number = terms.keeps_every_event().then(|| {
+                let session = self.sessions.get(&key).map(|session| session.next_number);
+                member.cursor.next_number_of(key, audience).or(session)?.checked_sub(1)
+            });
+            let number = number.flatten();
             let frame = encode(&event, false, number, terms, &self.primary);
             member.summaries += 1;
             member.cursor.tell_summary(&frame.event_id, audience);
