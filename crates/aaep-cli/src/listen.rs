@@ -2,8 +2,9 @@
 //! the desktop, and takes their answers.
 //!
 //! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
-//! hubs say, `asking` puts questions, `devices` starts what the settings
-//! name, `typed` reads what the person types, `driving` tells agents what the person wants, and `meant` knows which question that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
+//! hubs say, `asking` puts questions, `devices` starts what the settings name, `reports` brings what devices report,
+//! `typed` reads what the person types, `driving` tells agents what the person wants, and `meant` knows which question
+//! that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
@@ -13,12 +14,12 @@ mod leaving;
 mod meant;
 mod open;
 mod reaching;
+mod reports;
 mod room;
 mod typed;
 mod typing;
 
 use std::process::ExitCode;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use aaep_subscriber::{Listener, Wishes, connect};
@@ -33,6 +34,7 @@ use crate::keyboard::Keyboard;
 use crate::settings::{self, Flags, Settings};
 use hearing::Hubs;
 use leaving::Leaving;
+use reports::DeviceReports;
 use room::{Came, Room};
 
 const EXIT_CODES: &str = "\
@@ -104,8 +106,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.old.refuse("listen")?;
     let settings = wanted(arguments)?;
     let hubs = arguments.hub.hubs(&settings.listen)?;
-    let (reports, told) = mpsc::channel();
-    let devices = devices::start(&settings, arguments.json, &reports)?;
+    let reports = DeviceReports::start();
+    let devices = devices::start(&settings, arguments.json, reports.sender())?;
     let wishes = |hub: &Hub| wishes(&settings, hub.token.as_deref());
     let leaving = hubs.iter().map(|hub| Leaving::begin(hub, &settings)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -117,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let begun = reaching::first(&mut heard, hubs.len()).await?;
         let (numbers, hubs) = (NumbersFile::own()?, Hubs::new(hubs));
         let room = Room::new(devices, &settings, numbers, hubs, leaving);
-        room.run(begun, heard, told, Keyboard::new()).await
+        room.run(begun, heard, reports, Keyboard::new()).await
     });
     // Someone may still be waited for who types nothing.
     runtime.shutdown_background();
@@ -153,14 +155,14 @@ pub(crate) async fn show(
     keyboard: Keyboard,
     play: impl FnOnce(Narrator),
 ) -> Result<ExitCode, Failure> {
-    let (reports, told) = mpsc::channel();
-    let devices = devices::start(settings, false, &reports)?;
+    let reports = DeviceReports::start();
+    let devices = devices::start(settings, false, reports.sender())?;
     let hubs = vec![hub];
     let mut heard = reaching::start(&hubs, |_| wishes.clone());
     let begun = reaching::first(&mut heard, hubs.len()).await?;
     let room = Room::new(devices, settings, numbers, Hubs::new(hubs), Vec::new());
     play(Narrator(room.narrator()));
-    room.run(begun, heard, told, keyboard).await
+    room.run(begun, heard, reports, keyboard).await
 }
 
 /// The settings of the person, with what was said on the command line.

@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::sync::mpsc::Receiver as Told;
 use std::time::{Duration, Instant};
 
 use aaep::{Event, printable};
-use aaep_announce::device::{Told as FromDevice, braille, lines, speech};
+use aaep_announce::device::{Told, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome as Wanted,
@@ -27,6 +26,7 @@ use super::hearing::Hubs;
 use super::leaving::Leaving;
 use super::open::Open;
 use super::reaching::Heard;
+use super::reports::DeviceReports;
 use crate::answer::meaning::{Meaning, USUAL_SECONDS};
 use crate::attention::asked::{self, Asked};
 use crate::attention::file::NumbersFile;
@@ -124,10 +124,9 @@ impl Room {
         mut self,
         begun: Vec<Heard>,
         mut heard: mpsc::Receiver<Heard>,
-        told: Told<FromDevice>,
+        mut reports: DeviceReports,
         mut keyboard: Keyboard,
     ) -> Result<ExitCode, Failure> {
-        let mut told = forward(told);
         let stopped = Stopped::new().map_err(|error| {
             Failure::new(format!("the system tells no signals: {error}"), "Try again later.")
         })?;
@@ -153,9 +152,9 @@ impl Room {
             tokio::select! {
                 biased;
                 () = &mut stopped => break,
-                Some(told) = told.recv() => self.report(told),
+                Some(told) = reports.next() => self.report(told),
                 line = keyboard.lines.recv(), if can_type => match line {
-                    Some(line) => if self.typed(&line) { break },
+                    Some(line) => if self.typed(&line, &mut reports).await { break },
                     None => can_type = false,
                 },
                 Some(came) = self.came.1.recv() => self.settled(came),
@@ -448,7 +447,7 @@ impl Room {
         self.devices.channels.get(at).is_some_and(|it| it.device.name() != lines::NAME)
     }
 
-    fn report(&mut self, told: FromDevice) {
+    pub(super) fn report(&mut self, told: Told) {
         let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
         match (at, told.report) {
             (Some(at), report) => {
@@ -505,19 +504,4 @@ fn meaning_of(answer: Answer) -> Meaning {
         Answer::Decision(aaep::event::human::Decision::Reject) => Meaning::Reject,
         Answer::Response(response) => Meaning::Respond(response),
     }
-}
-
-/// Reports of devices come from threads that know no runtime.
-fn forward(told: Told<FromDevice>) -> mpsc::UnboundedReceiver<FromDevice> {
-    // Not bounded in itself: a device has at most a few reports for each order that it was given.
-    let (sender, receiver) = mpsc::unbounded_channel();
-    // Without the thread no device would be heard; then every device stalls, which is noticed and told.
-    let _ = std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
-        for told in told {
-            if sender.send(told).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }

@@ -8,6 +8,7 @@ use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish, choice_letters};
 
 use super::meant::{Doubt, NotBare};
+use super::reports::DeviceReports;
 use super::room::Room;
 use super::spoken_help;
 use super::typed::{self, Typed};
@@ -18,7 +19,11 @@ use crate::keyboard::TypedLine;
 
 impl Room {
     /// The person typed something. Says whether they want to leave.
-    pub(super) fn typed(&mut self, line: &TypedLine) -> bool {
+    pub(super) async fn typed(&mut self, line: &TypedLine, reports: &mut DeviceReports) -> bool {
+        // The line may answer what stands on the screen, so what was told before it is known first (ruling 33).
+        for told in reports.sent_so_far().await {
+            self.report(told);
+        }
         let begun = self.moment(line.begun);
         match typed::read(&line.text) {
             Typed::Quit => return true,
@@ -206,7 +211,65 @@ fn you_typed(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc::{Receiver, TryRecvError};
+    use std::task::{Context, Waker};
+    use std::thread;
+    use std::time::Instant;
+
+    use aaep_announce::device::{Device, Reporter, lines};
+    use aaep_announce::{Announcer, Order, Preferences, Report};
+
     use super::*;
+    use crate::attention::file::NumbersFile;
+    use crate::listen::devices::{Channel, Devices};
+    use crate::listen::hearing::Hubs;
+    use crate::settings::Settings;
+
+    /// Listening without hubs, in lines whose orders come here.
+    fn room() -> (Room, Receiver<Order>) {
+        let (device, orders) = Device::new(lines::NAME);
+        let announcer = Announcer::new(Preferences::default()).without_pace();
+        let channels = vec![Channel { device, announcer, is_stuck: false }];
+        let devices = Devices { channels, sounds: None, are_lines_on_screen: false };
+        // Nothing is ever numbered here.
+        let (numbers, hubs) = (NumbersFile::at("questions.json".into()), Hubs::new(Vec::new()));
+        (Room::new(devices, &Settings::default(), numbers, hubs, Vec::new()), orders)
+    }
+
+    #[tokio::test]
+    async fn what_was_told_before_a_line_is_known_before_the_line_is_taken() {
+        let (mut room, orders) = room();
+        let (mut reports, pass_on) = DeviceReports::held();
+        let reporter = Reporter::new(lines::NAME, reports.sender().clone());
+        room.reply("Told.");
+        let Ok(Order::Say(said)) = orders.try_recv() else { panic!("nothing is told") };
+        assert!(reporter.report(Report::Began(said.id)) && reporter.report(Report::Ended(said.id)));
+        // What is being told would be stopped.
+        let line = TypedLine { text: "hush".to_owned(), begun: Instant::now() };
+        {
+            let mut typed = pin!(room.typed(&line, &mut reports));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(typed.as_mut().poll(&mut context).is_pending(), "the report is on its way");
+            thread::spawn(pass_on);
+            assert!(!typed.await, "nobody wants to leave");
+        }
+        assert_eq!(orders.try_recv(), Err(TryRecvError::Empty), "it had ended");
+    }
+
+    #[tokio::test]
+    async fn a_line_is_taken_at_once_if_nothing_can_be_reported_any_more() {
+        let (mut room, orders) = room();
+        let (mut reports, pass_on) = DeviceReports::held();
+        drop(pass_on);
+        room.reply("Told.");
+        assert!(matches!(orders.try_recv(), Ok(Order::Say(_))));
+        for (text, is_leaving) in [("hush", false), ("quit", true)] {
+            let line = TypedLine { text: text.to_owned(), begun: Instant::now() };
+            assert_eq!(room.typed(&line, &mut reports).await, is_leaving);
+        }
+        assert_eq!(orders.try_recv(), Ok(Order::Stop));
+    }
 
     #[test]
     fn whatever_is_not_an_answer_is_named_and_said_to_answer_nothing() {

@@ -1,0 +1,113 @@
+//! What devices report, on its way from their threads to the loop.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Instant;
+
+use aaep_announce::Report;
+use aaep_announce::device::Told;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// What stands in place of a device in a mark. No device has this name.
+const MARK: &str = "mark";
+
+/// The reports of all devices, in the order in which they were sent.
+pub(super) struct DeviceReports {
+    to: Sender<Told>,
+    passed_on: UnboundedReceiver<Told>,
+}
+
+impl DeviceReports {
+    /// Devices report from threads that know no runtime, so a thread passes their reports on.
+    pub(super) fn start() -> Self {
+        let (reports, pass_on) = DeviceReports::held();
+        // Without the thread no device would be heard; then every device stalls, which is noticed and told.
+        let _ = thread::Builder::new().name("reports".to_owned()).spawn(pass_on);
+        reports
+    }
+
+    /// The same, but nothing is passed on until the function runs.
+    pub(super) fn held() -> (Self, impl FnOnce() + Send + 'static) {
+        let (to, sent) = channel();
+        // Not bounded in itself: a device has at most a few reports for each order that it was given.
+        let (sender, passed_on) = unbounded_channel();
+        let pass_on = move || {
+            for told in sent {
+                if sender.send(told).is_err() {
+                    return;
+                }
+            }
+        };
+        (DeviceReports { to, passed_on }, pass_on)
+    }
+
+    /// Where devices report to.
+    pub(super) fn sender(&self) -> &Sender<Told> {
+        &self.to
+    }
+
+    /// Waits for the next report. There is none if nobody passes them on.
+    pub(super) async fn next(&mut self) -> Option<Told> {
+        self.passed_on.recv().await
+    }
+
+    /// All reports that were sent before this was called, and have not been given out yet. Does not wait for a device.
+    /// The caller must wait for the result: a mark that is left behind would cut the next result short.
+    pub(super) async fn sent_so_far(&mut self) -> Vec<Told> {
+        // The mark goes the same way as the reports, so it comes after all that were sent before it. If nobody passes
+        // it on, nothing more comes, and that is the end as well.
+        let mark = Told { device: MARK, report: Report::Works, at: Instant::now() };
+        let _ = self.to.send(mark);
+        let mut sent = Vec::new();
+        while let Some(told) = self.next().await.filter(|it| it.device != MARK) {
+            sent.push(told);
+        }
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use aaep_announce::device::Reporter;
+
+    use super::*;
+
+    fn report(reports: &DeviceReports, number: u64) -> bool {
+        Reporter::new("lines", reports.sender().clone()).report(Report::Ended(number))
+    }
+
+    fn told(sent: &[Told]) -> Vec<Report> {
+        sent.iter().map(|it| it.report.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn reports_that_were_sent_before_are_waited_for_and_later_ones_are_not() {
+        let (mut reports, pass_on) = DeviceReports::held();
+        let to = reports.sender().clone();
+        assert!(report(&reports, 1) && report(&reports, 2));
+        {
+            let mut sent = pin!(reports.sent_so_far());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(sent.as_mut().poll(&mut context).is_pending(), "nothing was passed on yet");
+            assert!(Reporter::new("lines", to).report(Report::Ended(3)));
+            thread::spawn(pass_on);
+            assert_eq!(told(&sent.await), [Report::Ended(1), Report::Ended(2)]);
+        }
+        assert!(report(&reports, 4));
+        assert_eq!(told(&reports.sent_so_far().await), [Report::Ended(3), Report::Ended(4)]);
+        assert!(reports.sent_so_far().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_reports_that_nobody_passes_on() {
+        let (mut reports, pass_on) = DeviceReports::held();
+        assert!(report(&reports, 1));
+        drop(pass_on);
+        assert!(!report(&reports, 2), "nobody wants to know");
+        assert!(reports.sent_so_far().await.is_empty());
+        assert!(reports.next().await.is_none());
+    }
+}
