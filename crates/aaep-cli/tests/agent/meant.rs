@@ -34,11 +34,18 @@ fn half_typed(first: &[&str], keys: &str) -> (Terminal, Child) {
     (terminal, asking)
 }
 
+/// Asks a second question and waits for its prompt, after which something else may be written.
+fn ask_second(terminal: &Terminal) -> Child {
+    let asking = ask(terminal, OVERWRITE);
+    terminal.wait_until("the second question and its prompt", |raw| {
+        raw.split_once("Overwrite 14 tables").is_some_and(|(_, rest)| rest.contains(PROMPT))
+    });
+    asking
+}
+
 /// Another question comes, and Enter is pressed: it is not answered, and neither is any other.
 fn enter_after_another(terminal: &Terminal, typed: &str) {
-    let second = ask(terminal, OVERWRITE);
-    terminal.wait_until("the second question", |raw| raw.contains("Overwrite 14 tables"));
-    terminal.wait_until("its prompt", |raw| raw.ends_with(PROMPT));
+    let second = ask_second(terminal);
     terminal.presses("Enter");
     terminal.wait_for(&format!("You typed \"{typed}\". {ANOTHER}"));
     terminal.types("2 no");
@@ -115,9 +122,7 @@ fn a_digit_for_a_settled_choice_does_not_accept_what_comes_next() {
 #[test]
 fn what_was_taken_back_was_not_begun() {
     let (terminal, first) = half_typed(&["Sort the mail?", "--risk", "low"], "yes");
-    let second = ask(&terminal, OVERWRITE);
-    terminal.wait_until("the second question", |raw| raw.contains("Overwrite 14 tables"));
-    terminal.wait_until("its prompt", |raw| raw.ends_with(PROMPT));
+    let second = ask_second(&terminal);
     terminal.presses("C-u");
     terminal.types("2 yes");
     assert_eq!(outcome(second), (Some(0), "accept\n".to_owned()));

@@ -133,15 +133,21 @@ impl Terminal {
         out(&output).trim().to_owned()
     }
 
+    /// Types a line. Enter is read after the keys, so there is nothing to wait for.
     pub(crate) fn types(&self, line: &str) {
-        self.begins_to_type(line);
+        self.sends_keys(line);
         self.presses("Enter");
     }
 
-    /// Types without Enter, and waits until the terminal shows it.
+    /// Types without Enter, and waits until the terminal shows it. Something else may be written after it meanwhile.
     pub(crate) fn begins_to_type(&self, keys: &str) {
+        let before = self.raw().matches(keys).count();
+        self.sends_keys(keys);
+        self.wait_until(keys, |raw| raw.matches(keys).count() > before);
+    }
+
+    fn sends_keys(&self, keys: &str) {
         said(&mut self.tmux(&["send-keys", "-l", keys]));
-        self.wait_until(keys, |raw| raw.ends_with(keys));
     }
 
     pub(crate) fn presses(&self, key: &str) {
