@@ -215,8 +215,8 @@ fn what_cannot_be_written_is_reported_once_and_so_is_its_end() {
     let say = |id| Order::Say(utterance(id, Kind::Reply, "Hi."));
     let mut lines = Lines::new(&mut place, LineOptions::default());
     let reports = reported(&mut lines, &say(1));
-    assert_eq!(reports[0], Report::Cut(1));
-    assert!(matches!(&reports[1], Report::Trouble(why) if why.contains("full")));
+    assert_eq!(reports[..2], [Report::Began(1), Report::Cut(1)]);
+    assert!(matches!(&reports[2], Report::Trouble(why) if why.contains("full")));
     assert_eq!(reported(&mut lines, &say(2)), [Report::Cut(2)]);
 }
 
@@ -241,7 +241,7 @@ fn a_question_is_reported_as_told_before_its_prompt_asks_for_an_answer() {
     let mut lines = Lines::new(Counted(&written), LineOptions::default());
     lines.carry_out(&Order::Say(question(1)), |_| told_at.push(written.get()));
     let question = "Permission required: Weaver asks: Delete it?\n".len();
-    assert_eq!(told_at, [question, question]);
+    assert_eq!(told_at, [0, question], "begun before the first letter, ended after the last");
     assert_eq!(written.get(), question + "Answer yes or no: ".len());
 }
 

@@ -114,14 +114,21 @@ impl<W: Write> Lines<W> {
             // Lines are read at the pace of whoever reads them.
             Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => return,
         };
+        // A part of it may stand on the screen while the rest cannot be written yet.
+        if let Some(id) = said.filter(|_| !self.is_in_trouble) {
+            report(Report::Began(id));
+        }
         let mut written = self.write(&text);
         match (&written, said) {
             (Ok(()), said) => {
-                if std::mem::take(&mut self.is_in_trouble) {
+                let was_in_trouble = std::mem::take(&mut self.is_in_trouble);
+                if was_in_trouble {
                     report(Report::Works);
                 }
                 if let Some(id) = said {
-                    report(Report::Began(id));
+                    if was_in_trouble {
+                        report(Report::Began(id));
+                    }
                     report(Report::Ended(id));
                 }
                 written = self.write(&prompt);
