@@ -36,6 +36,7 @@ pub(crate) mod table;
 pub(crate) mod tests;
 mod unused_names;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ pub(crate) use table::Safe;
 use crate::audit::{Entry, Hash};
 use age::AgeClock;
 use database::Shared;
+use event_ids::NewestIds;
 use folder::Folder;
 use journal::Journal;
 use log::Log;
@@ -115,6 +117,7 @@ pub struct Store {
     is_incomplete: bool,
     /// How many commits had something that is beyond its bound.
     beyond_bounds: u64,
+    newest_ids: NewestIds,
     /// How much time passed, for how long ended sessions are kept.
     age: AgeClock,
     audit_path: Option<Arc<PathBuf>>,
@@ -162,9 +165,16 @@ impl Store {
             .iter()
             .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
             .collect();
+        // What is remembered holds if this succeeds at once; otherwise it is forgotten.
+        let newest = Cell::new(std::mem::take(&mut self.newest_ids));
         self.transact_with(&entries, Some(changes), |transaction, counters| {
-            apply::apply(transaction, counters, changes)
-        })
+            let mut remembered = newest.take();
+            apply::apply(transaction, counters, &mut remembered, changes)?;
+            newest.set(remembered);
+            Ok(())
+        })?;
+        self.newest_ids = newest.into_inner();
+        Ok(())
     }
 
     /// Writes what only the journal has on the disk into the database, too.

@@ -9,17 +9,18 @@ use aaep::SessionId;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_SETTLED_ASKS};
+use crate::store::asks;
 use crate::store::change::Change;
 use crate::store::error::CommitError;
+use crate::store::event_ids::NewestIds;
 use crate::store::fault::Fault;
 use crate::store::reader::session_of;
 use crate::store::session::{Chunk, Facts, StoredSession};
 use crate::store::sweep::is_before;
 use crate::store::table::{
-    AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENTS, PRINCIPALS, RUNNING, Row, SESSIONS,
-    SUBSCRIPTIONS, answer_key, pair, sortable,
+    AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENT_ID_RUNS, EVENTS, PRINCIPALS, RUNNING,
+    Row, SESSIONS, SUBSCRIPTIONS, answer_key, pair, sortable,
 };
-use crate::store::{asks, event_ids};
 
 /// What a commit brings for one session.
 struct Gathered {
@@ -34,9 +35,10 @@ struct Gathered {
 pub(super) fn apply(
     transaction: &WriteTransaction,
     counters: &mut Counters,
+    newest: &mut NewestIds,
     changes: &[Change],
 ) -> Result<(), Fault> {
-    apply_events(transaction, counters, changes)?;
+    apply_events(transaction, counters, newest, changes)?;
     changes.iter().try_for_each(|change| apply_one(transaction, counters, change))
 }
 
@@ -91,6 +93,7 @@ fn apply_one(
 fn apply_events(
     transaction: &WriteTransaction,
     counters: &mut Counters,
+    newest: &mut NewestIds,
     changes: &[Change],
 ) -> Result<(), Fault> {
     // In the order of their sessions' ids, so that the same changes always make the same file.
@@ -136,16 +139,21 @@ fn apply_events(
             _ => session.chunks.push(Chunk::begin(facts, json)),
         }
     }
-    if gathered.is_empty() { Ok(()) } else { store_events(transaction, counters, gathered) }
+    if gathered.is_empty() {
+        return Ok(());
+    }
+    store_events(transaction, counters, newest, gathered)
 }
 
 fn store_events(
     transaction: &WriteTransaction,
     counters: &mut Counters,
+    newest: &mut NewestIds,
     gathered: BTreeMap<&SessionId, Gathered>,
 ) -> Result<(), Fault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let mut events = transaction.open_table(EVENTS)?;
+    let mut runs = transaction.open_table(EVENT_ID_RUNS)?;
     for (session_id, Gathered { chunks, agent, principal, first_unix_us, last_unix_us }) in gathered
     {
         let mut session = if let Some(session) = session_of(&sessions, session_id.as_str())? {
@@ -155,14 +163,16 @@ fn store_events(
             start_session(transaction, counters, session_id, whose, first_unix_us)?
         };
         session.last_unix_us = last_unix_us;
+        let (brought, mut ids) = (chunks.len(), Vec::new());
         for chunk in chunks {
             session.events += chunk.events;
             session.bytes += chunk.len() as u64;
             counters.event_bytes += chunk.len() as u64;
-            event_ids::add(transaction, session.number, &chunk.places)?;
+            ids.extend(&chunk.ids);
             let key = pair(session.number, chunk.first_order);
             events.insert(key, chunk.into_bytes().as_slice())?;
         }
+        newest.add(&events, &mut runs, session.number, (brought, &ids))?;
         sessions.insert(session_id.as_str(), session.to_bytes().as_slice())?;
     }
     Ok(())

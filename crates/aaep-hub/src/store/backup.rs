@@ -20,7 +20,7 @@ use crate::store::log;
 use crate::store::reader::Reader;
 use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, ENDED,
-    EVENT_IDS, EVENTS, META, PRINCIPALS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SETTLED_BY_AGE,
+    EVENT_ID_RUNS, EVENTS, META, PRINCIPALS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SETTLED_BY_AGE,
     SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, SETTLED_OF_SESSION, SUBSCRIPTIONS,
 };
 use crate::store::{ReadError, Store};
@@ -117,7 +117,7 @@ fn write_tables(transaction: &ReadTransaction, sink: &mut Sink<impl Write>) -> R
     let mut written = Vec::new();
     each_table!(write_table(transaction, sink, &mut written));
     // These follow from the others, and are made again when those are restored.
-    let derived = [EVENT_IDS.name(), SETTLED_OF_PRINCIPAL.name(), SETTLED_COUNTS.name()];
+    let derived = [EVENT_ID_RUNS.name(), SETTLED_OF_PRINCIPAL.name(), SETTLED_COUNTS.name()];
     written.extend(derived.map(str::to_owned));
     // A table that nobody thought of here would be missing from every backup.
     for table in transaction.list_tables()? {

@@ -11,6 +11,7 @@ use redb::{
     WriteTransaction,
 };
 
+use crate::store::event_ids::NewestIds;
 use crate::store::fault::{Fault, guarded};
 use crate::store::folder::create_file;
 use crate::store::journal::{Found, JournalEnd};
@@ -253,11 +254,13 @@ fn take_on(database: &Database, found: Found) -> Result<(), Fault> {
         return Ok(());
     }
     let transaction = database.begin_write()?;
+    let mut newest = NewestIds::default();
     for (number, content) in found.records {
         let decoded = journal::decode(&content)?;
         let mut meta = transaction.open_table(META)?;
         let mut counters = recover::counters(&meta)?;
-        apply::apply(&transaction, &mut counters, &decoded.changes).map_err(not_fitting)?;
+        apply::apply(&transaction, &mut counters, &mut newest, &decoded.changes)
+            .map_err(not_fitting)?;
         log::write_lines(&transaction, &decoded.lines)?;
         counters.commits = number;
         meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;

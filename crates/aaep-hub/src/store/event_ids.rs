@@ -1,47 +1,217 @@
 //! The index from an event id to its place, so that an event is found again without reading its session.
 //!
-//! A key is the number of the session and a digest of the id: the entries of a session are together, and go with it. Whoever
-//! repeats an old event, however often, costs one look and one chunk each time.
+//! Ids are random. A row for each would touch another page for nearly every event, and the pages to write would be many
+//! times the events. So sixteen chunks of events bring one run: their ids, sorted by digest. Sixteen runs of about the
+//! same length become one. A long run is divided by the first bits of the digests, and stays. The newest chunks, fewer
+//! than sixteen, have no run yet: whoever writes remembers their ids, and whoever reads looks into them. Whoever repeats
+//! an old event, however often, costs a look into few rows each time.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use aaep::EventId;
-use redb::{ReadTransaction, ReadableTable, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, Table, WriteTransaction};
 use sha2::{Digest, Sha256};
 
 use crate::store::fault::Fault;
-use crate::store::session::{EventPlace, events_of};
-use crate::store::table::{EVENT_IDS, EVENTS, SESSIONS, pair};
+use crate::store::session::ids_of;
+use crate::store::table::{EVENT_ID_RUNS, EVENTS, OLD_EVENT_IDS, Row, SESSIONS, pair};
 
-/// The key of an event: the number of its session, and the beginning of the digest of its id.
-pub(crate) type EventIdKey = [u8; 24];
+/// The key of a run: the number of its session, the class of its length, its part, and the order of its first event.
+pub(crate) type RunKey = [u8; 18];
 
 /// How much of a digest is kept: enough that nobody finds two ids with the same one.
-pub(crate) const DIGEST_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 16;
 
-/// A digest of an event id.
-pub(super) fn digest(id: &EventId) -> [u8; DIGEST_BYTES] {
-    let mut digest = [0; DIGEST_BYTES];
-    digest.copy_from_slice(&Sha256::digest(id.as_str())[..DIGEST_BYTES]);
-    digest
-}
+/// How many bytes of a run stand for one event: a digest and an order.
+const ENTRY_BYTES: usize = DIGEST_BYTES + 8;
 
-fn key(session: u64, digest: [u8; DIGEST_BYTES]) -> EventIdKey {
-    let mut key = [0; 24];
+/// One event of a run.
+pub(super) type RunEntry = [u8; ENTRY_BYTES];
+
+/// So many chunks become a run, and so many runs of one class one of a higher class.
+const TO_MERGE: usize = 16;
+
+/// Runs of this class have 4,096 events or more before they are divided. They are never merged.
+const LONG: u8 = 3;
+
+/// Into how many parts a long run is divided.
+const PARTS: u8 = 16;
+
+/// Of more sessions than this, or more events, nothing is remembered; their newest chunks are read again.
+const MAX_SESSIONS: usize = 2048;
+const MAX_ENTRIES: usize = 1 << 18;
+
+/// In place of a class: the row that says from which order on no event of the session is in a run.
+const REACH: u8 = u8::MAX;
+
+fn key(session: u64, (class, part): (u8, u8), first_order: u64) -> RunKey {
+    let mut key = [0; 18];
     key[..8].copy_from_slice(&session.to_be_bytes());
-    key[8..].copy_from_slice(&digest);
+    key[8..10].copy_from_slice(&[class, part]);
+    key[10..].copy_from_slice(&first_order.to_be_bytes());
     key
 }
 
-/// Writes down where these events of a session are.
-pub(super) fn add(
-    transaction: &WriteTransaction,
-    session: u64,
-    places: &[EventPlace],
-) -> Result<(), Fault> {
-    let mut table = transaction.open_table(EVENT_IDS)?;
-    for EventPlace { digest, order } in places {
-        table.insert(key(session, *digest), order)?;
+/// Class 0 is for runs of fewer than 16 events, class 1 for fewer than 256, and so on.
+fn class_of(events: usize) -> u8 {
+    let class = events.max(1).ilog2() / TO_MERGE.ilog2();
+    u8::try_from(class).map_or(LONG, |class| class.min(LONG))
+}
+
+/// The part of a long run that a digest belongs to.
+fn part_of(digest: &[u8]) -> u8 {
+    digest.first().map_or(0, |first| first / (u8::MAX / PARTS + 1))
+}
+
+/// The entries of a run. What does not make a whole one is not there.
+fn entries(run: &[u8]) -> &[RunEntry] {
+    run.as_chunks().0
+}
+
+fn order_of(entry: &RunEntry) -> u64 {
+    entry.last_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+pub(super) fn entry_of(id: &[u8], order: u64) -> RunEntry {
+    let mut entry = [0; ENTRY_BYTES];
+    entry[..DIGEST_BYTES].copy_from_slice(&Sha256::digest(id)[..DIGEST_BYTES]);
+    entry[DIGEST_BYTES..].copy_from_slice(&order.to_le_bytes());
+    entry
+}
+
+/// From which order on no event of a session is in a run.
+fn reach(runs: &impl ReadableTable<RunKey, &'static [u8]>, session: u64) -> Result<u64, Fault> {
+    let row = runs.get(key(session, (REACH, 0), 0))?;
+    row.map_or(Ok(0), |row| Row::new(row.value(), "event id runs").number())
+}
+
+/// The ids in the newest chunks of sessions, which have no run yet. It is what a look into those chunks would give, and
+/// may be forgotten at any time.
+#[derive(Debug, Default)]
+pub(super) struct NewestIds {
+    sessions: HashMap<u64, NewestOfSession>,
+    entries: usize,
+}
+
+#[derive(Debug, Default)]
+struct NewestOfSession {
+    chunks: usize,
+    entries: Vec<RunEntry>,
+}
+
+impl NewestIds {
+    /// A session has new chunks, which are in the table already, with these ids.
+    pub(super) fn add(
+        &mut self,
+        events: &impl ReadableTable<[u8; 16], &'static [u8]>,
+        runs: &mut Table<'_, RunKey, &'static [u8]>,
+        session: u64,
+        (chunks, entries): (usize, &[RunEntry]),
+    ) -> Result<(), Fault> {
+        if self.sessions.len() >= MAX_SESSIONS || self.entries > MAX_ENTRIES {
+            *self = NewestIds::default();
+        }
+        let newest = match self.sessions.entry(session) {
+            Entry::Vacant(vacant) => {
+                add(events, runs, session)?;
+                let newest = vacant.insert(NewestOfSession::read(events, runs, session)?);
+                self.entries += newest.entries.len();
+                newest
+            }
+            Entry::Occupied(newest) => {
+                let newest = newest.into_mut();
+                newest.chunks += chunks;
+                newest.entries.extend(entries);
+                self.entries += entries.len();
+                newest
+            }
+        };
+        if newest.chunks >= TO_MERGE {
+            let run = std::mem::take(newest).entries;
+            self.entries = self.entries.saturating_sub(run.len());
+            if let Some(last) = run.iter().map(order_of).max() {
+                let reach = last.saturating_add(1).to_le_bytes();
+                runs.insert(key(session, (REACH, 0), 0), reach.as_slice())?;
+            }
+            add_run(runs, session, run)?;
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+impl NewestOfSession {
+    fn read(
+        events: &impl ReadableTable<[u8; 16], &'static [u8]>,
+        runs: &impl ReadableTable<RunKey, &'static [u8]>,
+        session: u64,
+    ) -> Result<Self, Fault> {
+        let mut newest = NewestOfSession::default();
+        for row in events.range(pair(session, reach(runs, session)?)..=pair(session, u64::MAX))? {
+            let row = row?.1;
+            let ids = ids_of(row.value()).unwrap_or_default();
+            newest.chunks += 1;
+            newest.entries.extend(ids.into_iter().map(|(id, order)| entry_of(id, order)));
+        }
+        Ok(newest)
+    }
+}
+
+/// Makes runs of the chunks of a session that have none, where there are enough of them.
+fn add(
+    events: &impl ReadableTable<[u8; 16], &'static [u8]>,
+    runs: &mut Table<'_, RunKey, &'static [u8]>,
+    session: u64,
+) -> Result<(), Fault> {
+    loop {
+        let newer = pair(session, reach(runs, session)?)..=pair(session, u64::MAX);
+        if events.range(newer.clone())?.take(TO_MERGE).count() < TO_MERGE {
+            return Ok(());
+        }
+        let mut run = Vec::new();
+        let mut reach = 0;
+        for row in events.range(newer)?.take(TO_MERGE) {
+            let (key, row) = row?;
+            reach = crate::store::table::second(key.value()).saturating_add(1);
+            // What cannot be read is set aside when it is played again, and has no place until then.
+            for (id, order) in ids_of(row.value()).unwrap_or_default() {
+                run.push(entry_of(id, order));
+                reach = reach.max(order.saturating_add(1));
+            }
+        }
+        runs.insert(key(session, (REACH, 0), 0), reach.to_le_bytes().as_slice())?;
+        add_run(runs, session, run)?;
+    }
+}
+
+fn add_run(
+    runs: &mut Table<'_, RunKey, &'static [u8]>,
+    session: u64,
+    mut run: Vec<RunEntry>,
+) -> Result<(), Fault> {
+    loop {
+        let Some(first_order) = run.iter().map(order_of).min() else { return Ok(()) };
+        run.sort_unstable();
+        let class = class_of(run.len());
+        if class == LONG {
+            for part in run.chunk_by(|a, b| part_of(a) == part_of(b)) {
+                let part_number = part.first().map_or(0, |entry| part_of(entry));
+                let key = key(session, (class, part_number), first_order);
+                runs.insert(key, part.as_flattened())?;
+            }
+            return Ok(());
+        }
+        runs.insert(key(session, (class, 0), first_order), run.as_flattened())?;
+        let of_class = key(session, (class, 0), 0)..=key(session, (class, 0), u64::MAX);
+        if runs.range(of_class.clone())?.count() < TO_MERGE {
+            return Ok(());
+        }
+        run.clear();
+        for row in runs.range(of_class.clone())? {
+            run.extend(entries(row?.1.value()));
+        }
+        runs.retain_in(of_class, |_, _| false)?;
+    }
 }
 
 /// The order of an event of a session; none if the session never had it.
@@ -50,37 +220,48 @@ pub(super) fn find(
     session: u64,
     id: &EventId,
 ) -> Result<Option<u64>, Fault> {
-    let table = transaction.open_table(EVENT_IDS)?;
-    Ok(table.get(key(session, digest(id)))?.map(|order| order.value()))
+    let runs = transaction.open_table(EVENT_ID_RUNS)?;
+    let events = transaction.open_table(EVENTS)?;
+    let id = id.as_str().as_bytes();
+    for row in events.range(pair(session, reach(&runs, session)?)..=pair(session, u64::MAX))? {
+        let row = row?.1;
+        let ids = ids_of(row.value()).unwrap_or_default();
+        if let Some((_, order)) = ids.into_iter().find(|(it, _)| *it == id) {
+            return Ok(Some(order));
+        }
+    }
+    let digest = &entry_of(id, 0)[..DIGEST_BYTES];
+    for class in 0..=LONG {
+        let part = if class == LONG { part_of(digest) } else { 0 };
+        let all = key(session, (class, part), 0)..=key(session, (class, part), u64::MAX);
+        for row in runs.range(all)? {
+            let row = row?.1;
+            let entries = entries(row.value());
+            let found = entries.binary_search_by(|entry| entry[..DIGEST_BYTES].cmp(digest));
+            if let Some(entry) = found.ok().and_then(|at| entries.get(at)) {
+                return Ok(Some(order_of(entry)));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Forgets all events of a session.
 pub(super) fn remove_session(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
-    let all = key(session, [0; DIGEST_BYTES])..=key(session, [255; DIGEST_BYTES]);
-    transaction.open_table(EVENT_IDS)?.retain_in(all, |_, _| false)?;
+    let all = key(session, (0, 0), 0)..=key(session, (u8::MAX, u8::MAX), u64::MAX);
+    transaction.open_table(EVENT_ID_RUNS)?.retain_in(all, |_, _| false)?;
     Ok(())
 }
 
-/// Writes down where all events are, in a store whose format had no index. What cannot be read is set aside when it is
-/// played again, and has no place until then.
+/// Makes the runs of all sessions, in a store whose format had another index or none.
 pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
-    let mut numbers = Vec::new();
-    for row in transaction.open_table(SESSIONS)?.iter()? {
-        let (id, row) = row?;
-        let number = crate::store::table::Row::new(row.value(), "sessions").number();
-        if let (Ok(id), Ok(number)) = (id.value().parse(), number) {
-            numbers.push((id, number));
-        }
-    }
-    let chunks = transaction.open_table(EVENTS)?;
-    for (session_id, number) in numbers {
-        for row in chunks.range(pair(number, 0)..=pair(number, u64::MAX))? {
-            let Ok(events) = events_of(&session_id, row?.1.value(), 0) else { continue };
-            let place = |event: &crate::store::StoredEvent| EventPlace {
-                digest: digest(&event.event_id),
-                order: event.order,
-            };
-            add(transaction, number, &events.iter().map(place).collect::<Vec<_>>())?;
+    transaction.delete_table(OLD_EVENT_IDS)?;
+    let (sessions, events) = (transaction.open_table(SESSIONS)?, transaction.open_table(EVENTS)?);
+    let mut runs = transaction.open_table(EVENT_ID_RUNS)?;
+    for row in sessions.iter()? {
+        let (_, row) = row?;
+        if let Ok(number) = Row::new(row.value(), "sessions").number() {
+            add(&events, &mut runs, number)?;
         }
     }
     Ok(())

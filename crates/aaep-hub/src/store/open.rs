@@ -28,8 +28,11 @@ use crate::store::{Retention, Store, event_ids, set_aside, settled_shares, spare
 /// The row that has the format.
 const FORMAT_KEY: &str = "format";
 
-/// The first format with an index of event ids and shares of settled questions.
-const FORMAT_WITH_EVENT_IDS: u32 = 4;
+/// The first format with runs of event ids.
+const FORMAT_WITH_EVENT_ID_RUNS: u32 = 5;
+
+/// The first format with shares of settled questions.
+const FORMAT_WITH_SETTLED_SHARES: u32 = 4;
 
 /// How the store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,6 +128,7 @@ pub(super) fn open_on(
         is_full: false,
         is_incomplete: found.recovered.is_incomplete,
         beyond_bounds: 0,
+        newest_ids: event_ids::NewestIds::default(),
         age: AgeClock::new(counted),
         audit_path: Some(Arc::clone(&audit_path)),
         _lock: Some(lock),
@@ -183,6 +187,7 @@ pub(super) fn in_memory() -> Store {
         is_full: false,
         is_incomplete: false,
         beyond_bounds: 0,
+        newest_ids: event_ids::NewestIds::default(),
         age: AgeClock::default(),
         audit_path: None,
         _lock: None,
@@ -262,8 +267,10 @@ fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<()
         _ => {
             let (_, made) = shared.write(|transaction| {
                 create_all(transaction)?;
-                if before.is_some_and(|before| before < FORMAT_WITH_EVENT_IDS) {
+                if before.is_some_and(|before| before < FORMAT_WITH_EVENT_ID_RUNS) {
                     event_ids::add_all(transaction)?;
+                }
+                if before.is_some_and(|before| before < FORMAT_WITH_SETTLED_SHARES) {
                     settled_shares::add_all(transaction)?;
                 }
                 let mut meta = transaction.open_table(META)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use aaep::{EventId, SessionId};
 use sha2::{Digest, Sha256};
 
-use crate::store::event_ids;
+use crate::store::event_ids::{RunEntry, entry_of};
 use crate::store::fault::Fault;
 use crate::store::table::Row;
 
@@ -116,27 +116,20 @@ const MAX_CHUNK_BYTES: usize = (64 << 10) - 256;
 /// The most bytes that an event takes beside its JSON.
 const MAX_FACTS_BYTES: usize = 128;
 
-/// Where an event is, for the index of ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EventPlace {
-    pub(crate) digest: [u8; event_ids::DIGEST_BYTES],
-    pub(crate) order: u64,
-}
-
 /// Events that one commit brings for one session.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     bytes: Vec<u8>,
     pub(crate) first_order: u64,
     pub(crate) events: u64,
-    pub(crate) places: Vec<EventPlace>,
+    pub(crate) ids: Vec<RunEntry>,
 }
 
 impl Chunk {
     /// A chunk with its first event.
     pub(crate) fn begin(facts: Facts<'_>, json: &[u8]) -> Self {
         let bytes = vec![0; CHECKSUM_BYTES];
-        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0, places: Vec::new() };
+        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0, ids: Vec::new() };
         chunk.push(facts, json);
         chunk
     }
@@ -148,8 +141,8 @@ impl Chunk {
 
     pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {
         let Facts { order, event_id, agent, by_hub, is_urgent, unix_us } = facts;
-        self.places.push(EventPlace { digest: event_ids::digest(event_id), order });
         let event_id = event_id.as_str().as_bytes();
+        self.ids.push(entry_of(event_id, order));
         self.bytes.reserve(48 + event_id.len() + json.len());
         self.bytes.extend(order.to_le_bytes());
         self.bytes.extend(agent.to_le_bytes());
@@ -207,6 +200,21 @@ pub(crate) fn events_of(
         });
     }
     Ok(events)
+}
+
+/// The ids of the events of a row, with their orders. Whether the row is whole is seen when the event itself is read.
+pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, Fault> {
+    let mut row = Row::new(bytes, "events");
+    row.array::<CHECKSUM_BYTES>()?;
+    let mut ids = Vec::new();
+    while !row.is_empty() {
+        let order = row.number()?;
+        let (_agent, _unix_us) = (row.number()?, row.moment()?);
+        let (_by_hub, _is_urgent) = (row.flag()?, row.flag()?);
+        ids.push((row.sized()?, order));
+        row.sized()?;
+    }
+    Ok(ids)
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {

@@ -6,14 +6,14 @@
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use crate::audit::Hash;
-use crate::store::event_ids::EventIdKey;
+use crate::store::event_ids::RunKey;
 use crate::store::fault::Fault;
 use crate::store::journal::StoreId;
 
 /// The format of what is written here. A file of a larger one is refused, smaller ones are taken on: 1 had no
 /// journal, 2 did not say when the time of a question was stored and knew no counted time, 3 had no index of event ids and did
-/// not count settled questions by principal.
-pub(crate) const FORMAT: u32 = 4;
+/// not count settled questions by principal, 4 had a row for each event in that index.
+pub(crate) const FORMAT: u32 = 5;
 
 /// Things of which there is one: the format, the counters, how far the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -25,8 +25,11 @@ pub(crate) const RUNNING: TableDefinition<u64, &str> = TableDefinition::new("run
 pub(crate) const ENDED: TableDefinition<[u8; 16], &str> = TableDefinition::new("ended");
 /// Session number and order of its first event to a chunk of events.
 pub(crate) const EVENTS: TableDefinition<[u8; 16], &[u8]> = TableDefinition::new("events");
-/// Session number and digest of an event id to the order of that event.
-pub(crate) const EVENT_IDS: TableDefinition<EventIdKey, u64> = TableDefinition::new("event ids");
+/// Session number, class, part and first order of a run to digests of event ids and their orders.
+pub(crate) const EVENT_ID_RUNS: TableDefinition<RunKey, &[u8]> =
+    TableDefinition::new("event id runs");
+/// What format 4 had instead, with a row for each event.
+pub(crate) const OLD_EVENT_IDS: TableDefinition<[u8; 24], u64> = TableDefinition::new("event ids");
 /// Reply token to an open question.
 pub(crate) const ASKS: TableDefinition<&str, &[u8]> = TableDefinition::new("asks");
 /// Reply token to a settled question.
@@ -72,7 +75,7 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(RUNNING)?;
     transaction.open_table(ENDED)?;
     transaction.open_table(EVENTS)?;
-    transaction.open_table(EVENT_IDS)?;
+    transaction.open_table(EVENT_ID_RUNS)?;
     transaction.open_table(ASKS)?;
     transaction.open_table(SETTLED)?;
     transaction.open_table(SETTLED_BY_AGE)?;

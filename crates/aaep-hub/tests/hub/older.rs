@@ -1,7 +1,8 @@
 //! Stores of versions before, as these left them when they were killed, are taken on.
 //!
-//! `tests/stores/format-2` was written by the last version with that format: a session that ended with an accepted
-//! question and was published under an idempotency key; and, in the journal alone, a running session with a question that is open.
+//! `tests/stores/format-2` and `format-4` were each written by the last version with that format: a session that ended
+//! with an accepted question and was published under an idempotency key; and, in the journal alone, a running session
+//! with a question that is open.
 //! Each file is packed: its length, then for each 64 bytes that are not all zero where they are, how many, and the bytes.
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use aaep::SessionId;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep_hub::audit;
+use aaep_hub::store::{Retention, Store};
 
 use crate::support::{hub_in, me, progress, publish, started, token, try_publish};
 
@@ -28,9 +30,10 @@ fn unpack(from: &Path, to: &Path) {
     fs::write(to, bytes).expect("written");
 }
 
-fn unpacked() -> tempfile::TempDir {
+fn unpacked(format: u32) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/format-2");
+    let stores = format!("tests/stores/format-{format}");
+    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join(stores);
     for file in ["store.redb", "store.journal", "audit.jsonl"] {
         unpack(&stores.join(format!("{file}.packed")), &folder.path().join(file));
     }
@@ -38,8 +41,17 @@ fn unpacked() -> tempfile::TempDir {
 }
 
 #[tokio::test]
+async fn a_store_without_journal_times_opens_and_goes_on() {
+    opens_and_goes_on(2).await;
+}
+
+#[tokio::test]
 async fn a_store_of_the_version_before_opens_and_goes_on() {
-    let folder = unpacked();
+    opens_and_goes_on(4).await;
+}
+
+async fn opens_and_goes_on(format: u32) {
+    let folder = unpacked(format);
     let hub = hub_in(folder.path());
     assert_eq!(hub.notes(), Vec::<String>::new());
 
@@ -52,8 +64,12 @@ async fn a_store_of_the_version_before_opens_and_goes_on() {
 
     let again = vec![started("sess_old")];
     let again = hub.publish(&me(), again, Some("old-key".to_owned())).await.expect("answered");
-    // What was asked for under the key was not stored yet: in doubt it is no outcome.
-    assert_eq!(again[0].as_ref().expect_err("in doubt").code(), "idempotency_key_used");
+    if format < 3 {
+        // What was asked for under the key was not stored yet: in doubt it is no outcome.
+        assert_eq!(again[0].as_ref().expect_err("in doubt").code(), "idempotency_key_used");
+    } else {
+        again[0].as_ref().expect("answered as it was");
+    }
     publish(&hub, progress("sess_running", "It goes on.")).await;
     let ended = try_publish(&hub, &me(), progress("sess_old", "Too late.")).await;
     assert_eq!(ended.expect_err("it is over").code(), "ended");
@@ -68,10 +84,25 @@ async fn a_store_of_the_version_before_opens_and_goes_on() {
     hub.stop().await;
     drop(hub);
     audit::verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
+    every_event_is_found_by_its_id(folder.path());
 
     let hub = hub_in(folder.path());
     publish(&hub, progress("sess_running", "And on.")).await;
     let id = SessionId::parse("sess_old").expect("an id");
     hub.delete_session(&me(), &id).await.expect("answered").expect("deleted");
     hub.stop().await;
+}
+
+fn every_event_is_found_by_its_id(folder: &Path) {
+    let (store, _) = Store::open(folder, Retention::default()).expect("a store");
+    let reader = store.reader();
+    for session in ["sess_old", "sess_running"] {
+        let id = SessionId::parse(session).expect("an id");
+        let events = reader.events(&id, 0, 100).expect("read");
+        assert!(events.len() >= 5, "{session}: {}", events.len());
+        for event in events {
+            let found = reader.event(&id, &event.event_id).expect("read").map(|it| it.order);
+            assert_eq!(found, Some(event.order));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::store::table::META;
+use crate::store::table::{FORMAT, META};
 
 const DATABASE: &str = "store.redb";
 
@@ -40,13 +40,16 @@ fn a_store_from_the_future_is_refused_in_clear_words() {
     store.commit(&[event(0, "a")]).expect("stored");
     let (_, changed) = store.shared.write(|transaction| {
         let mut meta = transaction.open_table(META)?;
-        meta.insert("format", 5_u32.to_le_bytes().as_slice())?;
+        meta.insert("format", (FORMAT + 1).to_le_bytes().as_slice())?;
         Ok(redb::Durability::Immediate)
     });
     changed.expect("written");
     drop(store);
     let error = open_error(folder.path());
-    assert!(matches!(error, OpenError::FutureFormat { found: 5, known: 4, .. }), "{error}");
+    assert!(
+        matches!(error, OpenError::FutureFormat { found, known: FORMAT, .. } if found == FORMAT + 1),
+        "{error}"
+    );
     assert!(error.to_string().contains("later version"));
 }
 

@@ -269,7 +269,7 @@ fn a_store_from_before_there_was_a_journal_is_taken_on() {
         let meta = transaction.open_table(crate::store::table::META)?;
         Ok(meta.get("format")?.map(|row| row.value().to_vec()))
     });
-    assert_eq!(format.expect("read"), Some(4_u32.to_le_bytes().to_vec()));
+    assert_eq!(format.expect("read"), Some(crate::store::table::FORMAT.to_le_bytes().to_vec()));
 }
 
 #[test]
