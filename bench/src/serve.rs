@@ -127,7 +127,7 @@ fn roomy(listeners: usize, tables: &str) -> String {
     format!(
         "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
          connections = {room}\nconnections_per_principal = {room}\n\
-         requests_per_principal = {room}\n\
+         requests_per_principal = {room}\nsessions_per_principal = 900\n\
          subscriptions_per_principal = {room}\npublishes_per_second = 1000000\n\
          publish_burst = 1000000\n{tables}"
     )

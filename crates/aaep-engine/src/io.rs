@@ -69,6 +69,8 @@ pub struct Record {
     pub tags: AgentTags,
     /// The event as it was taken in.
     pub event: Arc<Event>,
+    /// The same, written once.
+    pub json: Arc<[u8]>,
     /// Whether it is told to everyone at once, past filter and rate.
     pub is_urgent: bool,
     /// Who made it.

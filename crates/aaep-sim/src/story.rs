@@ -1,10 +1,10 @@
-//! What happened in a world, in plain sentences, the last few hundred of them.
+//! What happened in a world, in plain sentences, the last of them.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 /// How many lines are kept.
-const MAX_LINES: usize = 240;
+const MAX_LINES: usize = 20_000;
 
 /// The story of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -238,11 +238,9 @@ fn proceed(
     }
     let progressed = if owes_summaries {
         // Urgent things do not wait for summaries; everything else comes after them.
-        if !counts {
-            cursor.tell_urgent(&mut telling);
-        }
+        let is_told = counts || cursor.tell_urgent(&mut telling);
         let next_us = telling.limits.as_deref_mut().map_or(now_us, |it| it.next_us(now_us));
-        if next_us > now_us { Progressed::Until(next_us) } else { Progressed::Enough }
+        if is_told && next_us > now_us { Progressed::Until(next_us) } else { Progressed::Enough }
     } else {
         cursor.proceed(&mut telling)
     };

@@ -16,7 +16,7 @@ use crate::audience::{Entry, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
-use crate::weight::weight;
+use crate::weight::weight_of_json;
 use words::send_normal;
 
 pub use words::{complete, is_same_chunk};
@@ -226,13 +226,15 @@ impl Engine {
         (author, is_urgent): (Author, bool),
         out: &mut Vec<Output>,
     ) {
-        let Some(entry) = self.file_event(key, event, is_urgent) else { return };
+        let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
+        let Some(entry) = self.file_event(key, event, &json, is_urgent) else { return };
         let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
         self.event_unix_us = Some(now.unix_us);
         out.push(Output::Record(Record {
             principal,
             tags: entry.tags.clone(),
             event: Arc::clone(&entry.event),
+            json,
             is_urgent,
             author,
             unix_us: now.unix_us,
@@ -249,9 +251,10 @@ impl Engine {
         &mut self,
         key: SessionKey,
         event: Arc<Event>,
+        json: &[u8],
         is_urgent: bool,
     ) -> Option<Entry> {
-        let weight = weight(&event);
+        let weight = weight_of_json(json);
         let session = self.sessions.get_mut(&key)?;
         if session.next_number == 0 {
             session.first_order = self.next_order;

@@ -136,7 +136,7 @@ impl Engine {
     }
 
     fn play_again(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
-        let Record { principal, tags, event, is_urgent, author, unix_us } = record;
+        let Record { principal, tags, event, json, is_urgent, author, unix_us } = record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.take_note(&event, unix_us);
@@ -167,7 +167,9 @@ impl Engine {
                 }
             }
         }
-        let Some(entry) = self.file_event(key, Arc::clone(&event), is_urgent) else { return };
+        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, is_urgent) else {
+            return;
+        };
         self.count_session(key);
         self.look_at_memory(now, &entry);
         if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {

@@ -342,11 +342,10 @@ impl Owner {
     }
 
     fn record(&mut self, record: Record) {
-        let Record { principal, event, is_urgent, author, unix_us, .. } = record;
+        let Record { principal, event, json, is_urgent, author, unix_us, .. } = record;
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;
-        let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
         self.running_bytes.add(&session_id, principal, json.len() as u64);
         self.batch.changes.push(Change::Event {
             order,

@@ -235,6 +235,7 @@ fn replayed(event: ReplayedEvent, agents: &Agents, lost: &mut Vec<LostSession>) 
         principal,
         tags,
         event: Arc::new(*event),
+        json: Arc::clone(&stored.json),
         is_urgent: stored.is_urgent,
         author: if stored.by_hub { Author::Hub } else { Author::Agent },
         unix_us: stored.unix_us,

@@ -362,6 +362,7 @@ impl Hand for TakeRefused {
                 principal: 0,
                 tags: aaep_engine::AgentTags::default(),
                 event: Arc::new((**event).clone()),
+                json: Arc::default(),
                 is_urgent: false,
                 author: Author::Agent,
                 unix_us: 0,

@@ -38,13 +38,27 @@ impl Engine {
                 let is_complete =
                     last.is_some_and(|last| self.resume_without_memory(listener, last));
                 if !is_complete {
+                    let urgent_at = last.and_then(|last| self.position_after(listener, last));
                     self.lose(listener, last);
+                    // What is urgent and still there is told all the same.
+                    if let (Some(Some(member)), Some(at)) =
+                        (self.members.get_mut(listener as usize), urgent_at)
+                    {
+                        member.cursor.urgent_at = at;
+                    }
                 }
                 self.begin_here(listener);
                 out.push(Output::Resumed { listener, is_complete });
             }
         }
         self.go_on(now, listener, out);
+    }
+
+    /// The position right after an event in the log of a listener's audience.
+    fn position_after(&self, listener: ListenerKey, id: &EventId) -> Option<u64> {
+        let member = self.members.get(listener as usize)?.as_ref()?;
+        let position = self.audiences.get(&member.wish.audience)?.position_of(id)?;
+        Some(position + 1)
     }
 
     /// A new subscription takes the place of an earlier one, with other terms perhaps.
@@ -230,8 +244,12 @@ impl Engine {
         let entry = session.and_then(|session| {
             session.history.iter().find(|entry| entry.event.envelope.event_id == *last)
         });
-        // What is urgent may have overtaken something.
-        let Some(entry) = entry.filter(|entry| !entry.is_urgent) else { return false };
+        // What is urgent may have overtaken something, and so may what went along with it.
+        let is_urgent_from = |order: u64| {
+            let mut history = session.into_iter().flat_map(|session| &session.history);
+            history.any(|entry| entry.order >= order && entry.is_urgent)
+        };
+        let Some(entry) = entry.filter(|entry| !is_urgent_from(entry.order)) else { return false };
         let order = entry.order + 1;
         // How much was told of an output that was open then depends on terms that are not known any more.
         let heard = sessions.values().filter(|it| audience.hears.includes(&it.tags));
