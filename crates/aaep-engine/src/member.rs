@@ -472,8 +472,8 @@ impl Cursor {
         held.find(|unit| unit.session == session && !unit.is_urgent)
     }
 
-    /// The number of the next event of a session that is told in its place, for whoever counts. What overtook others, or
-    /// was left behind, has none.
+    /// The sequence number of the next event of a session that is told in its place. Events that overtook others, or
+    /// were left behind, have none.
     pub(crate) fn next_number_of(&self, session: SessionKey, audience: &Audience) -> Option<u64> {
         let overtaken = self.overtaken(audience).get(&session).copied();
         let first = overtaken.map_or(self.at, |told| told + 1).max(self.at);

@@ -228,7 +228,7 @@ fn proceed(
     let left = at_a_time.max(1);
     let mut telling = Telling { audience, limits, now, primary, is_gap_owed, left, send };
     let owes_summaries = cursor.owes_summaries();
-    // Who counts gets everything in its order.
+    // A subscriber that receives every event receives them in their order.
     let counts = audience.terms.keeps_every_event();
     if *rests {
         if !counts {

@@ -3,8 +3,8 @@
 //! Ids are random. A row for each would touch another page for nearly every event, and the pages to write would be many
 //! times the events. So sixteen chunks of events bring one run: their ids, sorted by digest. Sixteen runs of about the
 //! same length become one. A long run is divided by the first bits of the digests, and stays. The newest chunks, fewer
-//! than sixteen, have no run yet: whoever writes remembers their ids, and whoever reads looks into them. Whoever repeats
-//! an old event, however often, costs a look into few rows each time.
+//! than sixteen, have no run yet: the writer remembers their ids, and a reader looks into the chunks. An agent that
+//! repeats an old event, however often, costs a look into few rows each time.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -40,7 +40,10 @@ const PARTS: u8 = 16;
 
 /// Of more sessions than this, or more events, nothing is remembered; their newest chunks are read again.
 const MAX_SESSIONS: usize = 2048;
-const MAX_ENTRIES: usize = 1 << 18;
+const MAX_ENTRIES: usize = 1 << 20;
+
+/// Chunks with so many events together become a run before there are sixteen, so that no session makes others forget.
+const MANY_ENTRIES: usize = 512;
 
 /// In place of a class: the row that says from which order on no event of the session is in a run.
 const REACH: u8 = u8::MAX;
@@ -127,7 +130,7 @@ impl NewestIds {
                 newest
             }
         };
-        if newest.chunks >= TO_MERGE {
+        if newest.chunks >= TO_MERGE || newest.entries.len() >= MANY_ENTRIES {
             let run = std::mem::take(newest).entries;
             self.entries = self.entries.saturating_sub(run.len());
             if let Some(last) = run.iter().map(order_of).max() {

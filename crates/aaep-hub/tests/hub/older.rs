@@ -65,7 +65,7 @@ async fn opens_and_goes_on(format: u32) {
     let again = vec![started("sess_old")];
     let again = hub.publish(&me(), again, Some("old-key".to_owned())).await.expect("answered");
     if format < 3 {
-        // What was asked for under the key was not stored yet: in doubt it is no outcome.
+        // That format did not store which request a key belongs to, so the key is refused.
         assert_eq!(again[0].as_ref().expect_err("in doubt").code(), "idempotency_key_used");
     } else {
         again[0].as_ref().expect("answered as it was");

@@ -166,7 +166,7 @@ impl Context {
 pub struct OnlyText {
     /// Who has something else to wait for: a summary, or its wire.
     waiting: BTreeSet<usize>,
-    /// From whom something was held back. It is no fault if they are told of a gap: they were too far behind.
+    /// Subscriptions from which something was held back. That is right if they are told of a gap later.
     doubts: BTreeMap<usize, String>,
 }
 

@@ -84,7 +84,7 @@ pub struct Spaced {
     recorded: BTreeMap<EventId, u64>,
     /// When a stream began or went on: what was missed may come as a burst.
     began: BTreeMap<usize, u64>,
-    /// Who waits for the next batch of what was missed.
+    /// Subscriptions that wait for the next batch of events that they missed.
     unfinished: BTreeSet<usize>,
 }
 

@@ -426,7 +426,7 @@ impl Engine {
                 limits.spend(now.monotonic_us, &event.payload);
             }
             let terms = &member.wish.terms;
-            // Who counts hears with the summary how far the session is: the next event has the next number.
+            // For a subscriber that counts, the summary has the number before that of the next event.
             let number = terms.keeps_every_event().then(|| {
                 let session = self.sessions.get(&key).map(|session| session.next_number);
                 member.cursor.next_number_of(key, audience).or(session)?.checked_sub(1)
