@@ -128,6 +128,7 @@ fn roomy(listeners: usize, tables: &str) -> String {
         "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
          connections = {room}\nconnections_per_principal = {room}\n\
          requests_per_principal = {room}\nsessions_per_principal = 900\n\
+         running_bytes_per_principal = 10000000000\n\
          subscriptions_per_principal = {room}\npublishes_per_second = 1000000\n\
          publish_burst = 1000000\n{tables}"
     )

@@ -17,7 +17,7 @@ mod work;
 pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use aaep::{
@@ -261,7 +261,7 @@ pub(crate) struct Member {
     /// Where its subscription began.
     pub(crate) began: Began,
     /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
-    pub(crate) in_order_after: Option<Arc<EventId>>,
+    pub(crate) in_order_after: Option<EventId>,
     /// The questions that it was asked.
     pub(crate) asked: AskedOf,
     /// How many summaries it was told.
@@ -337,11 +337,11 @@ pub struct Engine {
     next_session: SessionKey,
     next_order: u64,
     /// The newest event of all.
-    newest: Option<Arc<EventId>>,
+    newest: Option<EventId>,
     sessions: BTreeMap<SessionKey, Session>,
-    session_keys: BTreeMap<SessionId, SessionKey>,
+    session_keys: HashMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, so that a repeated one is noticed.
-    event_ids: BTreeMap<EventId, SessionKey>,
+    event_ids: HashMap<EventId, SessionKey>,
     asks: BTreeMap<ReplyToken, Ask>,
     /// The open questions by their places among all events, which are shorter than tokens.
     ask_tokens: BTreeMap<u64, ReplyToken>,
@@ -391,8 +391,8 @@ impl Engine {
             next_order: 0,
             newest: None,
             sessions: BTreeMap::new(),
-            session_keys: BTreeMap::new(),
-            event_ids: BTreeMap::new(),
+            session_keys: HashMap::new(),
+            event_ids: HashMap::new(),
             asks: BTreeMap::new(),
             ask_tokens: BTreeMap::new(),
             asks_due: BTreeSet::new(),

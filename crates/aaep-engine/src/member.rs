@@ -122,17 +122,8 @@ impl Cursor {
                 telling.audience.frame(unit, telling.primary)
             }
         };
-        // Under other terms, or after a gap, something urgent may have been left behind. It comes out of its place.
-        while self.urgent_at < self.at {
-            self.urgent_at += 1;
-            match telling.audience.unit(self.urgent_at - 1).filter(|unit| unit.is_urgent) {
-                Some(unit) if unit.is_deleted() => self.owe_gap(),
-                Some(unit) => {
-                    let frame = telling.audience.frame_without_number(unit, telling.primary);
-                    self.send(telling, frame);
-                }
-                None => {}
-            }
+        if !self.tell_left_behind(telling) {
+            return Progressed::Enough;
         }
         while let Some(unit) = telling.audience.unit(self.at) {
             if telling.left == 0 {
@@ -164,6 +155,34 @@ impl Cursor {
         self.note_whether_urgent_waits(false);
         self.forget(telling.audience);
         Progressed::CaughtUp
+    }
+
+    /// What is critical and was left behind, after a gap or under other terms; whether all of it is told. It comes out
+    /// of its place, before what sums up the present: it is older.
+    pub(crate) fn tell_left_behind<F: FnMut(Arc<Frame>)>(
+        &mut self,
+        telling: &mut Telling<'_, F>,
+    ) -> bool {
+        if !telling.audience.terms.keeps_every_event() {
+            return self.urgent_at >= self.at || self.tell_urgent(telling);
+        }
+        while self.urgent_at < self.at {
+            let unit = telling.audience.unit(self.urgent_at).filter(|unit| unit.is_urgent);
+            if unit.is_some() && telling.left == 0 {
+                self.note_whether_urgent_waits(true);
+                return false;
+            }
+            self.urgent_at += 1;
+            match unit {
+                Some(unit) if unit.is_deleted() => self.owe_gap(),
+                Some(unit) => {
+                    let frame = telling.audience.frame_without_number(unit, telling.primary);
+                    self.send(telling, frame);
+                }
+                None => {}
+            }
+        }
+        true
     }
 
     /// Where in each session the last unit is that was told, or partly told, under other terms. What

@@ -168,6 +168,47 @@ fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_ch
 }
 
 #[test]
+fn a_critical_event_from_before_the_gap_comes_before_its_notice() {
+    for wishes in [everything(), json!({})] {
+        let mut world = World::started();
+        world.start("sess_2");
+        let one = world.listen(1, wishes.clone());
+        world.say("progress.updated", json!({ "progress": { "step": 1 } }));
+        let last = last_id(&world.take(&one));
+        world.close(&one);
+        world.say("progress.updated", json!({ "progress": { "step": 2 } }));
+        world.say("handoff.requested", json!({ "reason": "Help.", "target_kind": "human" }));
+        world.complete(SESSION);
+        let outputs = world.request(1, true, wishes, last);
+        let again = granted(1, &outputs);
+        let heard = world.heard(&again);
+        assert_eq!(kinds(heard), ["handoff.requested", "state.changed"]);
+        assert!(heard[1].has_gap(), "the notice sums up the session that runs");
+        assert_eq!(heard[1].text("session_id"), "sess_2");
+    }
+}
+
+#[test]
+fn after_a_full_wire_too_a_critical_event_comes_before_the_notice_of_the_gap() {
+    for wishes in [everything(), json!({})] {
+        let mut world = World::started();
+        world.start("sess_2");
+        let one = world.listen(1, wishes);
+        world.take(&one);
+        world.block(&one);
+        for number in 0..MAX_UNITS + 10 {
+            world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
+        }
+        world.say("handoff.requested", json!({ "reason": "Help.", "target_kind": "human" }));
+        world.complete(SESSION);
+        world.unblock(&one);
+        let heard = world.heard(&one);
+        assert_eq!(kinds(heard), ["handoff.requested", "state.changed"]);
+        assert!(heard[1].has_gap(), "the notice sums up the session that runs");
+    }
+}
+
+#[test]
 fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
     for has_session in [true, false] {
         let mut world = World::new();

@@ -7,7 +7,7 @@ use crate::audience::{Audience, Entry, ListenerKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{Progressed, Telling};
+use crate::member::{Cursor, Progressed, Telling};
 
 /// How long a wire has at most to take what goes at a time. It says when it has; should that get lost, it goes on.
 const REST_US: u64 = 1_000_000;
@@ -92,13 +92,32 @@ impl Engine {
     /// Tells a listener everything that it may be told now, and notes when to go on.
     pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
         let must_be_asked = self.tell_gap(listener);
-        self.tell_summaries(now, listener, out);
         if must_be_asked {
-            self.ask_late(now, listener, out);
-        } else {
-            self.send_late(listener, out);
+            self.note_late(listener);
+        }
+        self.sum_up(now, listener, out);
+        self.send_late(listener, out);
+        if must_be_asked {
+            self.look_at_asks_of(now, listener, out);
         }
         self.tell_more(now, listener, out);
+    }
+
+    /// Tells a listener what is critical and was left behind, and then what goes on now.
+    pub(super) fn sum_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+        let Engine { audiences, members, primary, config, .. } = self;
+        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(audience) = audiences.get(&member.wish.audience) else { return };
+        if member.presence != Presence::Here || member.rests {
+            return;
+        }
+        let (cursor, mut telling) =
+            telling(member, listener, (audience, config.at_a_time), now, primary, out);
+        let is_told = cursor.tell_left_behind(&mut telling);
+        drop(telling);
+        if is_told {
+            self.tell_summaries(now, listener, out);
+        }
     }
 
     /// Tells a listener what it may be told now, after the summaries.
@@ -220,21 +239,17 @@ fn proceed(
     primary: &aaep::LanguageTag,
     out: &mut Vec<Output>,
 ) -> Option<HeldUntil> {
-    let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
-    let Member { cursor, limits, rests, due_us, .. } = member;
-    let send = |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
-    let limits = limits.as_deref_mut();
     let now_us = now.monotonic_us;
-    let left = at_a_time.max(1);
-    let mut telling = Telling { audience, limits, now, primary, is_gap_owed, left, send };
+    let (rests, due_us) = (member.rests, member.due_us);
+    let (cursor, mut telling) = telling(member, listener, (audience, at_a_time), now, primary, out);
     let owes_summaries = cursor.owes_summaries();
     // A subscriber that receives every event receives them in their order.
     let counts = audience.terms.keeps_every_event();
-    if *rests {
+    if rests {
         if !counts {
             cursor.tell_urgent(&mut telling);
         }
-        return Some(HeldUntil::new((*due_us).min(now_us + REST_US)));
+        return Some(HeldUntil::new(due_us.min(now_us + REST_US)));
     }
     let progressed = if owes_summaries {
         // Urgent things do not wait for summaries; everything else comes after them.
@@ -244,14 +259,32 @@ fn proceed(
     } else {
         cursor.proceed(&mut telling)
     };
+    drop(telling);
     match progressed {
         Progressed::CaughtUp => None,
         Progressed::Until(at_us) => Some(HeldUntil::new(at_us)),
         Progressed::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
         Progressed::Enough => {
-            *rests = true;
+            member.rests = true;
             out.push(Output::More { listener });
             Some(HeldUntil::new(now_us + REST_US))
         }
     }
+}
+
+/// Where a subscriber is, and how it is told things now.
+fn telling<'a>(
+    member: &'a mut Member,
+    listener: ListenerKey,
+    (audience, at_a_time): (&'a Audience, usize),
+    now: Now,
+    primary: &'a aaep::LanguageTag,
+    out: &'a mut Vec<Output>,
+) -> (&'a mut Cursor, Telling<'a, impl FnMut(Arc<Frame>)>) {
+    let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
+    let Member { cursor, limits, .. } = member;
+    let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
+    let limits = limits.as_deref_mut();
+    let left = at_a_time.max(1);
+    (cursor, Telling { audience, limits, now, primary, is_gap_owed, left, send })
 }

@@ -295,9 +295,7 @@ impl Engine {
                 if let Some(Some(member)) = self.members.get_mut(listener as usize) {
                     member.presence = Presence::Here;
                 }
-                self.tell_summaries(now, listener, out);
-                self.ask_late(now, listener, out);
-                self.tell_more(now, listener, out);
+                self.tell_what_was_missed(now, listener, out);
             }
             Presence::Here if has_rested => self.catch_up(now, listener, out),
             _ => {}
@@ -407,7 +405,7 @@ impl Engine {
             aaep_version: member.wish.terms.version.clone(),
             asked: member.wish.asked.clone(),
             former_id: self.former_id_of.get(&listener).cloned(),
-            in_order_after: member.in_order_after.as_deref().cloned(),
+            in_order_after: member.in_order_after.clone(),
         })));
     }
 

@@ -272,7 +272,7 @@ impl Engine {
         self.next_order += 1;
         session.next_number += 1;
         self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
-        self.newest = Some(Arc::new(entry.event.envelope.event_id.clone()));
+        self.newest = Some(entry.event.envelope.event_id.clone());
         session.history.push_back(entry.clone());
         self.hold(&entry);
         Some(entry)

@@ -248,7 +248,7 @@ impl Engine {
                 if let Some(Some(member)) = self.members.get_mut(listener as usize) {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
-                    member.in_order_after = in_order_after.map(Arc::new);
+                    member.in_order_after = in_order_after;
                     member.needs_from = 0;
                     let key = member.wish.audience.clone();
                     self.leave_room(principal, &key);

@@ -172,14 +172,21 @@ impl Engine {
         }
     }
 
-    /// Every open question that the listener may answer and was not asked, with its own event
-    /// (ruling 19).
+    /// Sends every open question that the listener may answer and was not asked, with its own event (ruling 19).
     pub(in crate::engine) fn ask_late(
         &mut self,
         now: Now,
         listener: ListenerKey,
         out: &mut Vec<Output>,
     ) {
+        self.note_late(listener);
+        self.send_late(listener, out);
+        self.look_at_asks_of(now, listener, out);
+    }
+
+    /// Notes every open question that the listener may answer and was not asked. What it will be told anyway, with
+    /// the log, is not sent late as well.
+    pub(in crate::engine) fn note_late(&mut self, listener: ListenerKey) {
         let member = self.members.get(listener as usize).and_then(Option::as_ref);
         let may_reply = member.filter(|it| it.presence == Presence::Here && it.may_reply);
         let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.wish.hears));
@@ -204,8 +211,6 @@ impl Engine {
             let is_ahead = |order: u64| position(order).is_some_and(|at| at >= urgent_at);
             member.asked.late.retain(|order, _| !(is_behind && is_ahead(*order)));
         }
-        self.send_late(listener, out);
-        self.look_at_asks_of(now, listener, out);
     }
 
     /// Sends the questions that are still to be sent, as many as go at a time; the rest when the wire has taken them.

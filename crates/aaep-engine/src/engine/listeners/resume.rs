@@ -123,8 +123,20 @@ impl Engine {
         }
         self.tell_gap(listener);
         self.find_where_to_tell_gap(listener);
-        self.tell_summaries(now, listener, out);
-        self.ask_late(now, listener, out);
+        self.tell_what_was_missed(now, listener, out);
+    }
+
+    /// Tells a listener that can be told things again what it missed, the open questions among it.
+    pub(super) fn tell_what_was_missed(
+        &mut self,
+        now: Now,
+        listener: ListenerKey,
+        out: &mut Vec<Output>,
+    ) {
+        self.note_late(listener);
+        self.sum_up(now, listener, out);
+        self.send_late(listener, out);
+        self.look_at_asks_of(now, listener, out);
         self.tell_more(now, listener, out);
     }
 
@@ -191,7 +203,7 @@ impl Engine {
     /// was stored before a stop.
     fn in_order_from(&self, listener: ListenerKey) -> u64 {
         let Some(Some(member)) = self.members.get(listener as usize) else { return u64::MAX };
-        let Some(after) = member.in_order_after.as_deref() else { return 0 };
+        let Some(after) = member.in_order_after.as_ref() else { return 0 };
         // If it is no longer in memory, nothing is known.
         self.order_of(after).map_or(u64::MAX, |order| order + 1)
     }
