@@ -1,12 +1,12 @@
 //! `ask`: how fast questions are asked, answered and settled, next to the least that takes.
 //!
-//! Agents ask over HTTP and wait for the outcome. A listener hears the questions on a stream of server-sent
+//! Agents ask over HTTP and wait for the outcome. A subscriber hears the questions on a stream of server-sent
 //! events and answers each at once by POST, half of them with accept and half with reject. Every outcome must be
 //! the one that was answered. In the same run and in turn, the same number of messages goes over as many bare
 //! sockets, and what the hub has to store is appended to a file, with one wait for the disk for all that wait.
 
 mod bare;
-mod listener;
+mod subscriber;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::serve::{Connection, Served};
 use crate::table::{Amount, Block, Report, Target, Wanted};
 use crate::timing::float;
 use bare::Bare;
-pub(crate) use listener::Listener;
+pub(crate) use subscriber::Subscriber;
 
 /// After so many questions an agent begins another session.
 const MAX_ASKS: u64 = 1000;
@@ -73,7 +73,7 @@ fn compare(options: &Options) -> Result<bool, String> {
     report.say(format!("{} seconds at a time, best of {}.", options.seconds, options.rounds));
     let time = Duration::from_secs(options.seconds);
     let most = options.agents.iter().copied().max().unwrap_or(1);
-    let _listener = Listener::start(&served, most)?;
+    let _subscriber = Subscriber::start(&served, most)?;
     let bare = Bare::start(own.path(), most)?;
     let wrong = Arc::new(AtomicU64::new(0));
     let settled = Arc::new(AtomicU64::new(0));

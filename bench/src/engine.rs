@@ -1,5 +1,5 @@
 //! `engine`: what it costs to take an event in and shape it, by the number of audiences and of
-//! listeners, and what an idle listener and a stalled one weigh.
+//! subscribers, and what an idle subscriber and a stalled one weigh.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,9 +27,9 @@ pub(crate) struct Options {
 /// A world whose memory is measured in a process of its own, so that no other world left its traces.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Memory {
-    /// Many idle listeners.
+    /// Many idle subscribers.
     Idle,
-    /// Listeners that take everything while many events go by.
+    /// Subscribers that take everything while many events go by.
     Calm,
     /// As many that take nothing.
     Stalled,
@@ -59,9 +59,9 @@ impl Memory {
             }
             Memory::Calm | Memory::Stalled => {
                 for _ in 0..STALLED {
-                    let listener = world.subscribe(&capabilities(1, None));
+                    let subscriber = world.subscribe(&capabilities(1, None));
                     if self == Memory::Stalled {
-                        world.engine.handle(world.now, Input::Block { listener });
+                        world.engine.handle(world.now, Input::Block { subscriber });
                     }
                 }
                 world.publish_many();
@@ -71,10 +71,10 @@ impl Memory {
     }
 }
 
-/// How many idle listeners are weighed together.
+/// How many idle subscribers are weighed together.
 const IDLE: u64 = 50_000;
 
-/// How many stalled listeners are weighed together.
+/// How many stalled subscribers are weighed together.
 const STALLED: u64 = 10_000;
 
 /// How many events are timed for each crowd.
@@ -93,41 +93,41 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let mut per_member = Vec::new();
     let mut once = true;
     for audiences in AUDIENCES {
-        let mut block = Block::new(format!("{audiences} audiences, unlimited listeners"));
+        let mut block = Block::new(format!("{audiences} audiences, unlimited subscribers"));
         let mut smallest = None;
-        for listeners in LISTENERS {
-            let crowd = Crowd::measure(audiences, listeners);
-            once &= crowd.encodings == EVENTS * audiences.min(listeners);
+        for subscribers in LISTENERS {
+            let crowd = Crowd::measure(audiences, subscribers);
+            once &= crowd.encodings == EVENTS * audiences.min(subscribers);
             let mut amounts = crowd.spread.amounts();
-            let each = crowd.spread.median / float(audiences.min(listeners));
+            let each = crowd.spread.median / float(audiences.min(subscribers));
             amounts.push(Amount::new("per audience", each, "ns"));
             amounts.push(Amount::new("encodings per event", float(crowd.encodings / EVENTS), ""));
-            block.line(format!("{listeners} listeners"), amounts);
+            block.line(format!("{subscribers} subscribers"), amounts);
             match smallest {
                 None => {
                     per_audience.push(each);
-                    smallest = Some((listeners, crowd.spread.median));
+                    smallest = Some((subscribers, crowd.spread.median));
                 }
                 Some((fewer, time)) => {
-                    let further = (crowd.spread.median - time) / float(listeners - fewer);
+                    let further = (crowd.spread.median - time) / float(subscribers - fewer);
                     per_member.push(further);
                 }
             }
         }
         report.add(&block);
     }
-    let held = held_listeners();
-    let mut block = Block::new("Listeners with nothing due, 10000 of them over their rate");
+    let held = held_subscribers();
+    let mut block = Block::new("Subscribers with nothing due, 10000 of them over their rate");
     block.line("Time per event more than without them", vec![Amount::only(held, "ns")]);
     report.add(&block);
     let idle = Memory::Idle.of_child().map(|bytes| bytes / float(IDLE));
     let stalled = Memory::Stalled.of_child().zip(Memory::Calm.of_child());
     let stalled = stalled.map(|(stalled, calm)| (stalled - calm).max(0.0) / float(STALLED));
     let mut block = Block::new("Memory");
-    block.line("An idle listener", vec![Amount::only(idle.unwrap_or(f64::NAN), "bytes")]);
+    block.line("An idle subscriber", vec![Amount::only(idle.unwrap_or(f64::NAN), "bytes")]);
     let amount = Amount::only(stalled.unwrap_or(f64::NAN), "bytes");
     block.line(
-        "A listener stalled while 100000 events are offered, more than one that is not",
+        "A subscriber stalled while 100000 events are offered, more than one that is not",
         vec![amount],
     );
     report.add(&block);
@@ -140,7 +140,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             found: Some(most(&per_audience)),
         },
         Target {
-            what: "Time per further unlimited listener",
+            what: "Time per further unlimited subscriber",
             wanted: Wanted::AtMost(60.0),
             unit: "ns",
             found: Some(most(&per_member)),
@@ -152,7 +152,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             found: Some(if once { 1.0 } else { 2.0 }),
         },
         Target {
-            what: "Memory of an idle listener",
+            what: "Memory of an idle subscriber",
             wanted: Wanted::AtMost(512.0),
             unit: "bytes",
             found: idle,
@@ -175,9 +175,9 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn measure(audiences: u64, listeners: u64) -> Self {
+    fn measure(audiences: u64, subscribers: u64) -> Self {
         let mut world = World::new();
-        for number in 0..listeners {
+        for number in 0..subscribers {
             world.subscribe(&capabilities(number % audiences, None));
         }
         let mut times = Vec::new();
@@ -194,12 +194,12 @@ impl Crowd {
     }
 }
 
-/// How much longer an event takes with many listeners that hold something and are not due.
-fn held_listeners() -> f64 {
-    let measure = |listeners: u64| {
+/// How much longer an event takes with many subscribers that hold something and are not due.
+fn held_subscribers() -> f64 {
+    let measure = |subscribers: u64| {
         let mut world = World::new();
         world.subscribe(&capabilities(0, None));
-        for _ in 0..listeners {
+        for _ in 0..subscribers {
             world.subscribe(&capabilities(0, Some(1)));
         }
         // Everyone gets its one event of this second; from here on they are held.
@@ -278,8 +278,8 @@ impl World {
             resume: None,
         };
         for output in self.engine.handle(self.now, input) {
-            if let Output::Accepted { listener, .. } = output {
-                return listener;
+            if let Output::Accepted { subscriber, .. } = output {
+                return subscriber;
             }
         }
         unreachable!("the offer takes everyone")

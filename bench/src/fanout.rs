@@ -1,11 +1,11 @@
-//! `fanout`: what it costs a running hub to tell many listeners something, next to others that do the same.
+//! `fanout`: what it costs a running hub to tell many subscribers something, next to others that do the same.
 //!
 //! The limit is a server that does nothing but write the same bytes to each socket. Beside it stand a server
 //! as one would write it by hand and, where it is installed, nginx with nchan. Every server is a process of
-//! its own, and so are the listeners of each. Processor time and memory are read from `/proc`, so this is for
+//! its own, and so are the subscribers of each. Processor time and memory are read from `/proc`, so this is for
 //! Linux.
 //!
-//! All have their listeners from the beginning and are measured in turns; the best turn of each counts,
+//! All have their subscribers from the beginning and are measured in turns; the best turn of each counts,
 //! because a shared machine swings. The next event is published when everyone has the one before, so that all
 //! do the same work for each.
 
@@ -16,7 +16,6 @@ mod crowd;
 mod growth;
 mod hub;
 mod listen;
-mod listeners;
 mod measure;
 mod nchan;
 pub(crate) mod part;
@@ -24,6 +23,7 @@ mod plots;
 mod raw;
 mod rows;
 mod server;
+mod subscribers;
 mod tally;
 mod wire;
 
@@ -48,15 +48,15 @@ const BURST: usize = 32;
 /// How long the JSON of an event is.
 const EVENT_BYTES: usize = 500;
 
-/// How many files a server has open beside its listeners, at most.
+/// How many files a server has open beside its subscribers, at most.
 const OTHER_FILES: usize = 200;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many listeners there are.
+    /// How many subscribers there are.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000, 5000, 10_000],
         value_parser = clap::value_parser!(u64).range(10..=25_000))]
-    listeners: Vec<u64>,
+    subscribers: Vec<u64>,
     /// What events travel on; all wires if it is not said.
     #[arg(long, value_delimiter = ',')]
     wires: Vec<Wire>,
@@ -94,7 +94,7 @@ enum Case {
     Mixed,
     /// Critical events among ordinary ones, with a tenth stalled and with nobody stalled.
     Critical,
-    /// What more listeners, more audiences and idle listeners cost.
+    /// What more subscribers, more audiences and idle subscribers cost.
     Growth,
 }
 
@@ -107,7 +107,7 @@ enum Peer {
     Nchan,
 }
 
-/// An event exactly as a listener of the hub gets it, and the JSON in it.
+/// An event exactly as a subscriber of the hub gets it, and the JSON in it.
 struct Sample {
     frame: Vec<u8>,
     json: String,
@@ -165,11 +165,11 @@ impl Options {
         Effort { rounds: self.rounds, deliveries: [200_000, 640_000], lateness }
     }
 
-    fn listeners(&self) -> Vec<usize> {
+    fn subscribers(&self) -> Vec<usize> {
         if self.smoke {
             return vec![100];
         }
-        self.listeners.iter().filter_map(|it| usize::try_from(*it).ok()).collect()
+        self.subscribers.iter().filter_map(|it| usize::try_from(*it).ok()).collect()
     }
 
     fn wires(&self) -> Vec<Wire> {
@@ -200,12 +200,12 @@ impl Options {
 }
 
 fn compare(options: &Options) -> Result<ExitCode, String> {
-    let most = options.listeners().into_iter().max().unwrap_or(0);
+    let most = options.subscribers().into_iter().max().unwrap_or(0);
     let files = crate::process::raise_open_files()?;
     if files < (most + OTHER_FILES) as u64 {
         return Err(format!(
-            "a process may open {files} files here, which is too few for {most} listeners. \
-             Allow more, or choose fewer with --listeners"
+            "a process may open {files} files here, which is too few for {most} subscribers. \
+             Allow more, or choose fewer with --subscribers"
         ));
     }
     let mut report = Report::default();
@@ -263,20 +263,20 @@ fn measured<T>(
     found.transpose().map_err(|why| report.say(format!("\n{what} could not be measured: {why}")))
 }
 
-/// All wires, numbers of listeners and crowds.
+/// All wires, numbers of subscribers and crowds.
 fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<Row>, String> {
     let peers = options.peers(report);
     let crowds =
         [(Case::One, Crowd::One), (Case::Eight, Crowd::Eight), (Case::Mixed, Crowd::Mixed)];
     let mut rows = Vec::new();
     for wire in options.wires() {
-        for listeners in options.listeners() {
+        for subscribers in options.subscribers() {
             for (case, crowd) in crowds {
                 // Whether it works is known from one wire; a crowd is the same on every one.
                 if !options.has(case) || (options.smoke && wire != Wire::Sse && case != Case::One) {
                     continue;
                 }
-                let cell = Cell { wire, listeners, crowd };
+                let cell = Cell { wire, subscribers, crowd };
                 let found = cell.measure(effort, &peers)?;
                 report.add(&rows::block(&cell, &found));
                 rows.extend(found);

@@ -38,9 +38,9 @@ struct Arguments {
 enum Command {
     /// How fast messages are read and validated.
     Validate(validate::Options),
-    /// What shaping events costs, by audiences and listeners.
+    /// What shaping events costs, by audiences and subscribers.
     Engine(engine::Options),
-    /// What it costs a running hub to tell many listeners something.
+    /// What it costs a running hub to tell many subscribers something.
     Fanout(fanout::Options),
     /// How many events agents can publish durably, next to what the disk allows.
     Publish(publish::Options),
@@ -50,7 +50,7 @@ enum Command {
     Hogs(hogs::Options),
     /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
     Startup(startup::Options),
-    /// A hub with a mixed crowd of listeners for a long time: what is lost, and how memory grows.
+    /// A hub with a mixed crowd of subscribers for a long time: what is lost, and how memory grows.
     Soak(soak::Options),
     /// What a process of this program does for another one.
     #[command(hide = true, subcommand)]

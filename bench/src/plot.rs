@@ -213,7 +213,7 @@ mod tests {
         };
         Plot {
             title: "Rate <SSE>".to_owned(),
-            across: "listeners",
+            across: "subscribers",
             upright: "deliveries a second",
             lines: vec![
                 line("the hub", &[(100.0, 5.0), (1000.0, 4.0)]),

@@ -28,18 +28,22 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Starts it with room for so many listeners, and with its files in a folder of its own.
-    pub(crate) fn start(listeners: usize) -> Result<Self, String> {
+    /// Starts it with room for so many subscribers, and with its files in a folder of its own.
+    pub(crate) fn start(subscribers: usize) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
-        let mut served = Served::start_in(folder.path(), listeners, "")?;
+        let mut served = Served::start_in(folder.path(), subscribers, "")?;
         served.folder = Some(folder);
         Ok(served)
     }
 
     /// Starts it with its files in this folder, which may have a store from before, and with these further
     /// tables of configuration.
-    pub(crate) fn start_in(folder: &Path, listeners: usize, tables: &str) -> Result<Self, String> {
-        let (child, address) = serve(folder, &roomy(listeners, tables))?;
+    pub(crate) fn start_in(
+        folder: &Path,
+        subscribers: usize,
+        tables: &str,
+    ) -> Result<Self, String> {
+        let (child, address) = serve(folder, &roomy(subscribers, tables))?;
         Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
@@ -120,10 +124,10 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-/// The configuration with room for so many listeners.
-fn roomy(listeners: usize, tables: &str) -> String {
+/// The configuration with room for so many subscribers.
+fn roomy(subscribers: usize, tables: &str) -> String {
     // All of them are one program to the hub, which keeps a part of the room for others.
-    let room = listeners + listeners / 4 + 100;
+    let room = subscribers + subscribers / 4 + 100;
     format!(
         "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
          connections = {room}\nconnections_per_principal = {room}\n\

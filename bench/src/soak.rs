@@ -1,21 +1,21 @@
-//! `soak`: a hub with a mixed crowd of listeners for a long time. Nothing may be lost, and memory may not grow.
+//! `soak`: a hub with a mixed crowd of subscribers for a long time. Nothing may be lost, and memory may not grow.
 //!
-//! A third of the listeners is on each of server-sent events, WebSocket and the Unix socket. Half of them take
+//! A third of the subscribers is on each of server-sent events, WebSocket and the Unix socket. Half of them take
 //! three events a second in whole sentences, a tenth does not read now and then, others are cut off and come
 //! back, leave (a tenth of those without closing their subscription), or just listen. Agents begin sessions, stream
-//! text, ask, and end. What a session has in it follows from its number, so that every listener knows what it must
+//! text, ask, and end. What a session has in it follows from its number, so that every subscriber knows what it must
 //! have heard.
 //!
-//! Before the listeners come, the hub is given as many sessions as it remembers, so that what grows
+//! Before the subscribers come, the hub is given as many sessions as it remembers, so that what grows
 //! afterwards is not its memory of sessions.
 
 mod agents;
 mod crowd;
 mod hearing;
 mod jobs;
-mod listener;
 mod plan;
 mod slope;
+mod subscriber;
 mod totals;
 
 use std::fs::File;
@@ -42,7 +42,7 @@ use totals::Totals;
 /// How many sessions the hub is given first: more than it remembers.
 const FILLED: u64 = 1100;
 
-/// How long the listeners may take to come.
+/// How long the subscribers may take to come.
 const PATIENCE: Duration = Duration::from_mins(15);
 
 /// How long everyone is here before the agents end.
@@ -56,9 +56,9 @@ pub(crate) struct Options {
     /// For how many minutes.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: u64,
-    /// How many listeners there are.
+    /// How many subscribers there are.
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(20..=9000))]
-    listeners: u64,
+    subscribers: u64,
     /// How many agents there are at a time.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=500))]
     agents: u64,
@@ -113,10 +113,10 @@ struct Soak {
 fn soak(options: &Options) -> Result<bool, String> {
     let json = options.json.as_ref().map(File::create).transpose();
     let json = json.map_err(|error| format!("the file for JSON: {error}"))?;
-    let listeners = usize::try_from(options.listeners).map_err(|error| error.to_string())?;
+    let subscribers = usize::try_from(options.subscribers).map_err(|error| error.to_string())?;
     let folder = TempDir::new_in(&options.folder)
         .map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    let room = listeners + usize::try_from(options.agents).unwrap_or(0);
+    let room = subscribers + usize::try_from(options.agents).unwrap_or(0);
     let served = Served::start_in(folder.path(), room, TABLES)?;
     let totals = Arc::new(Totals::default());
     let next = Arc::new(AtomicU64::new(0));
@@ -130,12 +130,12 @@ fn soak(options: &Options) -> Result<bool, String> {
     });
     println!("The hub is given {FILLED} sessions, so that its memory of sessions is full.");
     agents.fill(FILLED)?;
-    println!("{listeners} listeners come.");
+    println!("{subscribers} subscribers come.");
     let ending = Arc::new(Ending::default());
     let place = Place { address: served.address(), socket: served.socket() };
-    let crowd = Crowd::new(&place, listeners, Arc::clone(&totals), next, Arc::clone(&ending))?;
+    let crowd = Crowd::new(&place, subscribers, Arc::clone(&totals), next, Arc::clone(&ending))?;
     let crowd = thread::spawn(move || crowd.run());
-    wait_for_all(&totals, options.listeners)?;
+    wait_for_all(&totals, options.subscribers)?;
     let mut soak =
         Soak { served, totals, began: Instant::now(), json, moments: Vec::new(), steady: 0 };
     soak.tell()?;
@@ -164,7 +164,7 @@ fn soak(options: &Options) -> Result<bool, String> {
             told = Instant::now();
         }
     }
-    crowd.join().map_err(|_| "the listeners gave up")??;
+    crowd.join().map_err(|_| "the subscribers gave up")??;
     soak.tell()?;
     soak.finish()
 }
@@ -178,13 +178,13 @@ fn wait_until_gathered(ending: &Ending) {
     thread::sleep(SETTLE);
 }
 
-fn wait_for_all(totals: &Totals, listeners: u64) -> Result<(), String> {
+fn wait_for_all(totals: &Totals, subscribers: u64) -> Result<(), String> {
     let began = Instant::now();
     // Some may have left again already.
-    while totals.have_come.load(Ordering::Relaxed) < listeners {
+    while totals.have_come.load(Ordering::Relaxed) < subscribers {
         if began.elapsed() > PATIENCE {
             let words = totals.words().join("\n");
-            return Err(format!("the listeners did not come in time.\n{words}"));
+            return Err(format!("the subscribers did not come in time.\n{words}"));
         }
         thread::sleep(Duration::from_millis(50));
     }
@@ -217,7 +217,7 @@ impl Soak {
         let faults = totals.faults();
         println!(
             "Minute {minutes:.1}: {published} events published, {deliveries} deliveries, {faults} lost or wrong, \
-             {:.1} MiB resident, {handles} handles, processor {cpu_percent:.0} percent, {here} listeners here, \
+             {:.1} MiB resident, {handles} handles, processor {cpu_percent:.0} percent, {here} subscribers here, \
              {returns} returns, {arrivals} arrivals, {vanished} gone without a word, {let_go} let go, {gaps} gaps told, {asks} questions settled.",
             usage.resident_bytes / 1_048_576.0
         );
@@ -243,7 +243,7 @@ impl Soak {
 
     /// Tells what came out; whether nothing was lost.
     fn finish(mut self) -> Result<bool, String> {
-        // The end, where listeners come and agents go, is no part of the slope.
+        // The end, where subscribers come and agents go, is no part of the slope.
         let half = self.moments.get(self.steady / 2..self.steady).unwrap_or_default();
         let points = |of: fn(&Moment) -> f64| -> Vec<(f64, f64)> {
             half.iter().map(|moment| (moment.minutes / 60.0, of(moment))).collect()

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::ask::Listener;
+use crate::ask::Subscriber;
 use crate::serve::{self, Connection, Served};
 use crate::table::{Amount, Block, Report, Target, Wanted};
 use crate::timing::Spread;
@@ -158,7 +158,7 @@ impl Commands {
         let folder = TempDir::new_in(&options.folder)
             .map_err(|error| format!("{}: {error}", options.folder.display()))?;
         let served = Served::start_in(folder.path(), 10, "")?;
-        let listener = Listener::start(&served, 1)?;
+        let subscriber = Subscriber::start(&served, 1)?;
         let hub = format!("http://{}", served.address());
         let program = serve::program()?;
         let mut times: [Vec<f64>; 4] = Default::default();
@@ -173,7 +173,7 @@ impl Commands {
                 times.push(time(program, arguments)?);
             }
         }
-        drop(listener);
+        drop(subscriber);
         served.stop()?;
         let [nothing, version, emit, ask] = times.map(Spread::of);
         Ok(Commands { nothing, version, emit, ask })

@@ -1,4 +1,4 @@
-//! The three wires as a listener sees them: how a connection begins, and what the bytes on it mean.
+//! The three wires as a subscriber sees them: how a connection begins, and what the bytes on it mean.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use crate::serve::Connection;
 /// How long the hub may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How much the system keeps for a listener that does not read.
+/// How much the system keeps for a subscriber that does not read.
 const SMALL_BUFFER_BYTES: usize = 4096;
 
 /// Four bytes with which a client masks what it sends. Any will do: nothing between here and there is to be
@@ -47,7 +47,7 @@ pub(crate) struct Opened {
     pub(crate) read: Vec<u8>,
 }
 
-/// Where a listener left off.
+/// Where a subscriber left off.
 pub(crate) struct Resume {
     pub(crate) subscription_id: String,
     /// Empty if it never heard anything.
@@ -63,7 +63,7 @@ pub(crate) enum Frame<'a> {
     Ping(&'a [u8]),
     /// The hub ends the connection.
     End,
-    /// Nothing that concerns a listener.
+    /// Nothing that concerns a subscriber.
     Other,
 }
 
@@ -116,7 +116,7 @@ impl Wire {
                 let answer: Value = serde_json::from_slice(message).map_err(text)?;
                 let id = answer["subscription_id"].as_str();
                 let subscription_id =
-                    id.ok_or_else(|| format!("a listener was refused: {answer}"))?.to_owned();
+                    id.ok_or_else(|| format!("a subscriber was refused: {answer}"))?.to_owned();
                 read.drain(..used);
                 return Ok(Opened { socket, subscription_id, read });
             }
@@ -124,7 +124,7 @@ impl Wire {
         }
     }
 
-    /// A message of a listener as bytes.
+    /// A message of a subscriber as bytes.
     pub(crate) fn message(self, message: &Value) -> Vec<u8> {
         let json = message.to_string();
         match self {
@@ -174,7 +174,7 @@ impl Write for Socket {
     }
 }
 
-/// What a listener says when it comes.
+/// What a subscriber says when it comes.
 fn request(capabilities: &Value, resume: Option<&Resume>) -> Value {
     let mut request = json!({
         "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "bench",
@@ -245,7 +245,7 @@ fn head(stream: &mut TcpStream, wanted: u16) -> Result<Vec<u8>, String> {
             if head.split(' ').nth(1) == Some(wanted.to_string().as_str()) {
                 return Ok(behind);
             }
-            return Err(format!("a listener was refused: {}", head.lines().next().unwrap_or("")));
+            return Err(format!("a subscriber was refused: {}", head.lines().next().unwrap_or("")));
         }
         more(stream, &mut read)?;
     }

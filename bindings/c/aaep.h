@@ -1,12 +1,12 @@
 /* AAEP for assistive technology: listen to AI agents, and let people answer them.
  *
- * A listener is a number. One that was closed, or never was, is an error and does no harm. Texts are
+ * A subscriber is a number. One that was closed, or never was, is an error and does no harm. Texts are
  * UTF-8 and end with a zero byte. Every function may be called from any thread; only one thread at a
- * time waits for the news of a listener, and any other may reply or close meanwhile.
+ * time waits for the news of a subscriber, and any other may reply or close meanwhile.
  *
  * Nothing here answers for the person. A reply is sent at most once, and only when the program gives it.
  *
- * Link with -laaep_c. A whole program is in examples/c/listener.c. */
+ * Link with -laaep_c. A whole program is in examples/c/subscriber.c. */
 
 #ifndef AAEP_H
 #define AAEP_H
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-typedef uint64_t aaep_listener;
+typedef uint64_t aaep_subscriber;
 
 /* What aaep_next gives. */
 #define AAEP_NEWS 1     /* there is news */
@@ -36,8 +36,8 @@ typedef uint64_t aaep_listener;
  *   pins               the path of a file in which the keys of producers are remembered
  *   insecure_allow_plain_http   true lets plain HTTP leave this machine
  *
- * Gives a listener, or 0. When the line breaks later, it comes back by itself and misses nothing. */
-aaep_listener aaep_connect(const char *url, const char *options);
+ * Gives a subscriber, or 0. When the line breaks later, it comes back by itself and misses nothing. */
+aaep_subscriber aaep_connect(const char *url, const char *options);
 
 /* Waits for what is new, at most so many milliseconds, or for as long as it takes if that is negative.
  * With AAEP_NEWS, *line is one JSON object, to be given back with aaep_free; otherwise it is NULL.
@@ -54,7 +54,7 @@ aaep_listener aaep_connect(const char *url, const char *options);
  *   ended              how and message; AAEP_OVER follows
  * and others in later versions. An event is always the last member. A program that does not call this
  * slows the producer; nothing is dropped. */
-int aaep_next(aaep_listener listener, int timeout_ms, char **line);
+int aaep_next(aaep_subscriber subscriber, int timeout_ms, char **line);
 
 /* Says what the person answered, one of:
  *   {"reply_token": "rpl_...", "decision": "accept"}     or "reject"; decided_by, decision_rationale
@@ -63,10 +63,10 @@ int aaep_next(aaep_listener listener, int timeout_ms, char **line);
  *   {"reply_token": "rpl_...", "type": "agentvoice:ask.presented"}   also ask.pause, ask.resume
  * Gives 1 when it is on its way, otherwise AAEP_ERROR and nothing was sent or nobody knows whether it
  * arrived; aaep_last_error says which. While the line is broken it waits, at most until time is over. */
-int aaep_reply(aaep_listener listener, const char *reply);
+int aaep_reply(aaep_subscriber subscriber, const char *reply);
 
 /* Says goodbye. Whoever waits in aaep_next is told that it is over. */
-void aaep_close(aaep_listener listener);
+void aaep_close(aaep_subscriber subscriber);
 
 /* Why the last call of this thread failed, in a sentence for people; empty if it did not. The text stays
  * until the next call of this thread. It is not to be freed. */

@@ -8,9 +8,9 @@ use aaep_subscriber::{News, Wishes};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:7117".to_owned());
-    let listener = connect(&url, Wishes::new("rust-subscriber"))?;
+    let subscriber = connect(&url, Wishes::new("rust-subscriber"))?;
     println!("Listening.");
-    for news in listener {
+    for news in subscriber {
         match news {
             News::Event(event) => println!("{}", aaep::printable(&event.words())),
             News::Ask(ask) => {

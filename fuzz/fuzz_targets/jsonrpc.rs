@@ -2,12 +2,12 @@
 //! a message is heard as that message at the other end.
 #![no_main]
 
-use aaep_transport::jsonrpc::{Heard, Line, ListenerEnd, ProducerEnd, Wish};
+use aaep_transport::jsonrpc::{Heard, Line, SubscriberEnd, ProducerEnd, Wish};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let (mut producer, mut listener) = (ProducerEnd::new(), ListenerEnd::new());
-    listener.say("{\"type\":\"subscription.request\"}");
+    let (mut producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
+    subscriber.say("{\"type\":\"subscription.request\"}");
     for line in text.lines() {
         match producer.hear(line) {
             Wish::Say(answer) => drop(Line::read(&answer).expect("JSON-RPC")),
@@ -21,10 +21,10 @@ fuzz_target!(|text: &str| {
             }
             Wish::Nothing => {}
         }
-        match listener.hear(line) {
+        match subscriber.hear(line) {
             Heard::Say(answer) => drop(Line::read(&answer).expect("JSON-RPC")),
             Heard::Message(message) => {
-                let said = listener.say(&message);
+                let said = subscriber.say(&message);
                 assert!(matches!(Line::read(&said), Ok(Line::Call { params: Some(_), .. })));
             }
             Heard::Nothing | Heard::Wrong(_) | Heard::End(_) => {}

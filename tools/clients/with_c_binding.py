@@ -8,30 +8,30 @@ from support import HERE, PATIENCE, Agent, Hub, check, check_told, end, hear_unt
 
 LIBRARY = os.environ["AAEP_LIBRARY"]
 C_EXAMPLE = os.environ["AAEP_C_LISTENER"]
-PYTHON_EXAMPLE = HERE.parent.parent / "examples" / "python" / "ctypes_listener.py"
+PYTHON_EXAMPLE = HERE.parent.parent / "examples" / "python" / "ctypes_subscriber.py"
 
 
 def a_person_types(hub, example, where):
-    listener = subprocess.Popen([*example, where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    subscriber = subprocess.Popen([*example, where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                 env=hub.environment)
     try:
-        lines = lines_of(listener)
+        lines = lines_of(subscriber)
         hear_until(lines, "Listening.")
         for decision in ("accept", "reject"):
             with Agent(hub) as agent:
                 check_told(hear_until(lines, "Type accept or reject:")[-1])
-                listener.stdin.write(decision + "\n")
-                listener.stdin.flush()
+                subscriber.stdin.write(decision + "\n")
+                subscriber.stdin.flush()
                 agent.ends_with(decision, "reply")
                 hear_until(lines, "The question is resolved.")
         with Agent(hub) as agent:
             hear_until(lines, "Type accept or reject:")
-            listener.stdin.close()
+            subscriber.stdin.close()
             agent.ends_with("reject", "no_listener")
-        check(listener.wait(PATIENCE) == 0, "The example says goodbye when the keyboard is gone.",
-              listener.returncode)
+        check(subscriber.wait(PATIENCE) == 0, "The example says goodbye when the keyboard is gone.",
+              subscriber.returncode)
     finally:
-        end(listener)
+        end(subscriber)
 
 
 def main():

@@ -18,8 +18,8 @@ def client(hub, token):
     return httpx.Client(base_url=hub.url, timeout=PATIENCE, headers={"Authorization": f"Bearer {token}"})
 
 
-def subscribe(listener):
-    answer = listener.post("/aaep/v1/subscriptions", json=request())
+def subscribe(subscriber):
+    answer = subscriber.post("/aaep/v1/subscriptions", json=request())
     check(answer.status_code == 201, "A subscription is accepted.", answer.text)
     accepted = answer.json()
     subscription = accepted["subscription_id"]
@@ -29,10 +29,10 @@ def subscribe(listener):
 
 
 @contextlib.contextmanager
-def events(listener, place, last=None):
+def events(subscriber, place, last=None):
     """The events of a stream, each with its frame checked."""
     headers = {"Last-Event-ID": last} if last else {}
-    with httpx_sse.connect_sse(listener, "GET", place, headers=headers) as source:
+    with httpx_sse.connect_sse(subscriber, "GET", place, headers=headers) as source:
         source.response.raise_for_status()
         yield map(parsed, source.iter_sse())
 

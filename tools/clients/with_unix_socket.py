@@ -9,27 +9,27 @@ import sys
 from support import (HERE, PATIENCE, Agent, Hub, check, check_told, end, hear_until, lines_of, reply, request,
                      run)
 
-EXAMPLE = HERE.parent.parent / "examples" / "python" / "unix_listener.py"
+EXAMPLE = HERE.parent.parent / "examples" / "python" / "unix_subscriber.py"
 
 
 def the_example_answers(hub, decision):
     print(f"The example answers {decision}, in lines.")
     path = hub.folder / "hub.sock"
-    listener = subprocess.Popen([sys.executable, EXAMPLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    subscriber = subprocess.Popen([sys.executable, EXAMPLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                 env={**hub.environment, "AAEP_SOCKET": str(path)})
     try:
-        lines = lines_of(listener)
+        lines = lines_of(subscriber)
         first = lines.get(timeout=PATIENCE)
         check(first == "subscription.accepted", "Its subscription is accepted.", first)
         with Agent(hub) as agent:
             before = hear_until(lines, "Type accept or reject:")
             check_told(before[-2])
-            listener.stdin.write(decision + "\n")
-            listener.stdin.flush()
+            subscriber.stdin.write(decision + "\n")
+            subscriber.stdin.flush()
             agent.ends_with(decision, "reply")
-        check(listener.wait(PATIENCE) == 0, "The example ends well when the session has.", listener.returncode)
+        check(subscriber.wait(PATIENCE) == 0, "The example ends well when the session has.", subscriber.returncode)
     finally:
-        end(listener)
+        end(subscriber)
 
 
 def messages_after_their_length(hub):

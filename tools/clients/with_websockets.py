@@ -12,7 +12,7 @@ from support import NEVER_SENT, PATIENCE, Agent, Hub, check, reply, request, res
 
 @contextlib.contextmanager
 def socket(hub, **more):
-    """A connection of a listener."""
+    """A connection of a subscriber."""
     where = hub.url.replace("http", "ws", 1) + "/aaep/v1/ws"
     with connect(where, subprotocols=["aaep.v1"], open_timeout=PATIENCE, close_timeout=1, **more) as open_socket:
         yield open_socket

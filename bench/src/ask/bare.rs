@@ -1,4 +1,4 @@
-//! The least that a question takes: from the agent to the middle, stored, to the listener, back to the middle,
+//! The least that a question takes: from the agent to the middle, stored, to the subscriber, back to the middle,
 //! stored, to the agent. The same messages over as many sockets, and nobody looks into them.
 
 use std::io::{Read, Write};
@@ -25,20 +25,20 @@ pub(super) struct Bare {
 impl Bare {
     pub(super) fn start(folder: &Path, most: u64) -> Result<Self, String> {
         let writer = Writer::start(Disk::file(folder)?);
-        let (middle, listener) = pair()?;
+        let (middle, subscriber) = pair()?;
         let middle = Arc::new(Mutex::new(middle));
         let mut agents = Vec::new();
         let mut replies = Vec::new();
         for number in 0..most {
             let (agent, to_agent) = pair()?;
-            let (reply, from_listener) = pair()?;
+            let (reply, from_subscriber) = pair()?;
             let to_agent = Arc::new(Mutex::new(to_agent));
             take_questions(&to_agent, &middle, &writer, number)?;
-            take_answers(from_listener, &to_agent, &writer);
+            take_answers(from_subscriber, &to_agent, &writer);
             agents.push(Arc::new(Mutex::new(agent)));
             replies.push(reply);
         }
-        thread::spawn(move || answer(listener, replies));
+        thread::spawn(move || answer(subscriber, replies));
         Ok(Bare { agents })
     }
 
@@ -78,23 +78,23 @@ fn send(stream: &Mutex<TcpStream>, bytes: &[u8]) {
     let _ = stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
 }
 
-/// What an agent asks is stored, and then told to the listener with the number of the agent.
+/// What an agent asks is stored, and then told to the subscriber with the number of the agent.
 fn take_questions(
     agent: &Arc<Mutex<TcpStream>>,
-    listener: &Arc<Mutex<TcpStream>>,
+    subscriber: &Arc<Mutex<TcpStream>>,
     writer: &Writer,
     number: u64,
 ) -> Result<(), String> {
     let agent = agent.lock().unwrap_or_else(PoisonError::into_inner).try_clone();
     let mut agent = agent.map_err(|error| error.to_string())?;
-    let (listener, writer) = (Arc::clone(listener), writer.clone());
+    let (subscriber, writer) = (Arc::clone(subscriber), writer.clone());
     thread::spawn(move || {
         let mut question: Question = [0; QUESTION_BYTES];
         while agent.read_exact(&mut question).is_ok() {
             let mut told = question;
             told[..8].copy_from_slice(&number.to_be_bytes());
-            let listener = Arc::clone(&listener);
-            let then = Box::new(move || send(&listener, &told));
+            let subscriber = Arc::clone(&subscriber);
+            let then = Box::new(move || send(&subscriber, &told));
             if writer.store(Item { bytes: Arc::new(question), then }).is_err() {
                 return;
             }
@@ -103,12 +103,12 @@ fn take_questions(
     Ok(())
 }
 
-/// What the listener answers is stored, and then told to the agent.
-fn take_answers(mut from_listener: TcpStream, agent: &Arc<Mutex<TcpStream>>, writer: &Writer) {
+/// What the subscriber answers is stored, and then told to the agent.
+fn take_answers(mut from_subscriber: TcpStream, agent: &Arc<Mutex<TcpStream>>, writer: &Writer) {
     let (agent, writer) = (Arc::clone(agent), writer.clone());
     thread::spawn(move || {
         let mut answer: Answer = [0; ANSWER_BYTES];
-        while from_listener.read_exact(&mut answer).is_ok() {
+        while from_subscriber.read_exact(&mut answer).is_ok() {
             let agent = Arc::clone(&agent);
             let then = Box::new(move || send(&agent, &answer));
             if writer.store(Item { bytes: Arc::new(answer), then }).is_err() {
@@ -118,10 +118,10 @@ fn take_answers(mut from_listener: TcpStream, agent: &Arc<Mutex<TcpStream>>, wri
     });
 }
 
-/// The listener answers each question on the connection of its agent.
-fn answer(mut listener: TcpStream, mut replies: Vec<TcpStream>) {
+/// The subscriber answers each question on the connection of its agent.
+fn answer(mut subscriber: TcpStream, mut replies: Vec<TcpStream>) {
     let mut question: Question = [0; QUESTION_BYTES];
-    while listener.read_exact(&mut question).is_ok() {
+    while subscriber.read_exact(&mut question).is_ok() {
         let number = question.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let reply = usize::try_from(number).ok().and_then(|number| replies.get_mut(number));
         let Some(reply) = reply else { return };

@@ -1,4 +1,4 @@
-//! What one would write by hand: axum, a broadcast channel, and a stream or a WebSocket for each listener.
+//! What one would write by hand: axum, a broadcast channel, and a stream or a WebSocket for each subscriber.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -102,7 +102,7 @@ async fn web_socket(State(sender): State<Sender<String>>, upgrade: WebSocketUpgr
     upgrade.on_upgrade(|socket| tell(socket, sender))
 }
 
-/// Tells a listener everything until it is gone.
+/// Tells a subscriber everything until it is gone.
 async fn tell(mut socket: WebSocket, sender: Sender<String>) {
     let mut heard = sender.subscribe();
     loop {

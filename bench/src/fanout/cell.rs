@@ -1,14 +1,14 @@
-//! One wire, one number of listeners, one crowd: all servers that can do it, measured in turns.
+//! One wire, one number of subscribers, one crowd: all servers that can do it, measured in turns.
 
 use super::by_hand::ByHand;
 use super::crowd::Crowd;
 use super::hub::{Hub, Saying};
-use super::listeners::Latencies;
 use super::measure::{Rate, Subject};
 use super::nchan::Nchan;
 use super::raw::Raw;
 use super::rows::Row;
 use super::server::Server;
+use super::subscribers::Latencies;
 use super::wire::{Kind, Wire};
 use super::{BURST, Effort, Sample};
 
@@ -18,14 +18,14 @@ const MAX_EVENTS: usize = 8000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) wire: Wire,
-    pub(super) listeners: usize,
+    pub(super) subscribers: usize,
     pub(super) crowd: Crowd,
 }
 
 impl Cell {
     pub(super) fn name(&self) -> String {
-        let Cell { wire, listeners, crowd } = self;
-        format!("{}, {listeners} listeners, {}", wire.name(), crowd.name())
+        let Cell { wire, subscribers, crowd } = self;
+        format!("{}, {subscribers} subscribers, {}", wire.name(), crowd.name())
     }
 
     /// Measures all of them, the hub first and the limit second.
@@ -48,12 +48,12 @@ impl Cell {
     }
 
     fn subjects(&self, peers: &[Kind]) -> Result<Vec<Subject>, String> {
-        let Cell { wire, listeners, crowd } = *self;
+        let Cell { wire, subscribers, crowd } = *self;
         let saying = if crowd == Crowd::Mixed { Saying::Sentences } else { Saying::Progress };
-        let (hub, sample) = Hub::start(wire, listeners, saying)?;
-        let mut subjects = vec![Subject::start(Box::new(hub), wire, crowd, listeners)?];
+        let (hub, sample) = Hub::start(wire, subscribers, saying)?;
+        let mut subjects = vec![Subject::start(Box::new(hub), wire, crowd, subscribers)?];
         // The others know no terms: what they are compared by is those who hear everything.
-        let full = crowd.full(listeners);
+        let full = crowd.full(subscribers);
         let mut others = vec![Kind::Raw];
         if crowd == Crowd::One {
             others.extend(peers.iter().filter(|peer| peer.speaks(wire)));
@@ -70,21 +70,21 @@ impl Cell {
 pub(super) fn start(
     kind: Kind,
     wire: Wire,
-    listeners: usize,
+    subscribers: usize,
     sample: &Sample,
 ) -> Result<Box<dyn Server>, String> {
     Ok(match kind {
         Kind::Hub => return Err("the hub is started with what it says".to_owned()),
-        Kind::Raw => Box::new(Raw::start(wire, listeners, sample)?),
+        Kind::Raw => Box::new(Raw::start(wire, subscribers, sample)?),
         Kind::Axum => Box::new(ByHand::start(sample)?),
-        Kind::Nchan => Box::new(Nchan::start(listeners, sample)?),
+        Kind::Nchan => Box::new(Nchan::start(subscribers, sample)?),
     })
 }
 
 /// How many events make about as many deliveries as there should be.
 pub(super) fn events(effort: &Effort, which: usize, subject: &Subject) -> usize {
     let burst = [1, BURST][which];
-    let events = effort.deliveries[which] / subject.listeners.full().max(1);
+    let events = effort.deliveries[which] / subject.subscribers.full().max(1);
     events.clamp(burst * 2, MAX_EVENTS).next_multiple_of(burst)
 }
 

@@ -1,5 +1,5 @@
 //! How late a critical event is while everyone gets ordinary ones: with nobody stalled, and with a tenth of
-//! the listeners stalled. And whether it ever waits behind ordinary events that the hub still has in hand.
+//! the subscribers stalled. And whether it ever waits behind ordinary events that the hub still has in hand.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::crowd::{Crowd, Role};
 use super::hub::{Hub, Saying};
-use super::listeners::Latencies;
 use super::measure::Subject;
+use super::subscribers::Latencies;
 use super::wire::{Address, Wire};
 use super::{BURST, Effort, Sample, now_ns};
 use crate::table::{Amount, Block, Target, Wanted};
@@ -31,7 +31,7 @@ const FILLING: usize = 128;
 /// How many of those are told together.
 const TOGETHER: usize = 32;
 
-/// How many listeners there are where it is looked at what a critical event goes past.
+/// How many subscribers there are where it is looked at what a critical event goes past.
 const FEW_LISTENERS: usize = 100;
 
 /// Whoever takes nothing for a minute is let go, so the rounds must be over before.
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What was found.
 pub(super) struct Critical {
-    listeners: usize,
+    subscribers: usize,
     calm: Latencies,
     stalled: Latencies,
     overtaking: Overtaking,
@@ -62,9 +62,9 @@ struct Overtaking {
     behind: u64,
 }
 
-pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Critical, String> {
-    let (mut calm, _) = start(Crowd::Attentive, listeners)?;
-    let (mut stalled, _) = start(Crowd::TenthStalled, listeners)?;
+pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Critical, String> {
+    let (mut calm, _) = start(Crowd::Attentive, subscribers)?;
+    let (mut stalled, _) = start(Crowd::TenthStalled, subscribers)?;
     for subject in [&mut calm, &mut stalled] {
         fill(subject, TOGETHER)?;
     }
@@ -80,16 +80,16 @@ pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Critical, Str
     calm.stop()?;
     stalled.stop()?;
     let [calm, stalled] = best;
-    Ok(Critical { listeners, calm, stalled, overtaking: overtaking()?, losses })
+    Ok(Critical { subscribers, calm, stalled, overtaking: overtaking()?, losses })
 }
 
 /// A hub that speaks text to so many, and an event as it comes.
-fn start(crowd: Crowd, listeners: usize) -> Result<(Subject, Sample), String> {
-    let (hub, sample) = Hub::start(Wire::Sse, listeners, Saying::Sentences)?;
-    Ok((Subject::start(Box::new(hub), Wire::Sse, crowd, listeners)?, sample))
+fn start(crowd: Crowd, subscribers: usize) -> Result<(Subject, Sample), String> {
+    let (hub, sample) = Hub::start(Wire::Sse, subscribers, Saying::Sentences)?;
+    Ok((Subject::start(Box::new(hub), Wire::Sse, crowd, subscribers)?, sample))
 }
 
-/// Lets a tenth of a few listeners fall behind by more than the kernel holds, publishes something critical,
+/// Lets a tenth of a few subscribers fall behind by more than the kernel holds, publishes something critical,
 /// lets them read again, and looks at the order in which they hear it all.
 fn overtaking() -> Result<Overtaking, String> {
     let (mut subject, sample) = start(Crowd::TenthStalled, FEW_LISTENERS)?;
@@ -97,7 +97,7 @@ fn overtaking() -> Result<Overtaking, String> {
     let in_kernel = bytes_in_kernel(&subject)?.div_ceil(sample.frame.len() as u64) + 1;
     subject.server.tell_critical()?;
     thread::sleep(EVERY);
-    subject.listeners.resume()?;
+    subject.subscribers.resume()?;
     let heard = catch_up(&mut subject)?;
     subject.stop()?;
     let is_stalled = |at: &usize| Crowd::TenthStalled.role(*at) == Role::Stalled;
@@ -115,7 +115,7 @@ fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
     subject.begin()?;
     for told in (together..=FILLING).step_by(together) {
         subject.server.tell(together)?;
-        if !subject.listeners.wait(told)? {
+        if !subject.subscribers.wait(told)? {
             return Err("the hub does not reach everyone who reads".to_owned());
         }
     }
@@ -125,7 +125,7 @@ fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
 /// Ordinary events at their times, and critical ones among them; how late those were, and what was lost.
 fn round(subject: &mut Subject, for_about: Duration) -> Result<(Latencies, u64), String> {
     subject.begin()?;
-    subject.listeners.time()?;
+    subject.subscribers.time()?;
     let began = Instant::now();
     let mut critical = Vec::new();
     let mut ordinary = 0;
@@ -140,11 +140,11 @@ fn round(subject: &mut Subject, for_about: Duration) -> Result<(Latencies, u64),
             subject.server.tell_critical()?;
         }
     }
-    subject.listeners.wait(ordinary)?;
+    subject.subscribers.wait(ordinary)?;
     // The last critical event may be behind the last ordinary one by a little.
     thread::sleep(EVERY);
-    let losses = subject.listeners.losses(ordinary, critical.len())?;
-    Ok((subject.listeners.latencies(&critical, true)?, losses))
+    let losses = subject.subscribers.losses(ordinary, critical.len())?;
+    Ok((subject.subscribers.latencies(&critical, true)?, losses))
 }
 
 /// Waits until those who were stalled hear no more, and gives what they heard.
@@ -153,7 +153,7 @@ fn catch_up(subject: &mut Subject) -> Result<Vec<(u64, u64)>, String> {
     let mut last = Vec::new();
     loop {
         thread::sleep(Duration::from_secs(1));
-        let now = subject.listeners.overtaken()?;
+        let now = subject.subscribers.overtaken()?;
         if (now == last && !now.is_empty()) || began.elapsed() > PATIENCE {
             return Ok(now);
         }
@@ -161,7 +161,7 @@ fn catch_up(subject: &mut Subject) -> Result<Vec<(u64, u64)>, String> {
     }
 }
 
-/// The most bytes that the kernel holds for one listener of a server, at both ends together.
+/// The most bytes that the kernel holds for one subscriber of a server, at both ends together.
 fn bytes_in_kernel(subject: &Subject) -> Result<u64, String> {
     let Address::Tcp(address) = subject.server.address() else {
         return Err("there are no queues to look at".to_owned());
@@ -196,8 +196,8 @@ impl Critical {
 
     pub(super) fn block(&self) -> Block {
         let mut block = Block::new(format!(
-            "Critical events while {} listeners on SSE get 4 ordinary ones a second each",
-            self.listeners
+            "Critical events while {} subscribers on SSE get 4 ordinary ones a second each",
+            self.subscribers
         ));
         for (name, found) in [("nobody stalled", self.calm), ("a tenth stalled", self.stalled)] {
             let amounts = vec![

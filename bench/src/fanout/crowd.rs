@@ -1,4 +1,4 @@
-//! Who listens: what each listener asks for, and what is expected of it.
+//! Who listens: what each subscriber asks for, and what is expected of it.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The most events in a second of those who want few.
 pub(super) const FEW: u64 = 3;
 
-/// A crowd of listeners.
+/// A crowd of subscribers.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Crowd {
     /// All have the same terms and hear everything.
@@ -19,13 +19,13 @@ pub(crate) enum Crowd {
     Mixed,
     /// Every other one has terms under which nothing is heard.
     HalfIdle,
-    /// All have the terms that most listeners have, under which what is critical need not wait.
+    /// All have the terms that most subscribers have, under which what is critical need not wait.
     Attentive,
     /// The same, and a tenth does not read.
     TenthStalled,
 }
 
-/// What is expected of a listener.
+/// What is expected of a subscriber.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It hears everything, at once.
@@ -64,8 +64,8 @@ impl Crowd {
         }
     }
 
-    pub(super) fn role(self, listener: usize) -> Role {
-        match (self, listener % 10) {
+    pub(super) fn role(self, subscriber: usize) -> Role {
+        match (self, subscriber % 10) {
             (Crowd::Mixed | Crowd::TenthStalled, 0) => Role::Stalled,
             (Crowd::Mixed, 1..=5) => Role::Few,
             (Crowd::HalfIdle, at) if at % 2 == 1 => Role::Idle,
@@ -74,12 +74,12 @@ impl Crowd {
     }
 
     /// How many of so many hear everything.
-    pub(super) fn full(self, listeners: usize) -> usize {
-        (0..listeners).filter(|listener| self.role(*listener) == Role::Full).count()
+    pub(super) fn full(self, subscribers: usize) -> usize {
+        (0..subscribers).filter(|subscriber| self.role(*subscriber) == Role::Full).count()
     }
 
-    pub(super) fn capabilities(self, listener: usize) -> Value {
-        match (self, self.role(listener)) {
+    pub(super) fn capabilities(self, subscriber: usize) -> Value {
+        match (self, self.role(subscriber)) {
             (_, Role::Few) => {
                 json!({ "coalesce_boundaries": ["sentence"], "max_events_per_second": FEW })
             }
@@ -87,8 +87,8 @@ impl Crowd {
                 "coalesce_boundaries": ["none"],
                 "event_filters": { "include": ["aaep:agent.handoff.requested"] },
             }),
-            (Crowd::Eight, _) => audience(listener % 8),
-            (Crowd::Sixteen, _) => audience(listener % 16),
+            (Crowd::Eight, _) => audience(subscriber % 8),
+            (Crowd::Sixteen, _) => audience(subscriber % 16),
             (Crowd::Attentive | Crowd::TenthStalled, _) => {
                 json!({ "coalesce_boundaries": ["none"] })
             }

@@ -1,4 +1,4 @@
-//! What more listeners, more audiences and idle listeners cost.
+//! What more subscribers, more audiences and idle subscribers cost.
 
 use super::Effort;
 use super::cell::{Cell, events, start};
@@ -10,7 +10,7 @@ use crate::table::{Amount, Block, Target, Wanted};
 
 /// What was found, as processor seconds of an event.
 pub(super) struct Growth {
-    listeners: usize,
+    subscribers: usize,
     once: f64,
     twice: f64,
     limit_once: f64,
@@ -21,25 +21,25 @@ pub(super) struct Growth {
     pub(super) losses: u64,
 }
 
-pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Growth, String> {
+pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Growth, String> {
     let crowds = [
-        (Crowd::One, listeners),
-        (Crowd::One, listeners * 2),
-        (Crowd::Eight, listeners),
-        (Crowd::Sixteen, listeners),
-        (Crowd::HalfIdle, listeners * 2),
+        (Crowd::One, subscribers),
+        (Crowd::One, subscribers * 2),
+        (Crowd::Eight, subscribers),
+        (Crowd::Sixteen, subscribers),
+        (Crowd::HalfIdle, subscribers * 2),
     ];
     let mut subjects = Vec::new();
     let mut sample = None;
-    for (crowd, listeners) in crowds {
-        let (hub, shown) = Hub::start(Wire::Sse, listeners, Saying::Progress)?;
+    for (crowd, subscribers) in crowds {
+        let (hub, shown) = Hub::start(Wire::Sse, subscribers, Saying::Progress)?;
         sample = Some(shown);
-        subjects.push(Subject::start(Box::new(hub), Wire::Sse, crowd, listeners)?);
+        subjects.push(Subject::start(Box::new(hub), Wire::Sse, crowd, subscribers)?);
     }
     let sample = sample.ok_or("there is no event")?;
-    for listeners in [listeners, listeners * 2] {
-        let raw = start(Kind::Raw, Wire::Sse, listeners, &sample)?;
-        subjects.push(Subject::start(raw, Wire::Sse, Crowd::One, listeners)?);
+    for subscribers in [subscribers, subscribers * 2] {
+        let raw = start(Kind::Raw, Wire::Sse, subscribers, &sample)?;
+        subjects.push(Subject::start(raw, Wire::Sse, Crowd::One, subscribers)?);
     }
     let mut best = vec![Rate::WORST; subjects.len()];
     for _ in 0..effort.rounds {
@@ -54,7 +54,7 @@ pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Growth, Strin
         return Err("something was not measured".to_owned());
     };
     Ok(Growth {
-        listeners,
+        subscribers,
         once,
         twice,
         limit_once,
@@ -68,31 +68,31 @@ pub(super) fn measure(listeners: usize, effort: &Effort) -> Result<Growth, Strin
 
 /// What an event costs, in processor seconds.
 fn cost(subject: &Subject, rate: Rate) -> f64 {
-    rate.cpu_per_million / 1e6 * crate::timing::float(subject.listeners.full() as u64)
+    rate.cpu_per_million / 1e6 * crate::timing::float(subject.subscribers.full() as u64)
 }
 
 impl Growth {
     pub(super) fn cell(&self) -> Cell {
-        Cell { wire: Wire::Sse, listeners: self.listeners, crowd: Crowd::One }
+        Cell { wire: Wire::Sse, subscribers: self.subscribers, crowd: Crowd::One }
     }
 
     pub(super) fn block(&self) -> Block {
-        let n = self.listeners;
+        let n = self.subscribers;
         let ms = |seconds: f64| Amount::only(seconds * 1e3, "processor ms per event");
         let times = |more: f64, less: f64| Amount::only(more / less, "times");
         let mut block = Block::new(format!("Growth, from {}", self.cell().name()));
-        block.line(format!("{n} listeners"), vec![ms(self.once)]);
+        block.line(format!("{n} subscribers"), vec![ms(self.once)]);
         block.line(
-            format!("{} listeners", n * 2),
+            format!("{} subscribers", n * 2),
             vec![ms(self.twice), times(self.twice, self.once)],
         );
         block.line(
             "the same for only writing",
             vec![ms(self.limit_twice), times(self.limit_twice, self.limit_once)],
         );
-        block.line(format!("{n} listeners of eight audiences"), vec![ms(self.eight)]);
+        block.line(format!("{n} subscribers of eight audiences"), vec![ms(self.eight)]);
         block.line(
-            format!("{n} listeners of sixteen audiences"),
+            format!("{n} subscribers of sixteen audiences"),
             vec![
                 ms(self.sixteen),
                 times(self.sixteen, self.eight),
@@ -103,7 +103,7 @@ impl Growth {
             ],
         );
         block.line(
-            format!("{n} listeners, and {n} idle ones beside them"),
+            format!("{n} subscribers, and {n} idle ones beside them"),
             vec![ms(self.with_idle), times(self.with_idle, self.once)],
         );
         block
@@ -118,9 +118,13 @@ impl Growth {
         };
         // A tenth is what one run differs from the next by.
         vec![
-            target("Cost of an event with twice the listeners", 2.0, self.twice / self.once),
+            target("Cost of an event with twice the subscribers", 2.0, self.twice / self.once),
             target("Cost of an event with twice the audiences", 1.1, self.sixteen / self.eight),
-            target("Cost of an event with as many idle listeners", 1.1, self.with_idle / self.once),
+            target(
+                "Cost of an event with as many idle subscribers",
+                1.1,
+                self.with_idle / self.once,
+            ),
         ]
     }
 

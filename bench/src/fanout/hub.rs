@@ -49,37 +49,37 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// Starts it with room for so many listeners, and shows an event exactly as one of them gets it.
+    /// Starts it with room for so many subscribers, and shows an event exactly as one of them gets it.
     pub(super) fn start(
         wire: Wire,
-        listeners: usize,
+        subscribers: usize,
         saying: Saying,
     ) -> Result<(Self, Sample), String> {
-        let served = Served::start(listeners)?;
+        let served = Served::start(subscribers)?;
         let publisher = Connection::open(served.address())?;
         let mut hub = Hub { served, publisher, wire, saying, padding: 1, sessions: 0, position: 0 };
         let address = hub.address();
         let place = Place { kind: Kind::Hub, wire, address: &address };
-        let mut listener = place.listen(&Crowd::One.capabilities(0), true)?;
-        rustix::io::ioctl_fionbio(&listener, true).map_err(|error| error.to_string())?;
+        let mut subscriber = place.listen(&Crowd::One.capabilities(0), true)?;
+        rustix::io::ioctl_fionbio(&subscriber, true).map_err(|error| error.to_string())?;
         hub.begin()?;
-        let short = hub.one(&mut listener)?;
+        let short = hub.one(&mut subscriber)?;
         let missing = EVENT_BYTES.checked_sub(short.json.len());
         hub.padding += missing.ok_or("an event is too long already")?;
-        let sample = hub.one(&mut listener)?;
+        let sample = hub.one(&mut subscriber)?;
         if sample.json.len().abs_diff(EVENT_BYTES) > 4 {
             return Err(format!("an event has {} bytes", sample.json.len()));
         }
         Ok((hub, sample))
     }
 
-    /// Publishes one event and shows what a listener got of it; again, if something else came between.
-    fn one(&mut self, listener: &mut File) -> Result<Sample, String> {
+    /// Publishes one event and shows what a subscriber got of it; again, if something else came between.
+    fn one(&mut self, subscriber: &mut File) -> Result<Sample, String> {
         let mut why = String::new();
         for _ in 0..TRIES {
-            quiet(listener, None)?;
+            quiet(subscriber, None)?;
             self.tell(1)?;
-            match quiet(listener, Some(ORDINARY)).and_then(Sample::of) {
+            match quiet(subscriber, Some(ORDINARY)).and_then(Sample::of) {
                 Ok(sample) => return Ok(sample),
                 Err(wrong) => why = wrong,
             }
@@ -173,13 +173,13 @@ impl Server for Hub {
 }
 
 /// Waits until this has come, if anything, and nothing comes any more; gives what came.
-fn quiet(listener: &mut File, wanted: Option<u8>) -> Result<Vec<u8>, String> {
+fn quiet(subscriber: &mut File, wanted: Option<u8>) -> Result<Vec<u8>, String> {
     let began = Instant::now();
     let mut came = Vec::new();
     let mut buffer = vec![0; 64 << 10];
     while began.elapsed() < PATIENCE {
         thread::sleep(QUIET);
-        match listener.read(&mut buffer) {
+        match subscriber.read(&mut buffer) {
             Ok(0) => return Err("the hub ended a connection".to_owned()),
             Ok(count) => came.extend_from_slice(buffer.get(..count).unwrap_or_default()),
             Err(_) if wanted.is_none_or(|it| came.contains(&it)) => return Ok(came),

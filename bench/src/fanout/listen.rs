@@ -1,4 +1,4 @@
-//! Many listeners in one thread of a process of their own, so that they have its open files for themselves.
+//! Many subscribers in one thread of a process of their own, so that they have its open files for themselves.
 //!
 //! What comes is never parsed: every ordinary event has one [`ORDINARY`] in it, every critical one one
 //! [`CRITICAL`], and every event whatsoever one [`ANY`]. None of them stands anywhere else in what is sent.
@@ -29,7 +29,7 @@ pub(super) const CRITICAL: u8 = b'|';
 /// What stands in every event once: in the name of `@context`.
 pub(super) const ANY: u8 = b'@';
 
-/// How many listeners come at the same time.
+/// How many subscribers come at the same time.
 const DOORS: usize = 16;
 
 const COMMAND: Token = Token(usize::MAX);
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(long)]
     crowd: Crowd,
     #[arg(long)]
-    listeners: usize,
+    subscribers: usize,
 }
 
 /// Listens until standard input ends.
@@ -62,20 +62,20 @@ pub(super) fn run(options: &Options) -> Result<(), String> {
     room.serve(&commands)
 }
 
-/// Lets all listeners in, several at a time.
+/// Lets all subscribers in, several at a time.
 fn connect(options: &Options) -> Result<Vec<File>, String> {
     let place = Place { kind: options.kind, wire: options.wire, address: &options.address };
-    let one = |listener: usize| {
-        let reads = options.crowd.role(listener) != Role::Stalled;
-        place.listen(&options.crowd.capabilities(listener), reads)
+    let one = |subscriber: usize| {
+        let reads = options.crowd.role(subscriber) != Role::Stalled;
+        place.listen(&options.crowd.capabilities(subscriber), reads)
     };
     let part = |door: usize| -> Result<Vec<(usize, File)>, String> {
-        (door..options.listeners).step_by(DOORS).map(|at| Ok((at, one(at)?))).collect()
+        (door..options.subscribers).step_by(DOORS).map(|at| Ok((at, one(at)?))).collect()
     };
     let mut files = thread::scope(|scope| {
         let part = &part;
         let doors: Vec<_> = (0..DOORS).map(|door| scope.spawn(move || part(door))).collect();
-        let mut files = Vec::with_capacity(options.listeners);
+        let mut files = Vec::with_capacity(options.subscribers);
         for door in doors {
             files.extend(door.join().map_err(|_| "a door broke".to_owned())??);
         }
@@ -107,7 +107,7 @@ fn say(line: &str) -> Result<(), String> {
     said.map_err(|error| error.to_string())
 }
 
-struct Listener {
+struct Subscriber {
     file: File,
     role: Role,
     tally: Tally,
@@ -116,7 +116,7 @@ struct Listener {
 /// Everyone who listens.
 struct Room {
     poll: Poll,
-    listeners: Vec<Listener>,
+    subscribers: Vec<Subscriber>,
     answers_pings: bool,
     /// How many hear everything.
     full: u64,
@@ -131,16 +131,16 @@ struct Room {
 impl Room {
     fn new(files: Vec<File>, options: &Options) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
-        let listener =
-            |(at, file)| Listener { file, role: options.crowd.role(at), tally: Tally::default() };
-        let listeners: Vec<Listener> = files.into_iter().enumerate().map(listener).collect();
-        let full = listeners.iter().filter(|it| it.role == Role::Full).count() as u64;
+        let subscriber =
+            |(at, file)| Subscriber { file, role: options.crowd.role(at), tally: Tally::default() };
+        let subscribers: Vec<Subscriber> = files.into_iter().enumerate().map(subscriber).collect();
+        let full = subscribers.iter().filter(|it| it.role == Role::Full).count() as u64;
         let answers_pings = options.wire == Wire::WebSocket;
         let room =
-            Room { poll, listeners, answers_pings, full, came: 0, waiting: None, times: None };
-        for (at, listener) in room.listeners.iter().enumerate() {
-            rustix::io::ioctl_fionbio(&listener.file, true).map_err(|error| error.to_string())?;
-            if listener.role != Role::Stalled {
+            Room { poll, subscribers, answers_pings, full, came: 0, waiting: None, times: None };
+        for (at, subscriber) in room.subscribers.iter().enumerate() {
+            rustix::io::ioctl_fionbio(&subscriber.file, true).map_err(|error| error.to_string())?;
+            if subscriber.role != Role::Stalled {
                 room.watch(at)?;
             }
         }
@@ -148,8 +148,8 @@ impl Room {
     }
 
     fn watch(&self, at: usize) -> Result<(), String> {
-        let Some(listener) = self.listeners.get(at) else { return Ok(()) };
-        let number = listener.file.as_raw_fd();
+        let Some(subscriber) = self.subscribers.get(at) else { return Ok(()) };
+        let number = subscriber.file.as_raw_fd();
         let mut source = SourceFd(&number);
         let watched = self.poll.registry().register(&mut source, Token(at), Interest::READABLE);
         watched.map_err(|error| error.to_string())
@@ -188,11 +188,11 @@ impl Room {
         }
     }
 
-    /// Takes what came to one listener. A read that does not fill the buffer took all there is.
+    /// Takes what came to one subscriber. A read that does not fill the buffer took all there is.
     fn read(&mut self, at: usize, buffer: &mut [u8]) {
-        let Some(listener) = self.listeners.get_mut(at) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(at) else { return };
         loop {
-            let count = listener.file.read(buffer).unwrap_or(0);
+            let count = subscriber.file.read(buffer).unwrap_or(0);
             let bytes = buffer.get(..count).unwrap_or_default();
             if bytes.is_empty() {
                 // It is not yet there, or it is over; then what is missing is noticed.
@@ -200,14 +200,14 @@ impl Room {
             }
             if self.answers_pings && bytes == PING {
                 // Whom this does not reach is gone, and missing.
-                let _ = listener.file.write_all(&PONG);
+                let _ = subscriber.file.write_all(&PONG);
                 continue;
             }
-            let (from, ordinary) = (listener.tally, listener.tally.take(bytes));
-            if listener.role == Role::Full {
+            let (from, ordinary) = (subscriber.tally, subscriber.tally.take(bytes));
+            if subscriber.role == Role::Full {
                 self.came += ordinary;
                 if let Some(times) = &mut self.times {
-                    times.note(from, listener.tally, now_ns());
+                    times.note(from, subscriber.tally, now_ns());
                 }
             }
             if count < buffer.len() {
@@ -237,7 +237,7 @@ impl Room {
         let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
         let answer = match (command, numbers.as_slice()) {
             ("forget", []) => {
-                self.listeners.iter_mut().for_each(|it| it.tally = Tally::default());
+                self.subscribers.iter_mut().for_each(|it| it.tally = Tally::default());
                 self.came = 0;
                 self.times = None;
                 "done".to_owned()
@@ -254,21 +254,21 @@ impl Room {
             ("ordinary", published) => self.spread(published, false),
             ("critical", published) => self.spread(published, true),
             ("losses", [ordinary, critical]) => {
-                let full = self.listeners.iter().filter(|it| it.role == Role::Full);
+                let full = self.subscribers.iter().filter(|it| it.role == Role::Full);
                 let lost = full.map(|it| it.tally.differs_from(*ordinary, *critical));
                 lost.sum::<u64>().to_string()
             }
             ("most", []) => {
-                let few = self.listeners.iter().filter(|it| it.role == Role::Few);
+                let few = self.subscribers.iter().filter(|it| it.role == Role::Few);
                 few.map(|it| it.tally.any).max().unwrap_or(0).to_string()
             }
             ("few", []) => {
-                let few = self.listeners.iter().filter(|it| it.role == Role::Few);
+                let few = self.subscribers.iter().filter(|it| it.role == Role::Few);
                 few.map(|it| it.tally.any).sum::<u64>().to_string()
             }
             ("resume", []) => {
-                let stalled = |at: &usize| self.listeners[*at].role == Role::Stalled;
-                let stalled: Vec<usize> = (0..self.listeners.len()).filter(stalled).collect();
+                let stalled = |at: &usize| self.subscribers[*at].role == Role::Stalled;
+                let stalled: Vec<usize> = (0..self.subscribers.len()).filter(stalled).collect();
                 stalled.into_iter().try_for_each(|at| self.watch(at))?;
                 "done".to_owned()
             }
@@ -288,7 +288,7 @@ impl Room {
     /// For each who was stalled and got something critical: how many ordinary events came before it, and
     /// how many in all.
     fn overtaken(&self) -> String {
-        let stalled = self.listeners.iter().filter(|it| it.role == Role::Stalled);
+        let stalled = self.subscribers.iter().filter(|it| it.role == Role::Stalled);
         let heard =
             stalled.filter_map(|it| it.tally.before_critical.map(|n| (n, it.tally.ordinary)));
         heard.map(|(before, all)| format!("{before}/{all}")).collect::<Vec<_>>().join(" ")

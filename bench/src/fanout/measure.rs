@@ -1,13 +1,13 @@
-//! Measuring one server with its listeners: how fast, at what cost, how late.
+//! Measuring one server with its subscribers: how fast, at what cost, how late.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::crowd::Crowd;
 use super::listen::most_allowed;
-use super::listeners::{Latencies, Listeners};
 use super::now_ns;
 use super::server::Server;
+use super::subscribers::{Latencies, Subscribers};
 use super::wire::{Kind, Wire};
 use crate::timing::float;
 
@@ -18,12 +18,12 @@ const MODEST_RATE: u64 = 20_000;
 const SETTLING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(300);
 
-/// A server with its listeners.
+/// A server with its subscribers.
 pub(super) struct Subject {
     pub(super) server: Box<dyn Server>,
-    pub(super) listeners: Listeners,
+    pub(super) subscribers: Subscribers,
     crowd: Crowd,
-    /// What a listener takes of the server's memory while nothing happens, in bytes.
+    /// What a subscriber takes of the server's memory while nothing happens, in bytes.
     pub(super) memory: f64,
 }
 
@@ -64,20 +64,20 @@ impl Latencies {
 }
 
 impl Subject {
-    /// Lets so many listeners in.
+    /// Lets so many subscribers in.
     pub(super) fn start(
         mut server: Box<dyn Server>,
         wire: Wire,
         crowd: Crowd,
-        listeners: usize,
+        subscribers: usize,
     ) -> Result<Self, String> {
         let name = server.kind().name();
-        let failed = |why: String| format!("{name} with {listeners} listeners: {why}");
+        let failed = |why: String| format!("{name} with {subscribers} subscribers: {why}");
         let before = server.usage()?.bytes;
-        let crowded = Listeners::start(&*server, wire, crowd, listeners).map_err(failed)?;
+        let crowded = Subscribers::start(&*server, wire, crowd, subscribers).map_err(failed)?;
         server.complete().map_err(failed)?;
-        let memory = (settled(&*server)? - before).max(0.0) / float(listeners as u64);
-        Ok(Subject { server, listeners: crowded, crowd, memory })
+        let memory = (settled(&*server)? - before).max(0.0) / float(subscribers as u64);
+        Ok(Subject { server, subscribers: crowded, crowd, memory })
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -88,12 +88,12 @@ impl Subject {
     pub(super) fn begin(&mut self) -> Result<(), String> {
         let name = self.kind().name();
         self.server.begin().map_err(|why| format!("{name} began no round: {why}"))?;
-        self.listeners.forget()?;
+        self.subscribers.forget()?;
         self.tell(1)?;
-        if !self.listeners.wait(1)? {
+        if !self.subscribers.wait(1)? {
             return Err(format!("{} does not reach everyone", self.kind().name()));
         }
-        self.listeners.forget()
+        self.subscribers.forget()
     }
 
     fn tell(&mut self, events: usize) -> Result<(), String> {
@@ -111,13 +111,13 @@ impl Subject {
             let now = burst.min(events - told);
             self.tell(now)?;
             told += now;
-            if !self.listeners.wait(told)? {
+            if !self.subscribers.wait(told)? {
                 break;
             }
         }
         let took = began.elapsed();
         let cpu = self.server.usage()?.cpu.saturating_sub(before.cpu);
-        let deliveries = float((told * self.listeners.full()) as u64 + self.listeners.few()?);
+        let deliveries = float((told * self.subscribers.full()) as u64 + self.subscribers.few()?);
         Ok(Rate {
             deliveries_per_second: deliveries / took.as_secs_f64(),
             cpu_per_million: cpu.as_secs_f64() / deliveries * 1e6,
@@ -127,11 +127,11 @@ impl Subject {
 
     /// What is missing, and what came to those who want few beyond what they want.
     fn losses(&mut self, told: usize, took: Duration) -> Result<u64, String> {
-        let losses = self.listeners.losses(told, 0)?;
+        let losses = self.subscribers.losses(told, 0)?;
         if self.crowd != Crowd::Mixed {
             return Ok(losses);
         }
-        let most = self.listeners.most()?;
+        let most = self.subscribers.most()?;
         if most == 0 && took > Duration::from_secs(2) {
             return Err("those who want few events got none at all".to_owned());
         }
@@ -141,9 +141,9 @@ impl Subject {
     /// How late events are at a modest rate, each published at its time; and how many did not come.
     pub(super) fn latencies(&mut self, for_about: Duration) -> Result<(Latencies, u64), String> {
         self.begin()?;
-        self.listeners.time()?;
+        self.subscribers.time()?;
         let every =
-            Duration::from_secs_f64(float(self.listeners.full() as u64) / float(MODEST_RATE));
+            Duration::from_secs_f64(float(self.subscribers.full() as u64) / float(MODEST_RATE));
         let began = Instant::now();
         let mut published = Vec::new();
         while began.elapsed() < for_about || published.len() < 2 {
@@ -152,14 +152,14 @@ impl Subject {
             published.push(now_ns());
             self.tell(1)?;
         }
-        self.listeners.wait(published.len())?;
+        self.subscribers.wait(published.len())?;
         let losses = self.losses(published.len(), began.elapsed())?;
-        Ok((self.listeners.latencies(&published, false)?, losses))
+        Ok((self.subscribers.latencies(&published, false)?, losses))
     }
 
     /// Ends in order.
     pub(super) fn stop(self) -> Result<(), String> {
-        drop(self.listeners);
+        drop(self.subscribers);
         self.server.stop()
     }
 }

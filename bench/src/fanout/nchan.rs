@@ -39,14 +39,14 @@ pub(super) fn is_there() -> bool {
 }
 
 impl Nchan {
-    pub(super) fn start(listeners: usize, sample: &Sample) -> Result<Self, String> {
+    pub(super) fn start(subscribers: usize, sample: &Sample) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("nginx: {error}");
         let folder = TempDir::new().map_err(failed)?;
         // Others could take the port before nginx does; then it does not start, and says so.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let address = free.map_err(failed)?;
         let config = folder.path().join("nginx.conf");
-        fs::write(&config, configuration(folder.path(), address, listeners)).map_err(failed)?;
+        fs::write(&config, configuration(folder.path(), address, subscribers)).map_err(failed)?;
         let mut child = Command::new(PROGRAM)
             .arg("-p")
             .arg(folder.path())
@@ -70,10 +70,10 @@ impl Nchan {
     }
 }
 
-fn configuration(folder: &Path, address: SocketAddr, listeners: usize) -> String {
+fn configuration(folder: &Path, address: SocketAddr, subscribers: usize) -> String {
     let folder = folder.display();
     // nginx lets idle connections go when only a sixteenth of its room is left.
-    let room = listeners * 5 / 4 + 1000;
+    let room = subscribers * 5 / 4 + 1000;
     format!(
         "load_module {MODULE};\nuser root;\nworker_processes 1;\n\
          daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log crit;\n\

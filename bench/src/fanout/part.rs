@@ -16,7 +16,7 @@ pub(crate) enum Part {
     OnlyWrite { wire: Wire },
     /// Be a server as one would write it by hand.
     ByHand,
-    /// Be many listeners.
+    /// Be many subscribers.
     Listen(listen::Options),
 }
 

@@ -70,13 +70,13 @@ fn plot(rows: &[Row], wire: Wire, measure: &Measure) -> Plot {
         let rows = rows.iter().filter(|row| {
             row.kind == kind && row.cell.wire == wire && row.cell.crowd == Crowd::One
         });
-        let points = rows.map(|row| (float(row.cell.listeners as u64), (measure.number)(row)));
+        let points = rows.map(|row| (float(row.cell.subscribers as u64), (measure.number)(row)));
         Line { name: kind.name().to_owned(), points: points.collect() }
     };
     let lines = [Kind::Hub, Kind::Raw, Kind::Axum, Kind::Nchan].map(line);
     Plot {
         title: format!("{}, {}", measure.title, wire.name()),
-        across: "Listeners of one audience",
+        across: "Subscribers of one audience",
         upright: measure.upright,
         lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
     }

@@ -21,12 +21,12 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// Starts it for so many listeners and an event.
-    pub(super) fn start(wire: Wire, listeners: usize, sample: &Sample) -> Result<Self, String> {
+    /// Starts it for so many subscribers and an event.
+    pub(super) fn start(wire: Wire, subscribers: usize, sample: &Sample) -> Result<Self, String> {
         let mut helper = Helper::start(&["only-write", wire.word()])?;
         let address = Address::parse(&helper.line()?)?;
         let frame = &sample.frame;
-        helper.send(format!("{listeners} {}\n", frame.len()).as_bytes())?;
+        helper.send(format!("{subscribers} {}\n", frame.len()).as_bytes())?;
         helper.send(frame)?;
         helper.line()?;
         Ok(Raw { helper, address })
@@ -55,7 +55,7 @@ impl Server for Raw {
     }
 }
 
-/// Where listeners come in.
+/// Where subscribers come in.
 enum Door {
     Tcp(TcpListener),
     Unix(UnixListener, TempDir),
@@ -90,7 +90,7 @@ impl Door {
     }
 }
 
-/// The server itself: its address goes out; the number of listeners, an event, and how often to write it
+/// The server itself: its address goes out; the number of subscribers, an event, and how often to write it
 /// come in.
 pub(super) fn serve(wire: Wire) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
@@ -104,13 +104,13 @@ pub(super) fn serve(wire: Wire) -> Result<(), String> {
     let mut header = String::new();
     input.read_line(&mut header).map_err(failed)?;
     let numbers: Vec<usize> = header.split_whitespace().filter_map(|it| it.parse().ok()).collect();
-    let [listeners, length] = numbers[..] else { return Err(format!("no numbers: {header}")) };
+    let [subscribers, length] = numbers[..] else { return Err(format!("no numbers: {header}")) };
     let mut frame = vec![0; length];
     input.read_exact(&mut frame).map_err(failed)?;
     let frames = frame.repeat(BURST);
-    let mut sockets = Vec::with_capacity(listeners);
+    let mut sockets = Vec::with_capacity(subscribers);
     say("ready")?;
-    for _ in 0..listeners {
+    for _ in 0..subscribers {
         sockets.push(door.accept().map_err(failed)?);
     }
     say("complete")?;

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use super::BURST;
 use super::cell::Cell;
 use super::crowd::Crowd;
-use super::listeners::Latencies;
 use super::measure::Rate;
+use super::subscribers::Latencies;
 use super::wire::{Kind, Wire};
 use crate::table::{Amount, Block, Target, Wanted, number_text};
 use crate::timing::float;
@@ -41,7 +41,7 @@ impl Row {
     }
 
     pub(super) fn to_json(&self, rows: &[Row]) -> Json {
-        let Cell { wire, listeners, crowd } = self.cell;
+        let Cell { wire, subscribers, crowd } = self.cell;
         let rate = |at: usize| {
             let rate = self.rates[at];
             json!({
@@ -57,10 +57,10 @@ impl Row {
             })
         });
         json!({
-            "wire": wire.word(), "listeners": listeners, "crowd": crowd.word(),
+            "wire": wire.word(), "subscribers": subscribers, "crowd": crowd.word(),
             "server": self.kind.word(), "one_at_a_time": rate(0), "bursts": rate(1),
             "latency_ms": { "timed": count, "p50": p50, "p99": p99, "p999": p999 },
-            "bytes_per_idle_listener": self.memory, "losses": self.losses(), "by_the_limit": by,
+            "bytes_per_idle_subscriber": self.memory, "losses": self.losses(), "by_the_limit": by,
         })
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn block(cell: &Cell, rows: &[Row]) -> Block {
         block.line(
             format!("{name}, memory and losses"),
             vec![
-                Amount::only(row.memory, "bytes for an idle listener"),
+                Amount::only(row.memory, "bytes for an idle subscriber"),
                 Amount::only(float(row.losses()), "deliveries lost"),
             ],
         );
@@ -121,12 +121,12 @@ pub(super) fn block(cell: &Cell, rows: &[Row]) -> Block {
 /// All rows as a table.
 pub(super) fn markdown(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| wire | listeners | crowd | server | processor seconds per million deliveries | deliveries/s \
-         | deliveries/s in bursts | p50, p99, p99.9 in ms | bytes per idle listener | lost |\n\
+        "| wire | subscribers | crowd | server | processor seconds per million deliveries | deliveries/s \
+         | deliveries/s in bursts | p50, p99, p99.9 in ms | bytes per idle subscriber | lost |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
-        let Cell { wire, listeners, crowd } = row.cell;
+        let Cell { wire, subscribers, crowd } = row.cell;
         let ratios = limit(rows, row.cell).filter(|_| row.kind != Kind::Raw).map(|it| row.by(it));
         let with = |number: f64, ratio: Option<f64>| {
             let ratio = ratio.map(|it| format!(" ({it:.2} ×)")).unwrap_or_default();
@@ -138,7 +138,7 @@ pub(super) fn markdown(rows: &[Row]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "| {} | {listeners} | {} | {} | {} | {} | {} | {}, {}, {} | {} | {} |",
+            "| {} | {subscribers} | {} | {} | {} | {} | {} | {}, {}, {} | {} | {} |",
             wire.name(),
             crowd.name(),
             row.kind.name(),
@@ -157,22 +157,25 @@ pub(super) fn markdown(rows: &[Row]) -> String {
 
 /// What is wanted, and whether it was reached.
 pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
-    let cell = |wire, listeners| Cell { wire, listeners, crowd: Crowd::One };
+    let cell = |wire, subscribers| Cell { wire, subscribers, crowd: Crowd::One };
     let get = |cell: Cell, kind| find(rows, cell, kind).zip(find(rows, cell, Kind::Hub));
     // The hub by another one, in deliveries a second, one at a time.
-    let faster = |wire, listeners, kind| {
-        let (other, hub) = get(cell(wire, listeners), kind)?;
+    let faster = |wire, subscribers, kind| {
+        let (other, hub) = get(cell(wire, subscribers), kind)?;
         Some(hub.by(other).rate[0])
     };
-    let by_limit = |listeners| {
-        let (limit, hub) = get(cell(Wire::Sse, listeners), Kind::Raw)?;
+    let by_limit = |subscribers| {
+        let (limit, hub) = get(cell(Wire::Sse, subscribers), Kind::Raw)?;
         Some(hub.by(limit))
     };
     let memory = rows
         .iter()
         .filter(|row| {
-            let Cell { wire, listeners, crowd } = row.cell;
-            row.kind == Kind::Hub && wire != Wire::Unix && crowd == Crowd::One && listeners >= 1000
+            let Cell { wire, subscribers, crowd } = row.cell;
+            row.kind == Kind::Hub
+                && wire != Wire::Unix
+                && crowd == Crowd::One
+                && subscribers >= 1000
         })
         .map(|row| row.memory)
         .reduce(f64::max);
@@ -181,45 +184,45 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
     let at_most = |what, times, found| target(what, Wanted::AtMost(times), "times", found);
     vec![
         at_most(
-            "Processor time of a delivery by the limit, SSE, 1000 listeners",
+            "Processor time of a delivery by the limit, SSE, 1000 subscribers",
             1.3,
             by_limit(1000).map(|it| it.cpu[0]),
         ),
-        at_most("The same, 5000 listeners", 1.3, by_limit(5000).map(|it| it.cpu[0])),
+        at_most("The same, 5000 subscribers", 1.3, by_limit(5000).map(|it| it.cpu[0])),
         at_least(
-            "Deliveries by nginx with nchan, SSE, 1000 listeners",
+            "Deliveries by nginx with nchan, SSE, 1000 subscribers",
             1.3,
             faster(Wire::Sse, 1000, Kind::Nchan),
         ),
-        at_least("The same, 5000 listeners", 1.5, faster(Wire::Sse, 5000, Kind::Nchan)),
+        at_least("The same, 5000 subscribers", 1.5, faster(Wire::Sse, 5000, Kind::Nchan)),
         at_least(
-            "Deliveries by axum, SSE, 1000 listeners",
+            "Deliveries by axum, SSE, 1000 subscribers",
             1.3,
             faster(Wire::Sse, 1000, Kind::Axum),
         ),
-        at_least("The same, 5000 listeners", 1.5, faster(Wire::Sse, 5000, Kind::Axum)),
+        at_least("The same, 5000 subscribers", 1.5, faster(Wire::Sse, 5000, Kind::Axum)),
         at_least(
-            "Deliveries by axum, WebSocket, 1000 listeners",
+            "Deliveries by axum, WebSocket, 1000 subscribers",
             3.0,
             faster(Wire::WebSocket, 1000, Kind::Axum),
         ),
-        at_least("The same, 5000 listeners", 3.0, faster(Wire::WebSocket, 5000, Kind::Axum)),
+        at_least("The same, 5000 subscribers", 3.0, faster(Wire::WebSocket, 5000, Kind::Axum)),
         // Mercure reached 0.255 and 0.292 times the limit on a machine with two processors; these are 2.5
         // times that.
         at_least(
-            "Deliveries by the limit, SSE, 1000 listeners: 2.5 times what Mercure reached",
+            "Deliveries by the limit, SSE, 1000 subscribers: 2.5 times what Mercure reached",
             0.64,
             by_limit(1000).map(|it| it.rate[0]),
         ),
-        at_least("The same, 5000 listeners", 0.73, by_limit(5000).map(|it| it.rate[0])),
+        at_least("The same, 5000 subscribers", 0.73, by_limit(5000).map(|it| it.rate[0])),
         at_least(
-            "Deliveries in bursts by the limit, SSE, 1000 listeners",
+            "Deliveries in bursts by the limit, SSE, 1000 subscribers",
             0.5,
             by_limit(1000).map(|it| it.rate[1]),
         ),
-        at_least("The same, 5000 listeners", 0.5, by_limit(5000).map(|it| it.rate[1])),
+        at_least("The same, 5000 subscribers", 0.5, by_limit(5000).map(|it| it.rate[1])),
         target(
-            "Memory of an idle listener, SSE and WebSocket",
+            "Memory of an idle subscriber, SSE and WebSocket",
             Wanted::AtMost(6144.0),
             "bytes",
             memory,
@@ -250,7 +253,7 @@ pub(super) fn check_sanity(rows: &[Row]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const CELL: Cell = Cell { wire: Wire::Sse, listeners: 1000, crowd: Crowd::One };
+    const CELL: Cell = Cell { wire: Wire::Sse, subscribers: 1000, crowd: Crowd::One };
 
     fn row(kind: Kind, deliveries_per_second: f64, cpu_per_million: f64) -> Row {
         let rate = Rate { deliveries_per_second, cpu_per_million, losses: 0 };
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_or_missed_by_what_was_found() {
-        let met = "Processor time of a delivery by the limit, SSE, 1000 listeners, \
+        let met = "Processor time of a delivery by the limit, SSE, 1000 subscribers, \
                    wanted at most 1.3 times: met, found 1.20 times";
         assert!(verdicts(&rows()).iter().any(|text| text == met), "{:?}", verdicts(&rows()));
         let mut slow = rows();

@@ -1,4 +1,4 @@
-//! Something that tells its listeners events.
+//! Something that tells its subscribers events.
 
 use super::wire::{Address, Kind};
 use crate::process::Usage;
@@ -6,10 +6,10 @@ use crate::process::Usage;
 pub(super) trait Server {
     fn kind(&self) -> Kind;
 
-    /// Where listeners come in.
+    /// Where subscribers come in.
     fn address(&self) -> Address;
 
-    /// All listeners are there.
+    /// All subscribers are there.
     fn complete(&mut self) -> Result<(), String> {
         Ok(())
     }

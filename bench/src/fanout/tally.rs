@@ -1,8 +1,8 @@
-//! What came to a listener, and when.
+//! What came to a subscriber, and when.
 
 use super::listen::{ANY, CRITICAL, ORDINARY};
 
-/// How many events came to one listener.
+/// How many events came to one subscriber.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) ordinary: u64,
@@ -47,7 +47,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// A listener that had so much has more now.
+    /// A subscriber that had so much has more now.
     pub(super) fn note(&mut self, before: Tally, after: Tally, now_ns: u64) {
         self.ordinary.extend((before.ordinary..after.ordinary).map(|at| (at, now_ns)));
         self.critical.extend((before.critical..after.critical).map(|at| (at, now_ns)));

@@ -1,4 +1,4 @@
-//! The wires, and how a listener gets onto each of them at each server.
+//! The wires, and how a subscriber gets onto each of them at each server.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::serve::read_head;
 
-/// How much a listener that does not read lets the kernel hold for it.
+/// How much a subscriber that does not read lets the kernel hold for it.
 const SMALL_BUFFER: usize = 4096;
 
 /// What events travel on.
@@ -45,7 +45,7 @@ impl Wire {
     }
 }
 
-/// Which server a listener is at.
+/// Which server a subscriber is at.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Hub,
@@ -115,7 +115,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A listener who has these capabilities, as far as the server cares, and is past the greetings.
+    /// A subscriber who has these capabilities, as far as the server cares, and is past the greetings.
     pub(super) fn listen(&self, capabilities: &Value, reads: bool) -> Result<File, String> {
         let file = self.open(reads).map_err(|error| error.to_string())?;
         let mut line = Line { stream: BufReader::new(file), host: self.address.text() };
@@ -245,7 +245,7 @@ impl Line {
                 return Ok(());
             }
             if count == 0 || text.contains("subscription.rejected") {
-                return Err(format!("the hub did not accept a listener: {text:?}"));
+                return Err(format!("the hub did not accept a subscriber: {text:?}"));
             }
         }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::listener::PEOPLE;
 use super::plan::{Plan, Step, decision};
+use super::subscriber::PEOPLE;
 use super::totals::Totals;
 use crate::random::Random;
 use crate::serve::Connection;

@@ -1,4 +1,4 @@
-//! All listeners in one thread: what comes for each of them, and what each of them does when.
+//! All subscribers in one thread: what comes for each of them, and what each of them does when.
 
 mod hear;
 
@@ -14,11 +14,11 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use serde_json::json;
 
 use super::jobs::{Done, Job, Jobs};
-use super::listener::{Kind, Line, Listener, Presence};
+use super::subscriber::{Kind, Line, Presence, Subscriber};
 use super::totals::Totals;
 use crate::wire::{Opened, Place, Wire};
 
-/// Not a listener.
+/// Not a subscriber.
 const WAKER: Token = Token(usize::MAX);
 
 /// How often it is looked whether somebody is due.
@@ -59,7 +59,7 @@ struct Over {
 
 pub(super) struct Crowd {
     poll: Poll,
-    listeners: Vec<Listener>,
+    subscribers: Vec<Subscriber>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     jobs: Jobs,
     done: Receiver<Done>,
@@ -81,10 +81,10 @@ impl Crowd {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
         let (jobs, done) = Jobs::start(place, waker);
-        let listeners = (0..count).map(Listener::new).collect();
+        let subscribers = (0..count).map(Subscriber::new).collect();
         let timers = BinaryHeap::new();
         let buffer = vec![0; 1 << 16];
-        Ok(Crowd { poll, listeners, timers, jobs, done, totals, next_session, ending, buffer })
+        Ok(Crowd { poll, subscribers, timers, jobs, done, totals, next_session, ending, buffer })
     }
 
     /// Listens until everything was heard, or until it takes too long.
@@ -92,7 +92,7 @@ impl Crowd {
         let mut events = Events::with_capacity(1024);
         let mut over: Option<Over> = None;
         let mut is_gathering = false;
-        for at in 0..self.listeners.len() {
+        for at in 0..self.subscribers.len() {
             self.come(at);
         }
         loop {
@@ -115,7 +115,7 @@ impl Crowd {
                 && due <= now
             {
                 self.timers.pop();
-                if self.listeners[at].due == Some(due) {
+                if self.subscribers[at].due == Some(due) {
                     self.act(at);
                 }
             }
@@ -123,8 +123,8 @@ impl Crowd {
                 if !std::mem::replace(&mut is_gathering, true) {
                     self.gather();
                 }
-                let is_here = |it: &Listener| matches!(it.presence, Presence::Here(_));
-                let is_complete = self.listeners.iter().all(is_here);
+                let is_here = |it: &Subscriber| matches!(it.presence, Presence::Here(_));
+                let is_complete = self.subscribers.iter().all(is_here);
                 self.ending.has_gathered.store(is_complete, Ordering::Relaxed);
             }
             if self.ending.is_over.load(Ordering::Relaxed) {
@@ -143,18 +143,18 @@ impl Crowd {
         }
     }
 
-    /// What is due for a listener.
+    /// What is due for a subscriber.
     fn act(&mut self, at: usize) {
         let must_stay = self.ending.must_gather.load(Ordering::Relaxed);
-        let listener = &mut self.listeners[at];
-        listener.due = None;
-        match std::mem::replace(&mut listener.presence, Presence::Away) {
+        let subscriber = &mut self.subscribers[at];
+        subscriber.due = None;
+        match std::mem::replace(&mut subscriber.presence, Presence::Away) {
             Presence::Away => self.come(at),
-            Presence::Coming => listener.presence = Presence::Coming,
-            Presence::Here(line) if must_stay => listener.presence = Presence::Here(line),
+            Presence::Coming => subscriber.presence = Presence::Coming,
+            Presence::Here(line) if must_stay => subscriber.presence = Presence::Here(line),
             Presence::Here(line) => self.turn(at, line),
             Presence::Stalled(line) => {
-                if must_stay || listener.random.between(0, 1) == 0 {
+                if must_stay || subscriber.random.between(0, 1) == 0 {
                     self.listen(at, line);
                 } else {
                     drop(line);
@@ -163,46 +163,46 @@ impl Crowd {
             }
             Presence::Leaving(line) => {
                 drop(line);
-                listener.begin_anew();
-                let pause = listener.kind.pauses(&mut listener.random);
+                subscriber.begin_anew();
+                let pause = subscriber.kind.pauses(&mut subscriber.random);
                 self.leave(at, pause);
             }
         }
     }
 
-    /// A listener that was here does what it does now and then.
+    /// A subscriber that was here does what it does now and then.
     fn turn(&mut self, at: usize, mut line: Line) {
-        let listener = &mut self.listeners[at];
-        let pause = listener.kind.pauses(&mut listener.random);
-        match listener.kind {
+        let subscriber = &mut self.subscribers[at];
+        let pause = subscriber.kind.pauses(&mut subscriber.random);
+        match subscriber.kind {
             Kind::Stalled => {
                 let deregistered = self.poll.registry().deregister(line.source());
                 if deregistered.is_err() {
                     self.totals.fault("a connection could not be set aside".to_owned());
                 }
-                listener.presence = Presence::Stalled(line);
+                subscriber.presence = Presence::Stalled(line);
                 self.set_due(at, pause);
             }
-            Kind::Visitor if listener.random.between(1, VANISHING) == 1 => {
+            Kind::Visitor if subscriber.random.between(1, VANISHING) == 1 => {
                 drop(line);
-                listener.begin_anew();
+                subscriber.begin_anew();
                 Totals::add(&self.totals.vanished);
                 self.leave(at, pause);
             }
             Kind::Visitor => {
-                let id = &listener.subscription_id;
+                let id = &subscriber.subscription_id;
                 let message = json!({ "type": "subscription.close", "subscription_id": id });
-                if listener.wire == Wire::Stream {
+                if subscriber.wire == Wire::Stream {
                     self.do_soon(Job::Say { message, line: Some(line) });
-                    self.listeners[at].begin_anew();
+                    self.subscribers[at].begin_anew();
                     self.leave(at, pause);
                 } else {
                     // What it does not read any more does not count.
                     let _ = self.poll.registry().deregister(line.source());
-                    if let Err(error) = line.send(&listener.wire.message(&message)) {
-                        self.totals.fault(format!("listener {at} could not leave: {error}"));
+                    if let Err(error) = line.send(&subscriber.wire.message(&message)) {
+                        self.totals.fault(format!("subscriber {at} could not leave: {error}"));
                     }
-                    listener.presence = Presence::Leaving(line);
+                    subscriber.presence = Presence::Leaving(line);
                     self.set_due(at, FAREWELL);
                 }
             }
@@ -215,16 +215,16 @@ impl Crowd {
 
     fn set_due(&mut self, at: usize, time: Duration) {
         let due = Instant::now() + time;
-        self.listeners[at].due = Some(due);
+        self.subscribers[at].due = Some(due);
         self.timers.push(Reverse((due, at)));
     }
 
-    /// A listener is not connected any more, and comes back later.
+    /// A subscriber is not connected any more, and comes back later.
     fn leave(&mut self, at: usize, pause: Duration) {
         self.totals.here.fetch_sub(1, Ordering::Relaxed);
-        let listener = &mut self.listeners[at];
-        listener.presence = Presence::Away;
-        listener.read = Vec::new();
+        let subscriber = &mut self.subscribers[at];
+        subscriber.presence = Presence::Away;
+        subscriber.read = Vec::new();
         self.set_due(at, pause);
     }
 
@@ -235,61 +235,62 @@ impl Crowd {
     }
 
     fn come(&mut self, at: usize) {
-        let listener = &mut self.listeners[at];
-        listener.presence = Presence::Coming;
-        let resume = listener.resume();
+        let subscriber = &mut self.subscribers[at];
+        subscriber.presence = Presence::Coming;
+        let resume = subscriber.resume();
         Totals::add(if resume.is_some() { &self.totals.returns } else { &self.totals.arrivals });
         let job = Job::Open {
-            listener: at,
-            wire: listener.wire,
-            capabilities: listener.capabilities.clone(),
+            subscriber: at,
+            wire: subscriber.wire,
+            capabilities: subscriber.capabilities.clone(),
             resume,
-            has_small_buffer: listener.kind == Kind::Stalled,
+            has_small_buffer: subscriber.kind == Kind::Stalled,
         };
         self.do_soon(job);
     }
 
     fn take(&mut self, done: Done) {
         match done {
-            Done::Opened { listener: at, opened: Ok(Opened { socket, subscription_id, read }) } => {
-                match Line::new(socket) {
-                    Ok(line) => {
-                        let listener = &mut self.listeners[at];
-                        listener.subscription_id = subscription_id;
-                        listener.read = read;
-                        if listener.kind == Kind::Visitor {
-                            let begun = self.next_session.load(Ordering::Relaxed);
-                            listener.hearing.joins_before(begun);
-                        }
-                        Totals::add(&self.totals.here);
-                        if !std::mem::replace(&mut listener.has_come, true) {
-                            Totals::add(&self.totals.have_come);
-                        }
-                        self.listen(at, line);
+            Done::Opened {
+                subscriber: at,
+                opened: Ok(Opened { socket, subscription_id, read }),
+            } => match Line::new(socket) {
+                Ok(line) => {
+                    let subscriber = &mut self.subscribers[at];
+                    subscriber.subscription_id = subscription_id;
+                    subscriber.read = read;
+                    if subscriber.kind == Kind::Visitor {
+                        let begun = self.next_session.load(Ordering::Relaxed);
+                        subscriber.hearing.joins_before(begun);
                     }
-                    Err(error) => self.totals.fault(format!("listener {at}: {error}")),
+                    Totals::add(&self.totals.here);
+                    if !std::mem::replace(&mut subscriber.has_come, true) {
+                        Totals::add(&self.totals.have_come);
+                    }
+                    self.listen(at, line);
                 }
-            }
-            Done::Opened { listener: at, opened: Err(why) } => {
-                self.totals.fault(format!("listener {at} could not come: {why}"));
-                self.listeners[at].presence = Presence::Away;
+                Err(error) => self.totals.fault(format!("subscriber {at}: {error}")),
+            },
+            Done::Opened { subscriber: at, opened: Err(why) } => {
+                self.totals.fault(format!("subscriber {at} could not come: {why}"));
+                self.subscribers[at].presence = Presence::Away;
                 self.set_due(at, FAREWELL);
             }
             Done::Said(Ok(())) => {}
-            Done::Said(Err(why)) => self.totals.fault(format!("a listener was not heard: {why}")),
+            Done::Said(Err(why)) => self.totals.fault(format!("a subscriber was not heard: {why}")),
         }
     }
 
-    /// A listener reads from now on.
+    /// A subscriber reads from now on.
     fn listen(&mut self, at: usize, mut line: Line) {
         let registry = self.poll.registry();
         if let Err(error) = registry.register(line.source(), Token(at), Interest::READABLE) {
-            self.totals.fault(format!("listener {at}: {error}"));
+            self.totals.fault(format!("subscriber {at}: {error}"));
         }
-        let listener = &mut self.listeners[at];
-        listener.presence = Presence::Here(line);
-        listener.stay();
-        if let Some(due) = listener.due {
+        let subscriber = &mut self.subscribers[at];
+        subscriber.presence = Presence::Here(line);
+        subscriber.stay();
+        if let Some(due) = subscriber.due {
             self.timers.push(Reverse((due, at)));
         }
         self.read(at);
@@ -297,22 +298,22 @@ impl Crowd {
 
     /// At the end, everyone comes and reads.
     fn gather(&mut self) {
-        for at in 0..self.listeners.len() {
-            let presence = &self.listeners[at].presence;
+        for at in 0..self.subscribers.len() {
+            let presence = &self.subscribers[at].presence;
             if matches!(presence, Presence::Away | Presence::Stalled(_)) {
                 self.set_due(at, Duration::ZERO);
             }
         }
     }
 
-    /// How many sessions a listener must have heard, if that is known.
-    fn wanted(&self, listener: &Listener) -> Option<u64> {
-        let is_known = listener.kind != Kind::Visitor && listener.hearing.gaps == 0;
+    /// How many sessions a subscriber must have heard, if that is known.
+    fn wanted(&self, subscriber: &Subscriber) -> Option<u64> {
+        let is_known = subscriber.kind != Kind::Visitor && subscriber.hearing.gaps == 0;
         is_known.then(|| self.totals.sessions.load(Ordering::Relaxed))
     }
 
     fn has_heard_all(&self) -> bool {
-        self.listeners.iter().all(|it| {
+        self.subscribers.iter().all(|it| {
             let is_here = matches!(it.presence, Presence::Here(_));
             let has_all = self.wanted(it).is_none_or(|wanted| it.hearing.ended >= wanted);
             is_here && has_all && it.hearing.unended() == 0
@@ -321,17 +322,19 @@ impl Crowd {
 
     /// Notes what anyone has not heard in the end.
     fn judge(&self) {
-        for (at, listener) in self.listeners.iter().enumerate() {
-            let (kind, hearing) = (listener.kind, &listener.hearing);
-            if !matches!(listener.presence, Presence::Here(_)) {
-                self.totals.fault(format!("listener {at}, {kind:?}, is not there in the end"));
+        for (at, subscriber) in self.subscribers.iter().enumerate() {
+            let (kind, hearing) = (subscriber.kind, &subscriber.hearing);
+            if !matches!(subscriber.presence, Presence::Here(_)) {
+                self.totals.fault(format!("subscriber {at}, {kind:?}, is not there in the end"));
             }
-            if let Some(wanted) = self.wanted(listener).filter(|it| *it != hearing.ended) {
+            if let Some(wanted) = self.wanted(subscriber).filter(|it| *it != hearing.ended) {
                 let ended = hearing.ended;
-                self.totals.fault(format!("listener {at}, {kind:?}: {ended} sessions of {wanted}"));
+                self.totals
+                    .fault(format!("subscriber {at}, {kind:?}: {ended} sessions of {wanted}"));
             } else if hearing.unended() > 0 {
                 let count = hearing.unended();
-                self.totals.fault(format!("listener {at}, {kind:?}: {count} sessions without end"));
+                self.totals
+                    .fault(format!("subscriber {at}, {kind:?}: {count} sessions without end"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What one listener has heard, compared with what it must have heard. Nothing here touches a socket.
+//! What one subscriber has heard, compared with what it must have heard. Nothing here touches a socket.
 
 #[cfg(test)]
 mod tests;
@@ -55,7 +55,7 @@ impl Event<'_> {
     }
 }
 
-/// What a listener must hear.
+/// What a subscriber must hear.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wants {
     /// Every event once, in order, and numbered without a hole.
@@ -82,7 +82,7 @@ struct Open {
     text_end: Option<usize>,
 }
 
-/// What one listener has heard.
+/// What one subscriber has heard.
 pub(super) struct Hearing {
     wants: Wants,
     /// Whether what cannot be told any more may be told as a gap.

@@ -6,33 +6,33 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::listener::Line;
+use super::subscriber::Line;
 use crate::serve::Connection;
 use crate::wire::{Opened, Place, Resume, Wire};
 
-/// How many threads let listeners come.
+/// How many threads let subscribers come.
 const OPENING: usize = 12;
 
-/// How many threads say something for listeners, who do not wait for others to come.
+/// How many threads say something for subscribers, who do not wait for others to come.
 const SAYING: usize = 4;
 
 /// Something to be done.
 pub(super) enum Job {
-    /// A listener comes.
+    /// A subscriber comes.
     Open {
-        listener: usize,
+        subscriber: usize,
         wire: Wire,
         capabilities: Value,
         resume: Option<Resume>,
         has_small_buffer: bool,
     },
-    /// A listener on a stream says something; where it leaves with that, its connection goes afterwards.
+    /// A subscriber on a stream says something; where it leaves with that, its connection goes afterwards.
     Say { message: Value, line: Option<Line> },
 }
 
 /// What was done.
 pub(super) enum Done {
-    Opened { listener: usize, opened: Result<Opened, String> },
+    Opened { subscriber: usize, opened: Result<Opened, String> },
     Said(Result<(), String>),
 }
 
@@ -73,9 +73,9 @@ fn work(place: &Place, waiting: &Mutex<Receiver<Job>>, sender: &Sender<Done>, wa
     loop {
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let done = match job {
-            Ok(Job::Open { listener, wire, capabilities, resume, has_small_buffer }) => {
+            Ok(Job::Open { subscriber, wire, capabilities, resume, has_small_buffer }) => {
                 let opened = wire.open(place, &capabilities, resume.as_ref(), has_small_buffer);
-                Done::Opened { listener, opened }
+                Done::Opened { subscriber, opened }
             }
             Ok(Job::Say { message, line }) => {
                 let said = say(place, &message);

@@ -1,4 +1,4 @@
-//! What an agent does in a session. The number of the session decides all of it, so that a listener knows
+//! What an agent does in a session. The number of the session decides all of it, so that a subscriber knows
 //! what it must have heard without being told.
 
 use serde_json::{Value, json};

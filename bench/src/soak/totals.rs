@@ -14,21 +14,21 @@ pub(super) struct Totals {
     pub(super) sessions: AtomicU64,
     /// Questions that were settled as they were answered.
     pub(super) asks: AtomicU64,
-    /// Events that listeners got.
+    /// Events that subscribers got.
     pub(super) deliveries: AtomicU64,
-    /// Listeners that have been connected at least once.
+    /// Subscribers that have been connected at least once.
     pub(super) have_come: AtomicU64,
-    /// Listeners that are connected.
+    /// Subscribers that are connected.
     pub(super) here: AtomicU64,
-    /// How often a listener came back and went on.
+    /// How often a subscriber came back and went on.
     pub(super) returns: AtomicU64,
     /// How often somebody new came.
     pub(super) arrivals: AtomicU64,
     /// How often one of them left without closing its subscription.
     pub(super) vanished: AtomicU64,
-    /// How often the hub ended the connection of a listener.
+    /// How often the hub ended the connection of a subscriber.
     pub(super) let_go: AtomicU64,
-    /// How often a listener was told that something is missing.
+    /// How often a subscriber was told that something is missing.
     pub(super) gaps: AtomicU64,
     faults: AtomicU64,
     words: Mutex<Words>,

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::time::Duration;
 
-use crate::listeners::{self, Next};
+use crate::subscribers::{self, Next};
 
 /// There is news, as a line of JSON.
 pub const AAEP_NEWS: c_int = 1;
@@ -26,7 +26,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Subscribes to the producer at an address. Gives the number of a listener, or 0.
+/// Subscribes to the producer at an address. Gives the number of a subscriber, or 0.
 ///
 /// # Safety
 /// `url` and `options` are null or texts that end with a zero byte and stay as they are during the call.
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn aaep_connect(url: *const c_char, options: *const c_char
         let url = unsafe { text(url) }?.ok_or("The address is missing.")?;
         // SAFETY: as for the address.
         let options = unsafe { text(options) }?;
-        listeners::connect(url, options)
+        subscribers::connect(url, options)
     })
 }
 
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn aaep_connect(url: *const c_char, options: *const c_char
 /// `line` is null or points to a place for a pointer that nobody else uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aaep_next(
-    listener: u64,
+    subscriber: u64,
     timeout_ms: c_int,
     line: *mut *mut c_char,
 ) -> c_int {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn aaep_next(
         // SAFETY: it is not null, and the caller promises that it points to a place for a pointer.
         unsafe { line.write(ptr::null_mut()) };
         let time = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
-        let news = match listeners::next(listener, time)? {
+        let news = match subscribers::next(subscriber, time)? {
             Next::News(news) => news,
             Next::Nothing => return Ok(AAEP_NOTHING),
             Next::Over => return Ok(AAEP_OVER),
@@ -77,19 +77,19 @@ pub unsafe extern "C" fn aaep_next(
 /// # Safety
 /// `reply` is null or a text that ends with a zero byte and stays as it is during the call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aaep_reply(listener: u64, reply: *const c_char) -> c_int {
+pub unsafe extern "C" fn aaep_reply(subscriber: u64, reply: *const c_char) -> c_int {
     guarded(AAEP_ERROR, || {
         // SAFETY: the caller promises that it is null or a text that ends with a zero byte.
         let reply = unsafe { text(reply) }?.ok_or("The reply is missing.")?;
-        listeners::reply(listener, reply).map(|()| 1)
+        subscribers::reply(subscriber, reply).map(|()| 1)
     })
 }
 
-/// Says goodbye. Nothing happens if the listener is closed already.
+/// Says goodbye. Nothing happens if the subscriber is closed already.
 #[unsafe(no_mangle)]
-pub extern "C" fn aaep_close(listener: u64) {
+pub extern "C" fn aaep_close(subscriber: u64) {
     guarded((), || {
-        listeners::close(listener);
+        subscribers::close(subscriber);
         Ok(())
     });
 }

@@ -23,14 +23,14 @@ fn connect(url: &str, options: Option<&str>) -> u64 {
     unsafe { aaep_connect(url.as_ptr(), options) }
 }
 
-fn reply(listener: u64, text: *const c_char) -> c_int {
+fn reply(subscriber: u64, text: *const c_char) -> c_int {
     // SAFETY: the tests give null or a text that ends with a zero byte.
-    unsafe { aaep_reply(listener, text) }
+    unsafe { aaep_reply(subscriber, text) }
 }
 
-fn next(listener: u64, line: *mut *mut c_char) -> c_int {
+fn next(subscriber: u64, line: *mut *mut c_char) -> c_int {
     // SAFETY: the tests give null or a place for a pointer.
-    unsafe { aaep_next(listener, 0, line) }
+    unsafe { aaep_next(subscriber, 0, line) }
 }
 
 #[test]
@@ -47,15 +47,15 @@ fn nothing_where_something_belongs_is_an_error_in_words() {
 }
 
 #[test]
-fn a_listener_that_never_was_or_is_closed_does_no_harm() {
-    for listener in [0, 1, 77, u64::MAX] {
+fn a_subscriber_that_never_was_or_is_closed_does_no_harm() {
+    for subscriber in [0, 1, 77, u64::MAX] {
         let mut line = ptr::dangling_mut();
-        assert_eq!(next(listener, &raw mut line), AAEP_ERROR);
+        assert_eq!(next(subscriber, &raw mut line), AAEP_ERROR);
         assert!(line.is_null(), "nothing is left to be freed");
-        assert!(error().contains("no such listener"), "{}", error());
-        assert_eq!(reply(listener, c"{}".as_ptr()), AAEP_ERROR);
-        aaep_close(listener);
-        aaep_close(listener);
+        assert!(error().contains("no such subscriber"), "{}", error());
+        assert_eq!(reply(subscriber, c"{}".as_ptr()), AAEP_ERROR);
+        aaep_close(subscriber);
+        aaep_close(subscriber);
         assert_eq!(error(), "");
     }
 }

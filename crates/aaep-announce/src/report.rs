@@ -21,7 +21,7 @@ pub use page::{Listening, page};
 /// How a recorded session would have been to listen to. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListeningReport {
-    /// The pace of the listener, in words per minute.
+    /// The pace of the subscriber, in words per minute.
     pub words_per_minute: u64,
     /// How many events there were.
     pub events: u64,

@@ -1,4 +1,4 @@
-//! The listener stays near the present: an end waits for one sentence at most, whatever else there is to tell, and what is
+//! The subscriber stays near the present: an end waits for one sentence at most, whatever else there is to tell, and what is
 //! skipped is said to be skipped and can be heard.
 
 #[path = "common/support.rs"]
@@ -145,7 +145,7 @@ fn an_end_that_waits_is_told_to_who_stops_what_is_being_said() {
 }
 
 #[test]
-fn in_a_flood_of_several_agents_the_listener_stays_near_the_present_and_offers_what_it_skips() {
+fn in_a_flood_of_several_agents_the_subscriber_stays_near_the_present_and_offers_what_it_skips() {
     let events: Vec<(Duration, Event)> = (0..120)
         .flat_map(|at| {
             let chunk = format!("Note {at} of what is going on here, told at some length.");

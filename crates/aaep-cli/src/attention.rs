@@ -1,6 +1,6 @@
 //! `aaep attention`: what waits for the person, over all agents, the riskiest first.
 //!
-//! The numbers that it tells are those of `aaep answer` and of every other listener of this person.
+//! The numbers that it tells are those of `aaep answer` and of every other subscriber of this person.
 
 pub(crate) mod asked;
 pub(crate) mod danger;

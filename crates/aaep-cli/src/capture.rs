@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use aaep::event::action::CoalesceBoundary;
 use aaep::{Event, SessionId, TypePattern, Urgency, printable};
-use aaep_subscriber::{Ended, Listener, News, Wishes, connect};
+use aaep_subscriber::{Ended, News, Subscriber, Wishes, connect};
 use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -109,11 +109,11 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut stopped = std::pin::pin!(stopped.wait());
     let address = arguments.hub.address()?;
     let mut lines = Lines::start(arguments.output.clone())?;
-    let listener = tokio::select! {
-        listener = connect(&address, wishes(arguments, &address)) => listener,
+    let subscriber = tokio::select! {
+        subscriber = connect(&address, wishes(arguments, &address)) => subscriber,
         () = &mut stopped => return finish(lines, 0, None).await,
     };
-    let mut listener = listener.map_err(|error| {
+    let mut subscriber = subscriber.map_err(|error| {
         Failure::of_sentences(&error.to_string(), "See whether it runs, and check the address.")
     })?;
     tell_people(&format!("Recording what {} says. Stop with Control-C.", printable(&address)));
@@ -122,7 +122,7 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut recorded = 0;
     let ended = loop {
         let news = tokio::select! {
-            news = next(&mut listener) => news,
+            news = next(&mut subscriber) => news,
             () = &mut stopped => break None,
             () = at(until) => break None,
             () = lines.failed() => break None,
@@ -154,7 +154,7 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     };
     // A goodbye that cannot be said in time is one without a word.
-    let _ = timeout(GOODBYE, listener.close(None)).await;
+    let _ = timeout(GOODBYE, subscriber.close(None)).await;
     finish(lines, recorded, ended).await
 }
 
@@ -184,8 +184,8 @@ fn line(event: &Event, for_people: bool) -> Option<String> {
     Some(line)
 }
 
-async fn next(listener: &mut Listener) -> News {
-    listener.next().await.unwrap_or(News::Ended(Ended::Closed))
+async fn next(subscriber: &mut Subscriber) -> News {
+    subscriber.next().await.unwrap_or(News::Ended(Ended::Closed))
 }
 
 async fn at(until: Option<Instant>) {

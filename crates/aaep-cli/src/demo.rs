@@ -2,7 +2,7 @@
 //!
 //! Everything is in a temporary folder that is gone when it ends. Photos and tests are made up: nothing else on
 //! this computer is read or deleted. `show` is the stage, `story` what happens on it; with --serve, `agent` plays
-//! `scenes` for listeners elsewhere.
+//! `scenes` for subscribers elsewhere.
 
 mod agent;
 mod photos;
@@ -142,7 +142,7 @@ fn start_agent(runtime: &Runtime, daemon: &Daemon) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The agent alone, for listeners elsewhere.
+/// The agent alone, for subscribers elsewhere.
 fn serve(
     runtime: &Runtime,
     daemon: &Daemon,

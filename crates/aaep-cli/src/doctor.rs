@@ -166,9 +166,9 @@ fn reach(hubs: &[Hub], settings: &Settings) -> Result<Vec<Result<String, String>
 }
 
 async fn try_one(hub: Hub, wishes: Wishes) -> Result<String, String> {
-    let listener = listen::reach(&hub.address, wishes).await.map_err(|it| sentence(&it))?;
+    let subscriber = listen::reach(&hub.address, wishes).await.map_err(|it| sentence(&it))?;
     // A goodbye that cannot be said in time is one without a word.
-    let _ = timeout(GOODBYE, listener.close(None)).await;
+    let _ = timeout(GOODBYE, subscriber.close(None)).await;
     Ok(format!("You can listen at {}.", aaep::printable(&hub.address)))
 }
 

@@ -124,7 +124,7 @@ fn new(mut ring: KeyRing, algorithm: SigningAlgorithm, overlap_days: u32) -> Res
         let days = count(u64::from(overlap_days), "day");
         tell(&format!("The key before it stays published for {days} and does not sign any more."))?;
         tell(&format!(
-            "Listeners who know this producer by the key before must accept the new one: tell \
+            "Subscribers who know this producer by the key before must accept the new one: tell \
              them its thumbprint, {kid}."
         ))?;
     }

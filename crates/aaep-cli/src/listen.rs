@@ -22,7 +22,7 @@ mod typing;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use aaep_subscriber::{Listener, Wishes, connect};
+use aaep_subscriber::{Subscriber, Wishes, connect};
 use clap::Args;
 use tokio::time::timeout;
 
@@ -194,10 +194,10 @@ pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
 }
 
 /// Connects, within its patience.
-pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Listener, Failure> {
+pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Subscriber, Failure> {
     let next = "See whether the hub runs. To start one: aaep serve";
     match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
-        Ok(Ok(listener)) => Ok(listener),
+        Ok(Ok(subscriber)) => Ok(subscriber),
         Ok(Err(error)) => {
             let text = format!("{error} To start a hub of your own: aaep serve");
             Err(Failure::of_sentences(&text, next))

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const MANIFEST: &str = "/.well-known/aaep-manifest.json";
 const KEYS: &str = "/.well-known/aaep-jwks.json";
 
-/// A producer on this machine, with its keys and with what a listener keeps.
+/// A producer on this machine, with its keys and with what a subscriber keeps.
 struct Producer {
     home: TempDir,
     origin: String,
@@ -76,7 +76,7 @@ impl Producer {
         shown
     }
 
-    /// Verifies as a listener with pins of its own.
+    /// Verifies as a subscriber with pins of its own.
     fn verify(&self, url: &str, more: &[&str]) -> Output {
         let pins = self.home.path().join("listener/pins.toml");
         let pins = pins.to_str().expect("UTF-8");

@@ -13,7 +13,7 @@ use aaep::extension::Delivery;
 use aaep::reply::{ConfirmationReply, Response};
 use aaep::{DecisionTime, Event, Payload, ReplyToken};
 
-use crate::audience::{ListenerKey, SessionKey};
+use crate::audience::{SessionKey, SubscriberKey};
 use crate::clock::Now;
 use crate::io::{AgentTags, Principal, ReplyRefusal, Resolution};
 use crate::stakes::ActionStakes;
@@ -38,7 +38,7 @@ pub(crate) struct Ask {
     /// Until then it is not given up, even if nobody is there: everyone may be coming back.
     pub(crate) grace_until_us: u64,
     /// Who was sent the question itself.
-    pub(crate) told: BTreeSet<ListenerKey>,
+    pub(crate) told: BTreeSet<SubscriberKey>,
     /// Under which moment the engine has it filed as due.
     pub(crate) filed_us: Option<u64>,
 }

@@ -1,7 +1,7 @@
-//! An audience: all listeners whose terms shape events alike (§5.6, §5.9).
+//! An audience: all subscribers whose terms shape events alike (§5.6, §5.9).
 //!
 //! Filtering, wording, coalescing and encoding happen once per audience and event. What comes out is
-//! a log of [`Unit`]s, a pure function of the events and the terms: listeners only differ in how far
+//! a log of [`Unit`]s, a pure function of the events and the terms: subscribers only differ in how far
 //! they are in it. Pace and rate are personal and live in `member`.
 
 mod rebuild;
@@ -49,8 +49,8 @@ pub(crate) type SessionKey = u64;
 /// An output, by its session and id.
 pub(crate) type TextKey = (SessionKey, Option<Box<str>>);
 
-/// A listener, by the number that the engine gave it.
-pub type ListenerKey = u32;
+/// A subscriber, by the number that the engine gave it.
+pub type SubscriberKey = u32;
 
 /// An event as the engine takes it in.
 #[derive(Debug, Clone)]
@@ -103,17 +103,17 @@ pub(crate) struct Unit {
     frame: OnceCell<Arc<Frame>>,
 }
 
-/// The listeners of an audience, by what a new unit means for them.
+/// The subscribers of an audience, by what a new unit means for them.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners {
+pub(crate) struct Subscribers {
     /// No rate, no pace, nothing held: every unit at once.
-    pub(crate) unlimited: Vec<ListenerKey>,
+    pub(crate) unlimited: Vec<SubscriberKey>,
     /// A rate or a pace, and nothing held.
-    pub(crate) ready: BTreeSet<ListenerKey>,
+    pub(crate) ready: BTreeSet<SubscriberKey>,
     /// A rate or a pace, connected, with or without something held.
-    pub(crate) connected: BTreeSet<ListenerKey>,
+    pub(crate) connected: BTreeSet<SubscriberKey>,
     /// All that belong to the audience, connected or not.
-    pub(crate) members: BTreeSet<ListenerKey>,
+    pub(crate) members: BTreeSet<SubscriberKey>,
     /// How many of them are connected. Without any, nothing is shaped and nothing kept.
     pub(crate) present: usize,
 }
@@ -125,7 +125,7 @@ pub(crate) struct Audience {
     pub(crate) hears: Hears,
     /// Tells its derived ids from those of other audiences.
     pub(crate) number: u64,
-    pub(crate) listeners: Listeners,
+    pub(crate) subscribers: Subscribers,
     texts: Texts,
     log: VecDeque<Unit>,
     /// The position of the first unit that is remembered.
@@ -167,7 +167,7 @@ impl Audience {
             terms,
             hears,
             number,
-            listeners: Listeners::default(),
+            subscribers: Subscribers::default(),
             texts,
             log: VecDeque::new(),
             first: FIRST_POSITION,
@@ -472,7 +472,7 @@ pub(crate) fn text_key(session: SessionKey, chunk: &OutputStreaming) -> TextKey 
     (session, chunk.output_id.as_ref().map(|id| Box::from(id.as_str())))
 }
 
-/// The id of an event that a listener gets for several units, the last of which has this id.
+/// The id of an event that a subscriber gets for several units, the last of which has this id.
 pub(crate) fn merged_id(last: &EventId, audience: u64) -> EventId {
     derived_event_id(last, u64::MAX, audience)
 }
@@ -496,7 +496,7 @@ impl Unit {
         }
     }
 
-    /// The ids under which a listener may get it: its own, and that of a merged one that ends here.
+    /// The ids under which a subscriber may get it: its own, and that of a merged one that ends here.
     pub(crate) fn ids(&self, audience: u64) -> [EventId; 2] {
         let own = &self.event.envelope.event_id;
         [merged_id(own, audience), own.clone()]

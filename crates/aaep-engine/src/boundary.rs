@@ -1,7 +1,7 @@
-//! Where streamed text is cut for a listener (§4.3.3, §5.3.1.6): words, sentences, paragraphs.
+//! Where streamed text is cut for a subscriber (§4.3.3, §5.3.1.6): words, sentences, paragraphs.
 //!
 //! A [`Cutter`] takes the text of one output as the model delivers it and gives it back in pieces
-//! that end at a boundary the listener asked for. It reads one character at a time and cannot see
+//! that end at a boundary the subscriber asked for. It reads one character at a time and cannot see
 //! ahead, so which pieces come out is a function of the whole text, the boundaries and the language
 //! alone; only with `none` do they follow the chunks. Put together, the pieces are the text.
 //!
@@ -78,7 +78,7 @@ impl Level {
 pub struct Boundaries(u8);
 
 impl Boundaries {
-    /// What holds where the listener said nothing: sentence and completion (§5.3.1.6).
+    /// What holds where the subscriber said nothing: sentence and completion (§5.3.1.6).
     pub const DEFAULT: Boundaries =
         Boundaries(1 << Level::Sentence as u8 | 1 << Level::Completion as u8);
 

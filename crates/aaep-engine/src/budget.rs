@@ -1,4 +1,4 @@
-//! How many events a listener may still get now (§5.3.1.1, §5.6.1, ruling 6).
+//! How many events a subscriber may still get now (§5.3.1.1, §5.6.1, ruling 6).
 //!
 //! In no window of one second more than the negotiated number. After quiet, a burst up to that number is
 //! allowed; while anything is held, events leave one by one, at least 1/rate apart.
@@ -12,7 +12,7 @@ const SLOT_US: u64 = SECOND_US / SLOTS as u64;
 /// A slot counts while it runs and for the second after it.
 const COUNTED: usize = SLOTS + 1;
 
-/// The budget of one listener. While nothing was spent lately, it owns no memory.
+/// The budget of one subscriber. While nothing was spent lately, it owns no memory.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: u64,

@@ -1,7 +1,7 @@
 //! The engine: one entry, `handle`, and the moment when to call it again, `deadline`.
 //!
-//! It owns sessions, questions, audiences and listeners. Its parts are below: `publish` takes events
-//! in, `asks` settles questions, `listeners` lets people in and out, `deliver` tells them.
+//! It owns sessions, questions, audiences and subscribers. Its parts are below: `publish` takes events
+//! in, `asks` settles questions, `subscribers` lets people in and out, `deliver` tells them.
 
 mod asks;
 mod deliver;
@@ -9,10 +9,10 @@ mod dropped_ids;
 mod ending;
 mod history;
 mod languages;
-mod listeners;
 mod publish;
 mod rooms;
 mod shares;
+mod subscribers;
 mod work;
 pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
@@ -27,10 +27,10 @@ use aaep::{
 use self::asks::AskedOf;
 pub use self::asks::WaitingAsk;
 use self::dropped_ids::DroppedIds;
-use self::listeners::Newcomer;
 pub use self::recover::{Recovered, Replayed};
+use self::subscribers::Newcomer;
 use crate::ask::Ask;
-use crate::audience::{Audience, Entry, ListenerKey, SessionKey, TextKey};
+use crate::audience::{Audience, Entry, SessionKey, SubscriberKey, TextKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::{Digest, Ids};
 use crate::io::{AgentTags, Hears, Input, Output, Principal};
@@ -61,16 +61,16 @@ pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
 /// How the engine is set up.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What listeners are offered.
+    /// What subscribers are offered.
     pub offer: Offer,
     /// Where ids and tokens come from: 32 bytes that nobody can guess.
     pub seed: [u8; 32],
-    /// How long it is waited for a listener whose connection broke before a question that only it
+    /// How long it is waited for a subscriber whose connection broke before a question that only it
     /// could answer gets its default (ruling 4).
     pub resume_grace_us: u64,
     /// How long a broken subscription can be taken up again.
     pub keep_subscription_us: u64,
-    /// The most events that a listener who is behind is sent at a time, until its wire has taken them: so little waits
+    /// The most events that a subscriber who is behind is sent at a time, until its wire has taken them: so little waits
     /// in it, where something critical could not overtake it. What is longer than 4 KiB counts as several. Not less
     /// than 1.
     pub at_a_time: usize,
@@ -134,7 +134,7 @@ pub(crate) struct Session {
     pub(crate) silent_before_us: u64,
     /// Whether it counts among the running sessions of its principal.
     pub(crate) is_counted: bool,
-    /// The number of the next event as listeners count.
+    /// The number of the next event as subscribers count.
     pub(crate) next_number: u64,
     /// The moment of the last event.
     pub(crate) last_us: i64,
@@ -230,7 +230,7 @@ pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of:
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Whether a listener can be told something now.
+/// Whether a subscriber can be told something now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Here,
@@ -240,7 +240,7 @@ pub(crate) enum Presence {
     Away(u64),
 }
 
-/// One subscription. What many listeners have in common is shared.
+/// One subscription. What many subscribers have in common is shared.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) id: SubscriptionId,
@@ -255,7 +255,7 @@ pub(crate) struct Member {
     /// When it is due, or [`NEVER`].
     pub(crate) due_us: u64,
     /// Its place among those who take everything as it comes.
-    pub(crate) slot: Option<ListenerKey>,
+    pub(crate) slot: Option<SubscriberKey>,
     /// What is missing since it was connected, for the summaries to say.
     pub(crate) missing: Option<Box<Missing>>,
     /// Where its subscription began.
@@ -272,7 +272,7 @@ pub(crate) struct Member {
     pub(crate) sent_last: Option<Box<SentLast>>,
 }
 
-/// What a listener was sent last, in its place: it is found again by this, also when the log has it no more.
+/// What a subscriber was sent last, in its place: it is found again by this, also when the log has it no more.
 #[derive(Debug)]
 pub(crate) struct SentLast {
     /// The position behind it.
@@ -281,7 +281,7 @@ pub(crate) struct SentLast {
     pub(crate) ids: [Digest; 2],
 }
 
-/// Something that a listener can no longer be told.
+/// Something that a subscriber can no longer be told.
 #[derive(Debug)]
 pub(crate) struct Missing {
     /// The event after which it is missing, if that is known.
@@ -362,17 +362,17 @@ pub struct Engine {
     /// The sessions that are over, by when they leave memory.
     leaving: VecDeque<(u64, SessionKey)>,
     members: Vec<Option<Member>>,
-    free: Vec<ListenerKey>,
-    subscriptions: BTreeMap<SubscriptionId, ListenerKey>,
-    /// The ids that listeners may still believe to have, because the answer with the new one was cut off.
-    former_ids: BTreeMap<SubscriptionId, ListenerKey>,
-    /// The same, by listener; most have none.
-    former_id_of: BTreeMap<ListenerKey, SubscriptionId>,
+    free: Vec<SubscriberKey>,
+    subscriptions: BTreeMap<SubscriptionId, SubscriberKey>,
+    /// The ids that subscribers may still believe to have, because the answer with the new one was cut off.
+    former_ids: BTreeMap<SubscriptionId, SubscriberKey>,
+    /// The same, by subscriber; most have none.
+    former_id_of: BTreeMap<SubscriberKey, SubscriptionId>,
     wishes: BTreeMap<Box<str>, Arc<Wish>>,
     /// Who is due when: something held, or a broken subscription that ends.
-    due: BTreeSet<(u64, ListenerKey)>,
+    due: BTreeSet<(u64, SubscriberKey)>,
     /// Who is to be told that something is missing, as soon as there is a session to say it in.
-    owed_gaps: BTreeSet<ListenerKey>,
+    owed_gaps: BTreeSet<SubscriberKey>,
 }
 
 impl Engine {
@@ -435,8 +435,8 @@ impl Engine {
                 let who = Newcomer { principal, may_reply, hears };
                 self.subscribe(now, &who, door, *request, resume.as_ref(), out);
             }
-            Input::Replace { listener, door, request } => {
-                self.replace(now, listener, door, *request, out);
+            Input::Replace { subscriber, door, request } => {
+                self.replace(now, subscriber, door, *request, out);
             }
             Input::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);
@@ -444,16 +444,16 @@ impl Engine {
             Input::Close { principal, message } => {
                 self.close(now, principal, &message.subscription_id, out);
             }
-            Input::End { listener, reason } => self.end(now, listener, reason, out),
-            Input::Disconnect { listener } => self.disconnect(now, listener, out),
+            Input::End { subscriber, reason } => self.end(now, subscriber, reason, out),
+            Input::Disconnect { subscriber } => self.disconnect(now, subscriber, out),
             Input::Reconnect { principal, subscription_id, last_event_id } => {
                 self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);
             }
-            Input::Block { listener } => self.block(listener),
-            Input::TakeBack { listener, last_event_id } => {
-                self.unsend(listener, &last_event_id);
+            Input::Block { subscriber } => self.block(subscriber),
+            Input::TakeBack { subscriber, last_event_id } => {
+                self.unsend(subscriber, &last_event_id);
             }
-            Input::Unblock { listener } => self.unblock(now, listener, out),
+            Input::Unblock { subscriber } => self.unblock(now, subscriber, out),
             Input::DeleteSession { session_id } => self.delete_session(&session_id),
             Input::EndSession { session_id, why } => self.end_session(now, &session_id, why, out),
             Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
@@ -483,8 +483,8 @@ impl Engine {
     /// is later than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
         let asks = self.asks_due.first().map(|(at, _)| *at);
-        let listeners = self.due.first().map(|(at, _)| *at);
-        [asks, listeners].into_iter().flatten().min()
+        let subscribers = self.due.first().map(|(at, _)| *at);
+        [asks, subscribers].into_iter().flatten().min()
     }
 
     /// How many subscriptions there are, broken ones that may come back counted.
@@ -503,17 +503,17 @@ impl Engine {
         self.config.offer.max_concurrent_subscriptions
     }
 
-    /// The listener that has been away longest, of this principal or of all.
-    pub fn oldest_away(&self, principal: Option<Principal>) -> Option<ListenerKey> {
-        let away = self.subscriptions.values().filter_map(|listener| {
-            let member = self.members.get(*listener as usize)?.as_ref()?;
+    /// The subscriber that has been away longest, of this principal or of all.
+    pub fn oldest_away(&self, principal: Option<Principal>) -> Option<SubscriberKey> {
+        let away = self.subscriptions.values().filter_map(|subscriber| {
+            let member = self.members.get(*subscriber as usize)?.as_ref()?;
             match member.presence {
-                Presence::Away(since) => Some((since, *listener, member.principal)),
+                Presence::Away(since) => Some((since, *subscriber, member.principal)),
                 _ => None,
             }
         });
         let theirs = away.filter(|(.., whose)| principal.is_none_or(|it| it == *whose));
-        theirs.min().map(|(_, listener, _)| listener)
+        theirs.min().map(|(_, subscriber, _)| subscriber)
     }
 
     /// Whether an event may have come before although it is not in memory: it left memory lately, or its
@@ -522,14 +522,14 @@ impl Engine {
         self.session(session_id).is_none_or(|session| session.dropped_ids.may_have(event_id))
     }
 
-    /// How many listeners are here and have something waiting for their rate or pace. Looks at all that
+    /// How many subscribers are here and have something waiting for their rate or pace. Looks at all that
     /// are due.
-    pub fn held_listeners(&self) -> usize {
-        let is_here = |key: ListenerKey| {
+    pub fn held_subscribers(&self) -> usize {
+        let is_here = |key: SubscriberKey| {
             let member = self.members.get(key as usize).and_then(Option::as_ref);
             member.is_some_and(|member| member.presence == Presence::Here)
         };
-        self.due.iter().filter(|(_, listener)| is_here(*listener)).count()
+        self.due.iter().filter(|(_, subscriber)| is_here(*subscriber)).count()
     }
 
     /// How many different audiences there are.
@@ -552,7 +552,7 @@ impl Engine {
         &self.config.offer
     }
 
-    /// From now on, listeners are told of this manifest. Who has terms keeps them.
+    /// From now on, subscribers are told of this manifest. Who has terms keeps them.
     pub fn offer_manifest(
         &mut self,
         manifest_uri: Option<aaep::Uri>,
@@ -614,8 +614,8 @@ impl Engine {
         running.map(|session| (&session.id, session.principal))
     }
 
-    /// Whose subscription this is, if it is remembered, and its listener.
-    pub fn subscription(&self, id: &SubscriptionId) -> Option<(ListenerKey, Principal)> {
+    /// Whose subscription this is, if it is remembered, and its subscriber.
+    pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, Principal)> {
         let key = *self.subscriptions.get(id)?;
         let member = self.members.get(key as usize)?.as_ref()?;
         Some((key, member.principal))
@@ -628,12 +628,12 @@ impl Engine {
     /// Does everything that is due by now.
     fn tick(&mut self, now: Now, out: &mut Vec<Output>) {
         self.tick_asks(now, out);
-        while let Some(&(at, listener)) = self.due.first() {
+        while let Some(&(at, subscriber)) = self.due.first() {
             if at > now.monotonic_us {
                 break;
             }
             self.due.pop_first();
-            self.wake(now, listener, out);
+            self.wake(now, subscriber, out);
         }
     }
 }

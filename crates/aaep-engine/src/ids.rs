@@ -47,7 +47,7 @@ impl Ids {
         EventId::parse(&self.next("evt_")).expect("the form of an id")
     }
 
-    /// The id of an event for one listener alone, so that nobody else's ids depend on it.
+    /// The id of an event for one subscriber alone, so that nobody else's ids depend on it.
     pub(crate) fn personal_event(
         &self,
         subscription: &SubscriptionId,
@@ -107,7 +107,7 @@ impl Digest {
 }
 
 /// The id of an event that an audience gets instead of others: the same whenever the same events are
-/// shaped for the same audience, so that a listener can resume from it.
+/// shaped for the same audience, so that a subscriber can resume from it.
 pub(crate) fn derived_event_id(source: &EventId, part: u64, audience: u64) -> EventId {
     let hash = Sha256::new()
         .chain_update(source.as_str())

@@ -40,7 +40,7 @@ impl AgentTags {
     }
 }
 
-/// Whom a listener may hear: the rest does not exist for it.
+/// Whom a subscriber may hear: the rest does not exist for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hears {
     /// Every agent.
@@ -84,7 +84,7 @@ pub struct Record {
 pub enum Author {
     /// The agent.
     Agent,
-    /// The engine, for the agent's listeners.
+    /// The engine, for the agent's subscribers.
     Hub,
 }
 
@@ -120,11 +120,11 @@ pub struct Subscription {
     pub may_reply: bool,
     /// Whom they may hear.
     pub hears: Hears,
-    /// The version that the listener speaks.
+    /// The version that the subscriber speaks.
     pub aaep_version: aaep::Version,
     /// All that was asked for so far.
     pub asked: aaep::Capabilities,
-    /// The id that the listener named when it came back and got this one; it may not know that it did.
+    /// The id that the subscriber named when it came back and got this one; it may not know that it did.
     pub former_id: Option<SubscriptionId>,
     /// Everything after this event was sent in its place, or everything ever, if there is none. It counts
     /// for those without a rate or a pace; for others it means nothing.

@@ -12,15 +12,15 @@ mod engine;
 mod frame;
 mod ids;
 mod io;
-pub mod listener;
 mod member;
 mod nfc;
 pub mod order;
 mod stakes;
+pub mod subscriber;
 pub mod terms;
 mod weight;
 
-pub use audience::{ListenerKey, MAX_UNITS};
+pub use audience::{MAX_UNITS, SubscriberKey};
 pub use clock::Now;
 pub use engine::{
     Config, Engine, FILLED_FIELDS, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_OPEN_ASKS,

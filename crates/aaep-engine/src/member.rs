@@ -1,4 +1,4 @@
-//! One listener's way through the log of its audience: how far it is, what it may get now, and what
+//! One subscriber's way through the log of its audience: how far it is, what it may get now, and what
 //! is merged when it is behind (§5.3.1.1, §5.3.1.11, §5.6.1, rulings 6 to 10).
 
 mod context;
@@ -29,7 +29,7 @@ pub const MAX_WAITING_TOOLS: usize = 16;
 /// Something longer than this counts as several events, each of this length, where only so many go at a time.
 const LONG_BYTES: usize = 4096;
 
-/// Where a listener is in the log of its audience.
+/// Where a subscriber is in the log of its audience.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Cursor {
     /// Everything before that can wait was sent or is superfluous.
@@ -40,7 +40,7 @@ pub(crate) struct Cursor {
     memory: Option<Box<Memory>>,
 }
 
-/// How far a listener got with what it may get now.
+/// How far a subscriber got with what it may get now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progressed {
     /// Nothing is held.
@@ -53,13 +53,13 @@ pub(crate) enum Progressed {
     Enough,
 }
 
-/// How a listener is told things: its audience, its limits, the moment, and the way out.
+/// How a subscriber is told things: its audience, its limits, the moment, and the way out.
 pub(crate) struct Telling<'a, F> {
     pub(crate) audience: &'a Audience,
     pub(crate) limits: Option<&'a mut Limits>,
     pub(crate) now: Now,
     pub(crate) primary: &'a LanguageTag,
-    /// Whether the listener is still to be told that something is missing.
+    /// Whether the subscriber is still to be told that something is missing.
     pub(crate) is_gap_owed: bool,
     /// How many events that can wait may go now.
     pub(crate) left: usize,
@@ -84,7 +84,7 @@ impl Cursor {
         }
     }
 
-    /// Whether the listener takes everything as it comes, with nothing to remember about text.
+    /// Whether the subscriber takes everything as it comes, with nothing to remember about text.
     pub(crate) fn is_plain(&self) -> bool {
         self.rest().is_none_or(Rest::is_empty)
     }
@@ -454,7 +454,7 @@ impl Cursor {
         self.known_rest_mut()?.folded.remove(&(unit.session, unit.agent().into()))
     }
 
-    /// These sessions are to be summed up for the listener, as soon as its limits allow.
+    /// These sessions are to be summed up for the subscriber, as soon as its limits allow.
     pub(crate) fn owe_summaries(&mut self, sessions: impl Iterator<Item = SessionKey>) {
         let mut sessions = sessions.peekable();
         if sessions.peek().is_some() {
@@ -462,7 +462,7 @@ impl Cursor {
         }
     }
 
-    /// The listener is to be told that something is missing.
+    /// The subscriber is to be told that something is missing.
     pub(crate) fn owe_gap(&mut self) {
         self.rest_mut().owes_gap = true;
     }
@@ -509,7 +509,7 @@ impl Cursor {
         self.rest().is_some_and(|rest| !rest.summaries.is_empty())
     }
 
-    /// Whether the log no longer reaches back to where the listener is.
+    /// Whether the log no longer reaches back to where the subscriber is.
     pub(crate) fn fell_behind(&self, audience: &Audience) -> bool {
         self.at < audience.first() || self.urgent_at < audience.first()
     }

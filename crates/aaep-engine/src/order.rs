@@ -50,7 +50,7 @@ pub struct Admitted {
     pub sequence_number: u64,
     /// The event ended the session.
     pub terminal: bool,
-    /// What the end of the session left open, for the caller to close before listeners hear of the
+    /// What the end of the session left open, for the caller to close before subscribers hear of the
     /// end: running tools with the status timeout, outputs with an empty last chunk.
     pub left_open: LeftOpen,
     /// The accept that the event used up.
@@ -136,7 +136,7 @@ impl SessionOrder {
         self.grants.add(grant)
     }
 
-    /// The hub itself told listeners in which state a producer is, such as when a question was
+    /// The hub itself told subscribers in which state a producer is, such as when a question was
     /// settled (ruling 18). The producer may not know: it may leave that state or its own.
     pub fn tell(&mut self, agent_id: &str, state: &str) {
         if self.phase == Phase::Open {
@@ -154,7 +154,7 @@ impl SessionOrder {
         self.phase == Phase::Ended
     }
 
-    /// The state that listeners know this producer to be in: announced, implied or told. Idle
+    /// The state that subscribers know this producer to be in: announced, implied or told. Idle
     /// before the first of these and after the end of the session.
     pub fn state_of(&self, agent_id: &str) -> &str {
         self.producers.state_of(agent_id)
@@ -323,7 +323,7 @@ impl SessionOrder {
         match (&event.payload, agent) {
             (Payload::StateChanged(changed), _) => {
                 self.producers.enter(agent_id, &changed.to_state);
-                // A listener may hear of an earlier idle after an accept that overtook it (ruling 7).
+                // A subscriber may hear of an earlier idle after an accept that overtook it (ruling 7).
                 if changed.to_state == IDLE && !self.is_capture {
                     self.grants.end_turn(agent_id);
                 }

@@ -1,4 +1,4 @@
-//! The terms of a subscription: what a listener asked for, what it gets, and why it gets no more.
+//! The terms of a subscription: what a subscriber asked for, what it gets, and why it gets no more.
 //!
 //! The handshake of chapter 5 as pure functions: [`negotiate`] answers a request, [`renegotiate`] a
 //! change of terms (§5.7), [`wider_than`] is the rule of §5.4.4 as a check that anyone can make.
@@ -49,7 +49,7 @@ pub struct Offer {
     pub manifest_uri: Option<Uri>,
     /// Our manifest, signed; sent with every acceptance, so within §3.7: at most 16384 characters.
     pub signed_manifest: Option<CompactJws>,
-    /// Whether a listener with which we share no language is turned away. Otherwise it is served
+    /// Whether a subscriber with which we share no language is turned away. Otherwise it is served
     /// in the primary one (§11.1.3, step 6).
     pub only_offered_languages: bool,
 }
@@ -98,9 +98,9 @@ pub struct Terms {
     pub extensions: Vec<Uri>,
     /// How much the person wants to hear (§5.3.1.10).
     pub cognitive_load: CognitiveLoad,
-    /// How many words per minute the listener announces, if it said so (§5.3.1.11).
+    /// How many words per minute the subscriber announces, if it said so (§5.3.1.11).
     pub pace_wpm: Option<u64>,
-    /// Whether the listener insists on a signed manifest (§5.3.1.12).
+    /// Whether the subscriber insists on a signed manifest (§5.3.1.12).
     pub signed_only: bool,
     /// The capabilities of extensions that we know, each under its prefix (§5.3.2). Those of
     /// extensions that we do not know are inert and not kept.
@@ -108,8 +108,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The defaults of §5.3.1, also for listeners that never sent a handshake (ruling 3). Whether
-    /// such a listener can answer is for the caller to say, who knows its reply path.
+    /// The defaults of §5.3.1, also for subscribers that never sent a handshake (ruling 3). Whether
+    /// such a subscriber can answer is for the caller to say, who knows its reply path.
     ///
     /// # Panics
     /// Never: the texts are constants of the right form.
@@ -179,8 +179,8 @@ impl Terms {
             && self.cognitive_load != CognitiveLoad::Low
     }
 
-    /// What goes into `honored_capabilities` (§5.4.1): every field that the listener named, and
-    /// those whose default we could not grant. The ability to answer is never claimed for a listener
+    /// What goes into `honored_capabilities` (§5.4.1): every field that the subscriber named, and
+    /// those whose default we could not grant. The ability to answer is never claimed for a subscriber
     /// that did not claim it, even where ruling 3 lets it answer.
     pub fn to_capabilities(&self, asked: &Capabilities) -> Capabilities {
         let default = Terms::defaults();
@@ -248,7 +248,7 @@ impl Terms {
     }
 }
 
-/// A term as it is stated to the listener: when it named it, or when it is not the default.
+/// A term as it is stated to the subscriber: when it named it, or when it is not the default.
 fn stated<T: Clone + PartialEq>(named: bool, term: &T, default: &T) -> Option<T> {
     (named || term != default).then(|| term.clone())
 }

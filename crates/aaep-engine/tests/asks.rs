@@ -12,7 +12,7 @@ use serde_json::json;
 use support::*;
 
 /// A running session with an open confirmation, and two people who can answer it.
-fn asked() -> (World, Listener, Listener) {
+fn asked() -> (World, Subscriber, Subscriber) {
     let mut world = World::started();
     let one = world.listen(1, everything());
     let two = world.listen(2, everything());
@@ -60,7 +60,7 @@ fn a_second_reply_changes_nothing_and_learns_nothing_specific() {
 #[test]
 fn a_reply_under_a_foreign_name_does_not_count() {
     let (mut world, one, _) = asked();
-    let thief = Listener { principal: 99, ..one };
+    let thief = Subscriber { principal: 99, ..one };
     let outputs = world.confirm(&thief, "rpl_1", "accept");
     assert_ignored(&mut world, &outputs, ReplyRefusal::NotYourSubscription);
 }
@@ -68,7 +68,7 @@ fn a_reply_under_a_foreign_name_does_not_count() {
 #[test]
 fn a_reply_on_a_subscription_that_never_was_does_not_count() {
     let (mut world, one, _) = asked();
-    let ghost = Listener { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one };
+    let ghost = Subscriber { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one };
     let outputs = world.confirm(&ghost, "rpl_1", "accept");
     assert_ignored(&mut world, &outputs, ReplyRefusal::NotYourSubscription);
 }

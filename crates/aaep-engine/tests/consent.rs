@@ -33,7 +33,7 @@ fn photos() -> Json {
 }
 
 /// A session in which `delete` of exactly the photos was accepted.
-fn accepted_photos() -> (World, Listener) {
+fn accepted_photos() -> (World, Subscriber) {
     let mut world = World::started();
     let person = world.listen(1, everything());
     let asked = json!({ "tool": "delete", "action_digest": digest("delete", &photos()) });
@@ -208,7 +208,7 @@ fn what_an_agent_says_in_the_wrong_place_is_refused_with_advice() {
 fn a_recorded_stream_is_held_to_the_digest_too() {
     let (mut world, person) = accepted_photos();
     let mut stream = aaep_engine::order::StreamOrder::new();
-    // What a listener heard, and then a tool with other arguments that a bad hub let pass.
+    // What a subscriber heard, and then a tool with other arguments that a bad hub let pass.
     let heard: Vec<_> = world.take(&person);
     let started = World::draft(SESSION, "session.started", json!({ "summary_normal": "Starts." }));
     let mut started = Json::Object(started);

@@ -28,7 +28,7 @@ fn who_joins_hears_nothing_of_a_session_that_was_deleted() {
         world.complete(SESSION);
         world.pass_s(5);
         delete(&mut world, SESSION);
-        // On streams, a listener subscribes first and then comes for its events.
+        // On streams, a subscriber subscribes first and then comes for its events.
         let late = world.listen(2, wishes);
         world.reconnect(&late, None);
         world.pass_s(5);

@@ -11,7 +11,7 @@ use support::*;
 /// How many events go at a time.
 const AT_A_TIME: usize = 64;
 
-/// How far behind the listeners are here.
+/// How far behind the subscribers are here.
 const MANY: usize = 3 * AT_A_TIME;
 
 fn tool(number: usize) -> Json {
@@ -23,8 +23,8 @@ fn handoff() -> Json {
     json!({ "reason": "Help.", "target_kind": "human" })
 }
 
-/// A listener whose wire was full while much happened.
-fn blocked(wishes: Json) -> (World, Listener) {
+/// A subscriber whose wire was full while much happened.
+fn blocked(wishes: Json) -> (World, Subscriber) {
     let mut world = World::new();
     let one = world.listen(1, wishes);
     world.start(SESSION);

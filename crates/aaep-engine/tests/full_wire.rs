@@ -91,7 +91,7 @@ fn a_question_that_a_full_wire_gave_back_is_asked_when_it_is_free() {
 }
 
 #[test]
-fn a_listener_that_is_away_is_not_brought_back_by_its_old_wire() {
+fn a_subscriber_that_is_away_is_not_brought_back_by_its_old_wire() {
     let mut world = World::new();
     let one = world.listen(1, json!({}));
     world.start(SESSION);
@@ -166,7 +166,7 @@ fn a_critical_end_while_the_wire_was_full_loses_nothing_without_saying_so() {
 }
 
 #[test]
-fn a_full_wire_gets_nothing_even_when_its_listener_renegotiates() {
+fn a_full_wire_gets_nothing_even_when_its_subscriber_renegotiates() {
     let mut world = World::new();
     let one = world.listen(1, limited(5, json!({})));
     world.start(SESSION);

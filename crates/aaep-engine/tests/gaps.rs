@@ -1,4 +1,4 @@
-//! Where something cannot be told any more, the listener is told so, once, and what is going on
+//! Where something cannot be told any more, the subscriber is told so, once, and what is going on
 //! (ruling 20).
 
 #[path = "common/support.rs"]

@@ -103,7 +103,7 @@ fn a_broken_subscription_is_kept_for_its_time_and_then_closed() {
     world.pass_s(3599);
     assert_eq!(world.engine.subscriptions(), 1);
     let outputs = world.pass_s(2);
-    assert!(outputs.contains(&Output::Closed { listener: one.key }));
+    assert!(outputs.contains(&Output::Closed { subscriber: one.key }));
     assert_eq!((world.engine.subscriptions(), world.engine.audiences()), (0, 0));
     assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
 }
@@ -122,9 +122,9 @@ fn a_broken_subscription_ends_in_time_even_if_it_was_renegotiated_meanwhile() {
 fn a_closed_subscription_gets_nothing_more_and_only_its_owner_closes_it() {
     let mut world = World::started();
     let one = world.listen(1, everything());
-    let thief = Listener { principal: 2, ..one.clone() };
+    let thief = Subscriber { principal: 2, ..one.clone() };
     assert_eq!(world.close(&thief), [Output::NoSuchSubscription]);
-    assert!(world.close(&one).contains(&Output::Closed { listener: one.key }));
+    assert!(world.close(&one).contains(&Output::Closed { subscriber: one.key }));
     world.take(&one);
     world.fail(SESSION);
     assert!(world.heard(&one).is_empty());
@@ -140,21 +140,21 @@ fn a_producer_that_ends_a_subscription_says_so_first() {
         let one = world.listen(1, everything());
         world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
         world.take(&one);
-        let outputs = world.handle(Input::End { listener: one.key, reason });
+        let outputs = world.handle(Input::End { subscriber: one.key, reason });
         let said = outputs.iter().position(|it| {
-            matches!(it, Output::Ended { listener, message } if *listener == one.key
+            matches!(it, Output::Ended { subscriber, message } if *subscriber == one.key
                 && message.subscription_id == one.id
                 && message.reason_code.as_ref().is_some_and(|code| code.as_str() == reason.code())
                 && aaep::check(&**message).is_empty())
         });
-        let closed = outputs.iter().position(|it| *it == Output::Closed { listener: one.key });
+        let closed = outputs.iter().position(|it| *it == Output::Closed { subscriber: one.key });
         assert!(said.is_some() && said < closed, "{outputs:?}");
         let settled = [("rpl_1", Resolution::Reject, DecidedBy::NoListener)];
         assert_eq!(resolved(&outputs), settled, "nobody else could answer");
         world.fail(SESSION);
         assert!(world.heard(&one).is_empty());
         assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
-        assert_eq!(world.handle(Input::End { listener: one.key, reason }), []);
+        assert_eq!(world.handle(Input::End { subscriber: one.key, reason }), []);
     }
 }
 
@@ -164,9 +164,9 @@ fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
     let one = world.listen(1, everything());
     world.disconnect(&one);
     let reason = EndReason::AccessEnded;
-    let outputs = world.handle(Input::End { listener: one.key, reason });
+    let outputs = world.handle(Input::End { subscriber: one.key, reason });
     assert!(!outputs.iter().any(|it| matches!(it, Output::Ended { .. })));
-    assert!(outputs.contains(&Output::Closed { listener: one.key }));
+    assert!(outputs.contains(&Output::Closed { subscriber: one.key }));
     assert_eq!(world.engine.subscriptions(), 0);
     assert_eq!(world.engine.deadline(), None, "nothing is due for it any more");
 }
@@ -175,7 +175,7 @@ fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
 fn only_the_owner_renegotiates_or_comes_back() {
     let mut world = World::started();
     let one = world.listen(1, everything());
-    let thief = Listener { principal: 2, ..one.clone() };
+    let thief = Subscriber { principal: 2, ..one.clone() };
     assert_eq!(world.renegotiate(&thief, json!({})), [Output::NoSuchSubscription]);
     assert_eq!(world.reconnect(&thief, None), [Output::NoSuchSubscription]);
     world.change("idle", "thinking");
@@ -223,8 +223,8 @@ fn another_request_on_the_same_connection_replaces_all_terms_and_tells_nothing_t
     world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
     world.take(&one);
     let outputs = world.replace(&one, json!({ "supports_confirmation_reply": true }));
-    let (listener, message) = accepted(&outputs).expect("a grant");
-    assert_eq!(listener, one.key);
+    let (subscriber, message) = accepted(&outputs).expect("a grant");
+    assert_eq!(subscriber, one.key);
     assert_ne!(message.subscription_id, one.id);
     let honored = serde_json::to_value(&message.honored_capabilities).expect("json");
     assert!(honored.get("pace_wpm").is_none(), "what is not named is at its default: {honored}");
@@ -247,7 +247,7 @@ fn another_request_that_is_not_granted_leaves_the_terms_as_they_were() {
     world.take(&one);
     let outputs = world.replace(&one, json!({ "accept_signed_manifests_only": true }));
     assert!(accepted(&outputs).is_none());
-    assert!(matches!(&outputs[..], [Output::Rejected { listener: None, .. }]), "{outputs:?}");
+    assert!(matches!(&outputs[..], [Output::Rejected { subscriber: None, .. }]), "{outputs:?}");
     world.change("idle", "thinking");
     assert_eq!(world.heard(&one).len(), 1);
     assert!(accepted(&world.renegotiate(&one, json!({}))).is_some(), "under its old name");
@@ -330,7 +330,9 @@ fn a_renegotiation_that_cannot_be_granted_ends_the_subscription() {
     world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
     let outputs = world.renegotiate(&one, json!({ "accept_signed_manifests_only": true }));
     let lost = outputs.iter().find_map(|output| match output {
-        Output::Rejected { listener, message } => Some((*listener, message.reason_code.clone())),
+        Output::Rejected { subscriber, message } => {
+            Some((*subscriber, message.reason_code.clone()))
+        }
         _ => None,
     });
     assert_eq!(lost, Some((Some(one.key), ReasonCode::ManifestSignatureRequired)));
@@ -342,7 +344,7 @@ fn a_renegotiation_that_cannot_be_granted_ends_the_subscription() {
 }
 
 #[test]
-fn listeners_with_the_same_terms_share_an_audience_and_leave_it_one_by_one() {
+fn subscribers_with_the_same_terms_share_an_audience_and_leave_it_one_by_one() {
     let mut world = World::started();
     let one = world.listen(1, json!({}));
     let two = world.listen(2, json!({ "max_events_per_second": 3 }));
@@ -383,14 +385,14 @@ fn boundaries() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["none", "word", "sentence", "paragraph", "completion"])
 }
 
-/// Streams chunks; after some of them the listener asks for other boundaries.
+/// Streams chunks; after some of them the subscriber asks for other boundaries.
 fn stream_and_change(
     wishes: Json,
     chunks: &[String],
     changes: &[(usize, &str)],
 ) -> (String, String) {
     let mut world = World::started();
-    let listener = world.listen(1, wishes);
+    let subscriber = world.listen(1, wishes);
     let mut position = 0;
     for (number, chunk) in chunks.iter().enumerate() {
         let is_last = number + 1 == chunks.len();
@@ -399,12 +401,12 @@ fn stream_and_change(
         world.pass_us(130_000);
         for (_, boundary) in changes.iter().filter(|(at, _)| *at == number) {
             let outputs =
-                world.renegotiate(&listener, json!({ "coalesce_boundaries": [boundary] }));
+                world.renegotiate(&subscriber, json!({ "coalesce_boundaries": [boundary] }));
             assert!(accepted(&outputs).is_some());
         }
     }
     world.pass_s(60);
-    (text_of(world.heard(&listener), None), chunks.iter().map(|it| as_sent(it)).collect())
+    (text_of(world.heard(&subscriber), None), chunks.iter().map(|it| as_sent(it)).collect())
 }
 
 #[test]

@@ -24,8 +24,8 @@ fn who_cannot_reply_hears_of_the_action_but_is_not_asked() {
     let deaf = world.listen(2, filtered);
     let only_words = world.listen(3, json!({ "supports_clarification_reply": true }));
     ask(&mut world);
-    for listener in [&deaf, &only_words] {
-        let heard = world.heard(listener);
+    for subscriber in [&deaf, &only_words] {
+        let heard = world.heard(subscriber);
         assert!(!kinds(heard).contains(&"awaiting.confirmation"));
         let told = heard.iter().find(|it| it.is_critical).expect("something critical");
         assert_eq!((told.kind(), told.text("to_state")), ("state.changed", "awaiting_input"));

@@ -92,8 +92,8 @@ fn the_same_action_waits_once_in_a_session_and_may_wait_in_another() {
     world.say_in("sess_2", "awaiting.confirmation", confirmation("rpl_2", json!({})));
 }
 
-/// The tokens of the questions that a listener has got.
-fn asked(world: &World, person: &Listener) -> Vec<String> {
+/// The tokens of the questions that a subscriber has got.
+fn asked(world: &World, person: &Subscriber) -> Vec<String> {
     let heard = world.heard(person);
     let asked = heard.iter().filter(|it| it.kind() == "awaiting.confirmation");
     asked.map(|it| it.text("reply_token").to_owned()).collect()
@@ -127,7 +127,7 @@ fn a_question_goes_on_as_long_as_one_who_was_asked_is_there() {
     let third = world.listen(3, everything());
     ask(&mut world, SESSION, "rpl_2", 300);
     world.close(&one);
-    world.handle(Input::Disconnect { listener: third.key });
+    world.handle(Input::Disconnect { subscriber: third.key });
     assert_eq!(world.engine.open_asks(), 2);
     assert!(resolved(&world.close(&other)).is_empty(), "one is just away");
     let over = world.pass_s(11);

@@ -1,4 +1,4 @@
-//! What a listener that is behind gets: joined text, the newest progress, folded states, summed-up
+//! What a subscriber that is behind gets: joined text, the newest progress, folded states, summed-up
 //! tools, in the order of the session (§5.6.1, rulings 7 to 10); and that nobody waits for another.
 
 #[path = "common/support.rs"]
@@ -23,7 +23,7 @@ fn done(number: usize, status: &str) -> Json {
 }
 
 /// Someone with a rate of 1 whose budget is spent, so that everything from now on is held.
-fn behind(more: Json) -> (World, Listener) {
+fn behind(more: Json) -> (World, Subscriber) {
     let mut world = World::new();
     let one = world.listen(1, limited(1, more));
     world.start(SESSION);
@@ -271,7 +271,7 @@ fn a_critical_end_withdraws_nothing_of_other_sessions() {
 }
 
 #[test]
-fn a_slow_listener_hears_two_sessions_side_by_side() {
+fn a_slow_subscriber_hears_two_sessions_side_by_side() {
     let (mut world, one) = behind(json!({}));
     world.start("sess_2");
     world.pass_s(3);
@@ -294,7 +294,7 @@ fn a_slow_listener_hears_two_sessions_side_by_side() {
 }
 
 #[test]
-fn a_stalled_listener_changes_nothing_for_the_others() {
+fn a_stalled_subscriber_changes_nothing_for_the_others() {
     let run = |stalls: bool| {
         let mut world = World::new();
         let fast = world.listen(1, everything());
@@ -324,7 +324,7 @@ fn a_stalled_listener_changes_nothing_for_the_others() {
     assert_eq!(run(true), run(false));
 }
 
-/// What an agent may do while a listener is behind.
+/// What an agent may do while a subscriber is behind.
 #[derive(Debug, Clone)]
 enum Step {
     Text(usize, String),

@@ -33,7 +33,7 @@ fn ask(world: &mut World, timeout_seconds: u64, most_seconds: Option<u64>) -> Ve
     world.say("awaiting.confirmation", fields)
 }
 
-fn presented(who: &Listener) -> Input {
+fn presented(who: &Subscriber) -> Input {
     Input::Presented {
         principal: who.principal,
         subscription_id: who.id.clone(),
@@ -41,17 +41,17 @@ fn presented(who: &Listener) -> Input {
     }
 }
 
-fn extend(who: &Listener, by_seconds: u64) -> Input {
+fn extend(who: &Subscriber, by_seconds: u64) -> Input {
     let (principal, subscription_id) = (who.principal, who.id.clone());
     Input::Extend { principal, subscription_id, reply_token: token("rpl_1"), by_seconds }
 }
 
-fn pause(who: &Listener) -> Input {
+fn pause(who: &Subscriber) -> Input {
     let (principal, subscription_id) = (who.principal, who.id.clone());
     Input::Pause { principal, subscription_id, reply_token: token("rpl_1") }
 }
 
-fn resume(who: &Listener) -> Input {
+fn resume(who: &Subscriber) -> Input {
     let (principal, subscription_id) = (who.principal, who.id.clone());
     Input::Resume { principal, subscription_id, reply_token: token("rpl_1") }
 }
@@ -84,7 +84,7 @@ fn wished(outputs: &[Output]) -> Result<u64, ReplyRefusal> {
 }
 
 /// The deadlines that someone heard of: seconds from when it was told, and whether it is a pause.
-fn deadlines(world: &World, who: &Listener) -> Vec<(i64, bool)> {
+fn deadlines(world: &World, who: &Subscriber) -> Vec<(i64, bool)> {
     let told = world.heard(who).iter().filter_map(|it| {
         let Deadline { reply_token, at, paused, .. } = it.delivery()?.deadline?;
         assert_eq!((reply_token.as_str(), it.kind()), ("rpl_1", "progress.updated"));
@@ -161,7 +161,7 @@ fn without_a_maximum_from_the_agent_nothing_changes() {
 }
 
 #[test]
-fn one_ordinary_listener_means_the_ordinary_clock() {
+fn one_ordinary_subscriber_means_the_ordinary_clock() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     world.listen(2, everything());
@@ -171,7 +171,7 @@ fn one_ordinary_listener_means_the_ordinary_clock() {
 }
 
 #[test]
-fn an_ordinary_listener_that_comes_starts_the_clock_with_its_full_time() {
+fn an_ordinary_subscriber_that_comes_starts_the_clock_with_its_full_time() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(100));
@@ -195,7 +195,7 @@ fn someone_who_cannot_answer_does_not_start_the_clock() {
 }
 
 #[test]
-fn an_ordinary_listener_that_is_away_counts_when_it_comes_back() {
+fn an_ordinary_subscriber_that_is_away_counts_when_it_comes_back() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     let two = world.listen(2, everything());
@@ -208,7 +208,7 @@ fn an_ordinary_listener_that_is_away_counts_when_it_comes_back() {
 }
 
 #[test]
-fn a_listener_that_gives_up_the_clock_starts_it() {
+fn a_subscriber_that_gives_up_the_clock_starts_it() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(100));
@@ -337,7 +337,8 @@ fn a_paused_question_can_be_answered_and_extended() {
 
 #[test]
 fn who_wants_more_time_or_a_pause_was_presented_the_question() {
-    for (wish, after) in [(extend as fn(&Listener, u64) -> Input, 50), (|who, _| pause(who), 200)] {
+    for (wish, after) in [(extend as fn(&Subscriber, u64) -> Input, 50), (|who, _| pause(who), 200)]
+    {
         let mut world = World::started();
         let one = world.listen(1, patient());
         ask(&mut world, 30, Some(240));
@@ -376,9 +377,9 @@ fn forged_unasked_and_ungranted_wishes_do_not_count() {
     let outputs = world.request(4, false, patient(), None);
     let guest = granted(4, &outputs);
     ask(&mut world, 30, Some(300));
-    let thief = Listener { principal: 99, ..one.clone() };
-    let ghost = Listener { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one.clone() };
-    for wish in [presented as fn(&Listener) -> Input, |who| extend(who, 60), pause, resume] {
+    let thief = Subscriber { principal: 99, ..one.clone() };
+    let ghost = Subscriber { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one.clone() };
+    for wish in [presented as fn(&Subscriber) -> Input, |who| extend(who, 60), pause, resume] {
         for (who, why) in [
             (&thief, ReplyRefusal::NotYourSubscription),
             (&ghost, ReplyRefusal::NotYourSubscription),
@@ -399,7 +400,7 @@ fn a_wish_after_the_end_changes_nothing() {
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(300));
     assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
-    for wish in [presented as fn(&Listener) -> Input, |who| extend(who, 60), pause, resume] {
+    for wish in [presented as fn(&Subscriber) -> Input, |who| extend(who, 60), pause, resume] {
         assert_eq!(wished(&world.handle(wish(&one))), Err(ReplyRefusal::AlreadySettled));
     }
     let unknown = Input::Pause {

@@ -25,12 +25,12 @@ fn numbers(heard: &[Heard]) -> Vec<Option<u64>> {
     heard.iter().map(|it| it.json["sequence_number"].as_u64()).collect()
 }
 
-fn busy_session(world: &mut World, listener: &Listener) {
+fn busy_session(world: &mut World, subscriber: &Subscriber) {
     world.start(SESSION);
     world.change("idle", "thinking");
     world.say("progress.updated", progress(1));
     world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
-    world.confirm(listener, "rpl_1", "accept");
+    world.confirm(subscriber, "rpl_1", "accept");
     world.say("tool.invoked", irreversible_tool());
     world.fail(SESSION);
 }

@@ -10,15 +10,17 @@ use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution, Resume};
 use serde_json::{Value as Json, json};
 use support::*;
 
-/// The listener of before, as the new engine knows it.
-fn again(listener: &Listener, outputs: &[Output]) -> Listener {
+/// The subscriber of before, as the new engine knows it.
+fn again(subscriber: &Subscriber, outputs: &[Output]) -> Subscriber {
     let key = outputs.iter().find_map(|output| match output {
-        Output::Recovered { listener: key, subscription_id } if *subscription_id == listener.id => {
+        Output::Recovered { subscriber: key, subscription_id }
+            if *subscription_id == subscriber.id =>
+        {
             Some(*key)
         }
         _ => None,
     });
-    Listener { key: key.unwrap_or_else(|| panic!("{outputs:?}")), ..listener.clone() }
+    Subscriber { key: key.unwrap_or_else(|| panic!("{outputs:?}")), ..subscriber.clone() }
 }
 
 fn resolution(outputs: &[Output]) -> Option<Resolution> {
@@ -36,7 +38,7 @@ fn refusal(outputs: &[Output]) -> Option<Refusal> {
 }
 
 /// Asks as the other tests do, with more time.
-fn asked(more: Json) -> (World, Listener) {
+fn asked(more: Json) -> (World, Subscriber) {
     let mut world = World::started();
     let one = world.listen(1, json!({ "supports_confirmation_reply": true }));
     world.say("awaiting.confirmation", confirmation("rpl_1", more));
@@ -110,7 +112,7 @@ fn a_question_waits_for_those_who_come_back_and_no_longer() {
 }
 
 #[test]
-fn a_listener_goes_on_after_what_it_got_last() {
+fn a_subscriber_goes_on_after_what_it_got_last() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "coalesce_boundaries": ["sentence"] }));
     world.chunk("One. Two. Thr", 0, false);
@@ -128,7 +130,7 @@ fn a_listener_goes_on_after_what_it_got_last() {
 }
 
 #[test]
-fn a_listener_with_a_rate_hears_that_something_may_be_missing() {
+fn a_subscriber_with_a_rate_hears_that_something_may_be_missing() {
     let mut world = World::started();
     let one = world.listen(1, limited(1, json!({})));
     world.change("idle", "thinking");
@@ -149,7 +151,7 @@ fn handoff() -> Json {
 }
 
 #[test]
-fn a_listener_whose_last_event_was_urgent_goes_on_after_it() {
+fn a_subscriber_whose_last_event_was_urgent_goes_on_after_it() {
     for wishes in [json!({}), everything()] {
         let mut world = World::started();
         let one = world.listen(1, wishes);
@@ -195,14 +197,14 @@ fn who_never_heard_of_its_new_id_comes_back_with_the_one_before() {
     }
     let outputs = world.take_over(2, everything(), resume.clone());
     assert!(!is_complete(&outputs), "it is not theirs");
-    let listener = granted(1, &world.take_over(1, everything(), resume.clone()));
-    world.close(&listener);
+    let subscriber = granted(1, &world.take_over(1, everything(), resume.clone()));
+    world.close(&subscriber);
     let outputs = world.take_over(1, everything(), resume);
     assert!(!is_complete(&outputs), "it is over");
 }
 
 #[test]
-fn a_listener_whose_last_event_overtook_others_hears_that_something_may_be_missing() {
+fn a_subscriber_whose_last_event_overtook_others_hears_that_something_may_be_missing() {
     let mut world = World::started();
     let one = world.listen(1, json!({}));
     world.block(&one);

@@ -1,5 +1,5 @@
 //! Coming back after a cut, and a wire that was full for a while (rulings 4, 19 and 20): nothing is
-//! lost, nothing is told twice, and where that cannot be, the listener is told so.
+//! lost, nothing is told twice, and where that cannot be, the subscriber is told so.
 
 #[path = "common/support.rs"]
 mod support;
@@ -191,7 +191,7 @@ fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
 }
 
 #[test]
-fn a_listener_hears_only_the_agents_that_it_may() {
+fn a_subscriber_hears_only_the_agents_that_it_may() {
     let mut world = World::new();
     let hears = Hears::Tagged(AgentTags::new(["agent:other".to_owned()]));
     let outputs = world.subscribe(1, hears, json!({}), None);
@@ -292,7 +292,7 @@ fn many_lost_events_come_again_even_past_what_is_remembered_one_by_one() {
 }
 
 #[test]
-fn an_event_that_was_sent_twice_says_where_the_listener_was_the_second_time() {
+fn an_event_that_was_sent_twice_says_where_the_subscriber_was_the_second_time() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
     world.start(SESSION);
@@ -319,7 +319,7 @@ fn a_second_connection_takes_over_and_strangers_cannot() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     let last = last_id(world.heard(&one));
-    let thief = Listener { principal: 7, ..one.clone() };
+    let thief = Subscriber { principal: 7, ..one.clone() };
     assert_eq!(world.reconnect(&thief, last.as_ref()), [Output::NoSuchSubscription]);
     world.take(&one);
     world.reconnect(&one, last.as_ref());
@@ -351,7 +351,7 @@ fn steps(urgent: u32) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// Plays the steps; what the listener has in the end, and the text that was said.
+/// Plays the steps; what the subscriber has in the end, and the text that was said.
 fn play(wishes: Json, steps: Vec<Step>) -> (Vec<Heard>, String, usize) {
     let mut world = World::new();
     let one = world.listen(1, wishes);

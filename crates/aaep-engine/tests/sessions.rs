@@ -13,12 +13,12 @@ use serde_json::{Value as Json, json};
 use support::*;
 
 /// Offers an event that must be refused, and checks that nobody can tell that it was offered.
-fn refused(world: &mut World, listener: &Listener, kind: &str, fields: Json) -> Refusal {
-    let before = world.heard(listener).len();
+fn refused(world: &mut World, subscriber: &Subscriber, kind: &str, fields: Json) -> Refusal {
+    let before = world.heard(subscriber).len();
     let outputs = world.offer_event(SESSION, kind, fields);
     assert_eq!(outputs.len(), 1, "{kind}: {outputs:?}");
     let Some(why) = refusal(&outputs) else { panic!("{kind} was taken: {outputs:?}") };
-    assert_eq!(world.heard(listener).len(), before, "{kind} was told");
+    assert_eq!(world.heard(subscriber).len(), before, "{kind} was told");
     why.clone()
 }
 
@@ -373,7 +373,7 @@ fn an_event_older_than_the_one_before_is_refused() {
 }
 
 #[test]
-fn time_never_goes_back_for_listeners_when_an_agents_clock_is_a_little_behind() {
+fn time_never_goes_back_for_subscribers_when_an_agents_clock_is_a_little_behind() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     world.take(&one);

@@ -38,8 +38,9 @@ fn whatever_passes_a_rate_or_a_filter_says_that_it_is_critical() {
         world.listen(2, json!({ "event_filters": { "include": ["aaep:agent.output.*"] } }));
     ask(&mut world, json!({}));
     world.confirm(&slow, "rpl_1", "reject");
-    for listener in [&slow, &filtered] {
-        let notice = world.heard(listener).iter().find(|it| it.has_resolution()).expect("a notice");
+    for subscriber in [&slow, &filtered] {
+        let notice =
+            world.heard(subscriber).iter().find(|it| it.has_resolution()).expect("a notice");
         assert_eq!(notice.text("urgency"), "critical");
         assert!(notice.is_critical);
     }
@@ -79,7 +80,7 @@ fn a_wall_clock_that_jumps_neither_shortens_nor_prolongs_a_question() {
         assert_eq!(resolved(&world.pass_us(1)), [REJECTED_BY_TIME]);
         let stamps: Vec<i64> =
             world.heard(&one).iter().map(|it| it.event.envelope.timestamp.unix_us()).collect();
-        assert!(stamps.is_sorted(), "time goes back for listeners: {stamps:?}");
+        assert!(stamps.is_sorted(), "time goes back for subscribers: {stamps:?}");
     }
 }
 
@@ -324,8 +325,8 @@ fn everyone_who_was_told_hears_how_it_ended_past_filter_and_rate() {
     ask(&mut world, json!({}));
     let asked_us = world.now.monotonic_us;
     world.confirm(&one, "rpl_1", "reject");
-    for listener in [&one, &silent, &slow, &neither] {
-        let heard = world.heard(listener);
+    for subscriber in [&one, &silent, &slow, &neither] {
+        let heard = world.heard(subscriber);
         let told = notices(heard);
         assert_eq!(told, [("rpl_1".into(), "reject".into(), "reply".into())]);
         let notice = heard.iter().find(|it| it.has_resolution()).expect("a notice");
@@ -353,7 +354,7 @@ fn each_outcome_is_told_by_its_name() {
 }
 
 #[test]
-fn the_agent_may_go_on_from_the_state_that_it_believes_in_and_listeners_get_one_chain() {
+fn the_agent_may_go_on_from_the_state_that_it_believes_in_and_subscribers_get_one_chain() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     world.take(&one);

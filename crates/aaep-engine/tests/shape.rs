@@ -1,4 +1,4 @@
-//! What each listener gets of what happens: filters, words, languages, boundaries, numbers, and the
+//! What each subscriber gets of what happens: filters, words, languages, boundaries, numbers, and the
 //! rate (§5.3.1, §5.5.4, §5.6, §11.1.3, rulings 5 to 7 and 22).
 
 #[path = "common/support.rs"]
@@ -131,14 +131,14 @@ fn the_budget_comes_back_piece_by_piece() {
 }
 
 #[test]
-fn each_listener_has_a_budget_of_its_own() {
+fn each_subscriber_has_a_budget_of_its_own() {
     let mut world = World::started();
     let all = world.listen(1, json!({}));
     let three = world.listen(2, json!({ "max_events_per_second": 3 }));
     let one = world.listen(3, json!({ "max_events_per_second": 1 }));
     world.pass_s(2);
-    for listener in [&all, &three, &one] {
-        world.take(listener);
+    for subscriber in [&all, &three, &one] {
+        world.take(subscriber);
     }
     for number in 0..5 {
         world.say("tool.invoked", tool(number));
@@ -203,7 +203,7 @@ fn nobody_misses_an_event_because_of_the_length_that_was_asked_for() {
 }
 
 #[test]
-fn each_listener_gets_one_language_the_best_of_its_own() {
+fn each_subscriber_gets_one_language_the_best_of_its_own() {
     let words = json!({
         "tool": "list", "summary_normal": "Lists the folder.",
         "summary_normal_yo": "Ó ń ka àpò.", "summary_normal_es": "Lista la carpeta.",
@@ -339,7 +339,7 @@ fn a_pace_makes_pieces_of_text_larger_and_holds_back_nothing_else() {
     assert_eq!(world.heard(&one)[2].json["chunk"], "So does this one. ");
 }
 
-/// The chunks that a listener got, each with its language and its hint.
+/// The chunks that a subscriber got, each with its language and its hint.
 fn pieces(heard: &[Heard]) -> Vec<(String, Json, Json)> {
     let text = heard.iter().filter(|it| it.kind() == "output.streaming");
     text.map(|it| {

@@ -179,7 +179,7 @@ fn a_session_with_an_open_question_is_not_silent_and_ending_it_withdraws_the_que
 #[test]
 fn the_subscription_that_has_been_away_longest_is_the_first_to_give_way() {
     let mut world = World::new();
-    let all: Vec<Listener> = (0..3).map(|_| world.listen(1, everything())).collect();
+    let all: Vec<Subscriber> = (0..3).map(|_| world.listen(1, everything())).collect();
     let other = world.listen(2, everything());
     assert_eq!(world.engine.oldest_away(Some(1)), None);
     world.disconnect(&other);

@@ -251,10 +251,10 @@ proptest! {
             sent += as_sent(text).chars().count();
         }
         let whole: String = texts.iter().map(|it| as_sent(it)).collect();
-        for listener in [&plain, &merged] {
+        for subscriber in [&plain, &merged] {
             let mut end = 0;
             let mut heard = String::new();
-            for (position, text) in chunks(world.heard(listener)) {
+            for (position, text) in chunks(world.heard(subscriber)) {
                 prop_assert_eq!(position, end, "no gap and nothing twice");
                 end += text.chars().count() as u64;
                 heard.push_str(&text);

@@ -1,7 +1,7 @@
 //! The hub: agents speak into it, people listen to it, and nothing that it acknowledged is lost.
 //!
 //! Four threads, each with one job. The **owner** alone touches the engine. The **keeper** stores what the
-//! engine said and only then lets anyone hear of it. The **wires** carry it to many listeners. The
+//! engine said and only then lets anyone hear of it. The **wires** carry it to many subscribers. The
 //! **reader** reads what peers send. A [`Hub`] is how everybody else speaks to them.
 //!
 //! ```
@@ -36,7 +36,6 @@ mod heard_outcome;
 mod holders;
 mod keeper;
 mod legacy;
-mod listeners;
 mod names;
 pub(crate) mod own_ids;
 mod owner;
@@ -53,6 +52,7 @@ mod settlement;
 mod speaking;
 mod status;
 mod stored;
+mod subscribers;
 #[cfg(test)]
 mod tests;
 mod violations;
@@ -76,8 +76,6 @@ pub use connections::NewConnection;
 pub use error::HubError;
 pub use legacy::LegacyAnswer;
 pub(crate) use legacy::MAY_NOT_ANSWER;
-pub use listeners::Told;
-pub(crate) use listeners::rejected_by_limit;
 pub use posts::{Agent, Instruction, NotInstructed};
 use publish::Draft;
 pub use publish::Published;
@@ -86,6 +84,8 @@ pub use refused::Refused;
 pub(crate) use sessions::{GivenAnswer, Running as RunningSession};
 pub use sessions::{SessionInfo, SessionPage};
 pub use settlement::Settlement;
+pub use subscribers::Told;
+pub(crate) use subscribers::rejected_by_limit;
 pub use violations::to_json as violations_to_json;
 pub use waiting::{AskCursor, WaitingAsk};
 
@@ -326,7 +326,7 @@ impl Hub {
         self.look(|owner| owner.reject_at(Door::TransportUnavailable)).await
     }
 
-    /// A listener says something.
+    /// A subscriber says something.
     pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
         let who = principal.clone();
         let is_reply =
@@ -373,7 +373,7 @@ impl Hub {
         .await
     }
 
-    /// A listener hears its subscription on this connection, from where it left off.
+    /// A subscriber hears its subscription on this connection, from where it left off.
     pub async fn stream(
         &self,
         connection: NewConnection,
@@ -388,8 +388,8 @@ impl Hub {
         .await
     }
 
-    /// A WebSocket as B.2 has it; what the listener wants, it says there.
-    pub async fn listener_socket(&self, connection: NewConnection) -> Result<(), HubError> {
+    /// A WebSocket as B.2 has it; what the subscriber wants, it says there.
+    pub async fn subscriber_socket(&self, connection: NewConnection) -> Result<(), HubError> {
         self.call(move |owner| {
             owner.connect(connection, Kind::Socket);
         })
@@ -476,7 +476,7 @@ impl Hub {
         self.call(Owner::review_programs).await
     }
 
-    /// What the hub offers listeners changed: a new manifest.
+    /// What the hub offers subscribers changed: a new manifest.
     pub async fn offer_manifest(
         &self,
         manifest_uri: Option<aaep::Uri>,
@@ -497,8 +497,8 @@ impl Hub {
 
     /// Counts what is only counted when someone asks, into the metrics.
     pub async fn count(&self) -> Result<(), HubError> {
-        let held = self.look(|owner| owner.engine.held_listeners()).await?;
-        self.metrics().listeners_held(held as u64);
+        let held = self.look(|owner| owner.engine.held_subscribers()).await?;
+        self.metrics().subscribers_held(held as u64);
         Ok(())
     }
 
@@ -535,7 +535,7 @@ impl Hub {
         self.shared.status.is_dead() || self.shared.requests.is_closed()
     }
 
-    /// Stops: everything that was acknowledged is stored, connections end, and listeners can come back to
+    /// Stops: everything that was acknowledged is stored, connections end, and subscribers can come back to
     /// the next start.
     pub async fn stop(&self) {
         let hub = self.clone();

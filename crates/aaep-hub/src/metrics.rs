@@ -32,8 +32,8 @@ struct Shared {
     registry: Registry,
     subscriptions: Gauge,
     audiences: Gauge,
-    listeners_held: Gauge,
-    listeners_blocked: Gauge,
+    subscribers_held: Gauge,
+    subscribers_blocked: Gauge,
     connections: Gauge,
     asks_open: Gauge,
     audit_missing: Gauge,
@@ -81,24 +81,24 @@ impl Metrics {
         Metrics { shared: Arc::new(Shared::new()) }
     }
 
-    /// How many subscriptions there are, those whose listener is away among them.
+    /// How many subscriptions there are, those whose subscriber is away among them.
     pub fn subscriptions(&self, count: u64) {
         set(&self.shared.subscriptions, count);
     }
 
-    /// How many audiences there are: sets of listeners with the same terms, encoded for once.
+    /// How many audiences there are: sets of subscribers with the same terms, encoded for once.
     pub fn audiences(&self, count: u64) {
         set(&self.shared.audiences, count);
     }
 
-    /// How many listeners have something waiting because of their rate or pace.
-    pub fn listeners_held(&self, count: u64) {
-        set(&self.shared.listeners_held, count);
+    /// How many subscribers have something waiting because of their rate or pace.
+    pub fn subscribers_held(&self, count: u64) {
+        set(&self.shared.subscribers_held, count);
     }
 
-    /// How many listeners read more slowly than they are told things.
-    pub fn listeners_blocked(&self, count: u64) {
-        set(&self.shared.listeners_blocked, count);
+    /// How many subscribers read more slowly than they are told things.
+    pub fn subscribers_blocked(&self, count: u64) {
+        set(&self.shared.subscribers_blocked, count);
     }
 
     /// How many connections are open.
@@ -126,7 +126,7 @@ impl Metrics {
         self.shared.repeated.inc();
     }
 
-    /// Events were handed to the wires, counted once for each listener.
+    /// Events were handed to the wires, counted once for each subscriber.
     pub fn delivered(&self, count: u64) {
         self.shared.delivered.inc_by(count);
     }
@@ -196,8 +196,8 @@ impl Shared {
             registry: Registry::with_prefix("aaep"),
             subscriptions: Gauge::default(),
             audiences: Gauge::default(),
-            listeners_held: Gauge::default(),
-            listeners_blocked: Gauge::default(),
+            subscribers_held: Gauge::default(),
+            subscribers_blocked: Gauge::default(),
             connections: Gauge::default(),
             asks_open: Gauge::default(),
             audit_missing: Gauge::default(),
@@ -222,9 +222,9 @@ impl Shared {
     fn register_gauges(&mut self) {
         let list: [(&str, &str, &Gauge); 8] = [
             ("subscriptions", "Subscriptions, connected or away", &self.subscriptions),
-            ("audiences", "Sets of listeners with the same terms", &self.audiences),
-            ("listeners_held", "Listeners for whom events wait", &self.listeners_held),
-            ("listeners_blocked", "Listeners who read too slowly", &self.listeners_blocked),
+            ("audiences", "Sets of subscribers with the same terms", &self.audiences),
+            ("listeners_held", "Subscribers for whom events wait", &self.subscribers_held),
+            ("listeners_blocked", "Subscribers who read too slowly", &self.subscribers_blocked),
             ("connections", "Open connections", &self.connections),
             ("asks_open", "Questions that wait for an answer", &self.asks_open),
             (
@@ -247,7 +247,7 @@ impl Shared {
         let list: [(&str, &str, &Counter); 6] = [
             ("published_events", "Events taken in from agents", &self.published),
             ("repeated_events", "Events that had come before", &self.repeated),
-            ("deliveries", "Events handed to listeners", &self.delivered),
+            ("deliveries", "Events handed to subscribers", &self.delivered),
             ("instructions", "What people told agents", &self.instructions),
             ("store_changes", "Changes made durable", &self.changes),
             ("store_failures", "Changes that could not be made durable", &self.store_failures),

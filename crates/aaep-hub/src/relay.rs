@@ -1,7 +1,7 @@
 //! Child processes as agents: a program that speaks AAEP over JSON-RPC on its standard input and output (B.6)
 //! is started by the hub, and people hear it on every wire that the hub has.
 //!
-//! Towards the child the hub is a listener that wants everything as it is; towards people the child is an
+//! Towards the child the hub is a subscriber that wants everything as it is; towards people the child is an
 //! agent like any other, under every rule. A question of the child becomes a question of the hub. Only what a
 //! person decided goes back as an accept, once, and never after the child's own time; whatever is in doubt
 //! goes back as a reject, or not at all, so that the child's own default applies.

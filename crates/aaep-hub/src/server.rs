@@ -21,7 +21,6 @@ mod issuer;
 mod keeping;
 mod legacy;
 mod listen;
-mod listeners;
 mod local;
 mod manifest;
 mod opened;
@@ -30,6 +29,7 @@ mod query;
 mod route;
 mod sessions;
 mod stop;
+mod subscribers;
 mod takeover;
 mod upgrade;
 mod waiting;
@@ -46,7 +46,7 @@ pub use config::{
     Config, ConfigFileError, DEFAULT_ADDRESS, HubTable, MAX_CONFIG_BYTES, RetentionTable,
 };
 pub use daemon::{Daemon, DaemonError, DaemonOptions};
-pub use listen::{ListenError, Listener};
+pub use listen::{ListenError, Subscriber};
 pub use manifest::{ManifestError, ManifestService};
 pub use opened::Given;
 
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     stopper: Stopper,
     /// For those who come later; given up when it stops, so that nobody waits for it.
     stop: Option<Stop>,
-    /// For calls of listeners, which end after the hub.
+    /// For calls of subscribers, which end after the hub.
     calls: Stopper,
 }
 
@@ -105,7 +105,7 @@ impl Server {
         access: Arc<Access>,
         manifest: ManifestService,
         certificates: Option<Arc<Certificates>>,
-        listeners: Vec<Listener>,
+        subscribers: Vec<Subscriber>,
         doors: Vec<LocalDoor>,
     ) -> Self {
         let (calls_stopper, calls) = stop::stop();
@@ -120,9 +120,9 @@ impl Server {
             stop: stop.not_waited_for(),
             calls,
         });
-        for listener in listeners {
-            let certificates = certificates.clone().filter(|_| listener.is_tls());
-            tokio::spawn(accept(Arc::clone(&app), listener, certificates, stop.clone()));
+        for subscriber in subscribers {
+            let certificates = certificates.clone().filter(|_| subscriber.is_tls());
+            tokio::spawn(accept(Arc::clone(&app), subscriber, certificates, stop.clone()));
         }
         for door in doors {
             tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
@@ -152,7 +152,7 @@ impl Server {
         finished
     }
 
-    /// Lets listeners hear the last word of the hub, which has stopped, and ends their connections within
+    /// Lets subscribers hear the last word of the hub, which has stopped, and ends their connections within
     /// this time. Says whether all had ended by themselves.
     pub(crate) async fn leave(&mut self, grace: Duration) -> bool {
         let all_left = tokio::time::timeout(grace, self.calls.all_gone()).await.is_ok();
@@ -246,7 +246,7 @@ impl App {
             Route::Subscribe => self.subscribe(&principal, request).await,
             Route::Events => self.events(principal, connection, &request).await,
             Route::Reply => self.reply(&principal, request).await,
-            Route::ListenerSocket => self.listener_socket(principal, connection, request),
+            Route::SubscriberSocket => self.subscriber_socket(principal, connection, request),
             Route::Agents => self.agents(&principal).await,
             Route::LegacyEvents => self.legacy_events(principal, connection, request),
             Route::LegacyMessage => self.legacy_message(&principal, request).await,
@@ -277,8 +277,8 @@ impl App {
         request: Request<Incoming>,
     ) -> Answer {
         match route {
-            Route::Subscribe => listeners::rejected_at_the_door(error),
-            Route::ListenerSocket | Route::AgentSocket | Route::LegacyEvents => {
+            Route::Subscribe => subscribers::rejected_at_the_door(error),
+            Route::SubscriberSocket | Route::AgentSocket | Route::LegacyEvents => {
                 self.refuse_socket(route, error, connection, request)
             }
             _ => answer::no_access(error),
@@ -328,7 +328,7 @@ impl App {
 /// A limit was reached, in the words of what was asked for.
 fn limited(route: &Route, limit: LimitError) -> Answer {
     match route {
-        Route::Subscribe => listeners::rejection(&rejected_by_limit(limit)),
+        Route::Subscribe => subscribers::rejection(&rejected_by_limit(limit)),
         _ => answer::limited(limit),
     }
 }
@@ -336,14 +336,14 @@ fn limited(route: &Route, limit: LimitError) -> Answer {
 /// Accepts connections on one address until the hub stops.
 async fn accept(
     app: Arc<App>,
-    listener: Listener,
+    subscriber: Subscriber,
     certificates: Option<Arc<Certificates>>,
     mut stop: Stop,
 ) {
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.socket.accept() => accepted,
+            accepted = subscriber.socket.accept() => accepted,
             () = stop.finishing() => return,
         };
         let (stream, address) = match accepted {
@@ -426,7 +426,7 @@ async fn look_at_access(app: Arc<App>, mut stop: Stop) {
     }
 }
 
-/// Signs the manifest anew when it is time, and lets new listeners have it.
+/// Signs the manifest anew when it is time, and lets new subscribers have it.
 async fn look_at_manifest(app: Arc<App>, mut stop: Stop) {
     loop {
         tokio::select! {

@@ -188,7 +188,7 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
                     protocol: Protocol::Framed(Framing::Length),
                     permit: None,
                 };
-                self.hub.listener_socket(new).await.map_err(|_| StdioEnd::Stopped)?;
+                self.hub.subscriber_socket(new).await.map_err(|_| StdioEnd::Stopped)?;
                 let (reader, writer) = tokio::io::split(end);
                 let messages = Messages::new(reader, Framing::Length, MAX_MESSAGE_BYTES);
                 none.insert(Connection { messages, writer })

@@ -1,6 +1,6 @@
 //! Invariants: what must hold after every step, whatever the seed.
 //!
-//! An invariant sees what went into the hub, what came out, what arrived at listeners, and what is
+//! An invariant sees what went into the hub, what came out, what arrived at subscribers, and what is
 //! true in the world. It never looks into the hub. One file per group below.
 
 pub mod asks;
@@ -27,14 +27,14 @@ use aaep_engine::{Engine, Frame, Input, Now, Output, Record};
 
 use crate::truth::{Presence, Terms, Truth};
 
-/// An event that the hub sent to one listener.
+/// An event that the hub sent to one subscriber.
 #[derive(Debug, Clone)]
 pub struct Delivered {
     /// To which subscription, by the world's number.
     pub subscription: usize,
     /// What was sent.
     pub frame: Arc<Frame>,
-    /// The same, read as a listener reads it.
+    /// The same, read as a subscriber reads it.
     pub event: Rc<Event>,
     /// The terms that held when it was sent.
     pub terms: Rc<Terms>,
@@ -113,7 +113,7 @@ impl Step<'_> {
     /// The subscriptions that did not get all they could in one batch: the rest waits for the next one, not for the rate.
     pub fn unfinished<'t>(&'t self, truth: &'t Truth) -> impl Iterator<Item = usize> + 't {
         self.outputs.iter().filter_map(|output| match output {
-            Output::More { listener } => truth.by_key.get(listener).copied(),
+            Output::More { subscriber } => truth.by_key.get(subscriber).copied(),
             _ => None,
         })
     }
@@ -129,7 +129,7 @@ impl Step<'_> {
 pub enum Moment<'a> {
     /// The hub handled something.
     Handled(&'a Step<'a>),
-    /// An event arrived at its listener.
+    /// An event arrived at its subscriber.
     Arrived(&'a Delivered),
     /// A connection broke; what was on the wire is lost.
     Lost(usize),

@@ -35,7 +35,7 @@ impl Hub for Engine {
     }
 }
 
-/// How long it is waited for a listener whose connection broke.
+/// How long it is waited for a subscriber whose connection broke.
 pub const GRACE_US: u64 = 10_000_000;
 
 /// How long a broken subscription can be taken up again.

@@ -184,7 +184,7 @@ pub const ALL: &[Sabotage] = &[
     sabotage("lets what was held go in bursts", "held events leave one by one", || {
         Box::new(context::Burst::default())
     }),
-    sabotage("waits for the slowest listener", "no stall is visible to others", || {
+    sabotage("waits for the slowest subscriber", "no stall is visible to others", || {
         Box::new(hands::WaitForAll::default())
     }),
 ];

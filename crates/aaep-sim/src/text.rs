@@ -81,7 +81,7 @@ impl Text {
         self.chars.is_empty()
     }
 
-    /// Whether a listener who asked for this boundary can get a piece that ends there.
+    /// Whether a subscriber who asked for this boundary can get a piece that ends there.
     pub fn ends_at(&self, place: usize, boundary: &CoalesceBoundary) -> bool {
         match boundary {
             CoalesceBoundary::Word => self.words.contains(&place),

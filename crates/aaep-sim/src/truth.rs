@@ -6,12 +6,12 @@ use std::rc::Rc;
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::extension::{AskCapabilities, AskClock};
 use aaep::{Capabilities, EventType, SessionId, SubscriptionId, TypePattern};
-use aaep_engine::{ListenerKey, Principal};
+use aaep_engine::{Principal, SubscriberKey};
 
 use crate::rng::Rng;
 use crate::text::Text;
 
-/// The terms that a hub committed to, with the defaults of §5.3.1, as a listener understands them.
+/// The terms that a hub committed to, with the defaults of §5.3.1, as a subscriber understands them.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a term of its own")]
 pub struct Terms {
@@ -98,7 +98,7 @@ impl Terms {
     }
 }
 
-/// Whether something can reach a listener.
+/// Whether something can reach a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// It can.
@@ -115,10 +115,10 @@ pub enum Presence {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Subscription {
-    /// Which of the world's listeners has it.
-    pub listener: usize,
+    /// Which of the world's subscribers has it.
+    pub subscriber: usize,
     /// Its number in the hub.
-    pub key: ListenerKey,
+    pub key: SubscriberKey,
     /// Its name on the wire.
     pub id: SubscriptionId,
     /// Whose it is.
@@ -161,7 +161,7 @@ pub struct Truth {
     /// All subscriptions that ever were.
     pub subscriptions: Vec<Subscription>,
     /// Those that the hub has now.
-    pub by_key: BTreeMap<ListenerKey, usize>,
+    pub by_key: BTreeMap<SubscriberKey, usize>,
     /// All outputs, by session and id.
     texts: BTreeMap<(String, String), Rc<Text>>,
     sessions: Vec<String>,
@@ -174,7 +174,7 @@ impl Truth {
     }
 
     /// The subscription that a hub means by this number.
-    pub fn of(&self, key: ListenerKey) -> Option<(usize, &Subscription)> {
+    pub fn of(&self, key: SubscriberKey) -> Option<(usize, &Subscription)> {
         let at = *self.by_key.get(&key)?;
         self.subscriptions.get(at).map(|it| (at, it))
     }

@@ -14,9 +14,9 @@ use self::stored::Stored;
 use crate::agent::Agent;
 use crate::check::{self, Invariant, Moment};
 use crate::hub::{self, Hub};
-use crate::listener::Listener;
 use crate::rng::Rng;
 use crate::story::Story;
+use crate::subscriber::Subscriber;
 use crate::truth::Truth;
 
 /// When a world begins, in microseconds since 1970 began.
@@ -53,12 +53,12 @@ pub struct Outcome {
 #[derive(Debug)]
 enum Todo {
     AgentActs(usize),
-    ListenerActs(usize),
+    SubscriberActs(usize),
     /// Something that was said reaches the hub.
     Reaches(Who, Box<Input>),
-    /// The next event on a listener's wire arrives, if the connection is still that one.
+    /// The next event on a subscriber's wire arrives, if the connection is still that one.
     Arrives(usize, u64),
-    /// The wire of a listener has taken all that it was sent, if the connection is still that one.
+    /// The wire of a subscriber has taken all that it was sent, if the connection is still that one.
     Takes(usize, u64),
     /// The hub notices that the connection of a subscription broke.
     Notices(usize, u64),
@@ -74,7 +74,7 @@ enum Todo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Agent,
-    Listener(usize),
+    Subscriber(usize),
 }
 
 /// A world that runs.
@@ -92,7 +92,7 @@ pub struct World {
     /// One that takes as many sessions as it can.
     hog: Agent,
     agent_free_us: Vec<u64>,
-    listeners: Vec<Listener>,
+    subscribers: Vec<Subscriber>,
     truth: Truth,
     invariants: Vec<Box<dyn Invariant>>,
     story: Story,
@@ -121,16 +121,16 @@ impl World {
         let ceiling = rng.chance(15).then(|| rng.between(3, 40));
         let is_killed = rng.chance(25);
         let agents = rng.between(1, 4);
-        let listeners = rng.size(1, 7);
+        let subscribers = rng.size(1, 7);
         let is_patient = rng.chance(35);
         // In some worlds an agent's principal listens too, and tries to answer itself (ruling 37).
         let answers_itself = rng.chance(25);
-        let listener = |number, rng: &mut Rng| {
-            let mut listener = Listener::new(number, is_patient, rng);
+        let subscriber = |number, rng: &mut Rng| {
+            let mut subscriber = Subscriber::new(number, is_patient, rng);
             if answers_itself && number == 0 {
-                listener.principal = 0;
+                subscriber.principal = 0;
             }
-            listener
+            subscriber
         };
         let mut world = World {
             now_us: 1_000_000,
@@ -142,7 +142,7 @@ impl World {
             hog: Agent::hog(&mut Rng::new(seed)),
             agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
-            listeners: (0..listeners).map(|number| listener(number, &mut rng)).collect(),
+            subscribers: (0..subscribers).map(|number| subscriber(number, &mut rng)).collect(),
             truth: Truth::new(hub::at_a_time(seed), hub::is_cramped(seed)),
             invariants: check::all(hub::engine(seed, ceiling), hub::memory_bytes(seed)),
             story: Story::default(),
@@ -156,10 +156,10 @@ impl World {
             let pause = world.rng.below(3_000_000);
             world.later(pause, Todo::AgentActs(at));
         }
-        for at in 0..world.listeners.len() {
+        for at in 0..world.subscribers.len() {
             // Most are there from the beginning; some come late.
             let pause = if world.rng.chance(70) { 0 } else { world.rng.below(12_000_000) };
-            world.later(pause, Todo::ListenerActs(at));
+            world.later(pause, Todo::SubscriberActs(at));
         }
         let calm = world.rng.between(8_000_000, 25_000_000);
         world.later(calm, Todo::Calm);

@@ -7,7 +7,7 @@ use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision};
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken, SessionId};
-use aaep_engine::listener::{ClarificationDetails, ConfirmationDetails, WhyWithdrawn};
+use aaep_engine::subscriber::{ClarificationDetails, ConfirmationDetails, WhyWithdrawn};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -117,7 +117,7 @@ impl Ask {
         &self.reply_token
     }
 
-    /// Whether the terms let this listener answer, as they were when the question came.
+    /// Whether the terms let this subscriber answer, as they were when the question came.
     pub fn can_reply(&self) -> bool {
         self.can_reply
     }

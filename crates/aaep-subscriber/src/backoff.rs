@@ -1,4 +1,4 @@
-//! How long to wait before trying again: longer each time, and never all listeners at once.
+//! How long to wait before trying again: longer each time, and never all subscribers at once.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_that_are_cut_off_together_do_not_come_back_together() {
+    fn subscribers_that_are_cut_off_together_do_not_come_back_together() {
         let waits: Vec<Duration> =
             (0..=4).map(|it| Backoff::new(LONGEST_WAIT).next(it * (u32::MAX / 4))).collect();
         assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");

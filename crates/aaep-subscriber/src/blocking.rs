@@ -1,14 +1,14 @@
 //! The kit for programs without an async runtime.
 //!
-//! A [`Listener`] has a small runtime of its own, in a thread of its own. Questions are the same [`Ask`]s as
+//! A [`Subscriber`] has a small runtime of its own, in a thread of its own. Questions are the same [`Ask`]s as
 //! elsewhere: [`wait`] waits for what they give, from any thread.
 //!
 //! ```no_run
 //! use aaep_subscriber::blocking::{connect, wait};
 //! use aaep_subscriber::{News, Wishes};
 //!
-//! let listener = connect("http://127.0.0.1:7117", Wishes::new("my-reader"))?;
-//! for news in listener {
+//! let subscriber = connect("http://127.0.0.1:7117", Wishes::new("my-reader"))?;
+//! for news in subscriber {
 //!     match news {
 //!         News::Event(event) => println!("{}", aaep::printable(&event.words())),
 //!         News::Ask(ask) => wait(ask.reject())?,
@@ -31,18 +31,18 @@ use aaep::Capabilities;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{ConnectError, SayError};
-use crate::listener::Voice;
 use crate::news::News;
+use crate::subscriber::Voice;
 use crate::wishes::Wishes;
 
-/// How long saying goodbye may take when a listener is dropped.
+/// How long saying goodbye may take when a subscriber is dropped.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A subscription that stays. Dropping it says goodbye to the producer.
 #[derive(Debug)]
-pub struct Listener {
-    inner: crate::Listener,
-    /// There until the listener is dropped.
+pub struct Subscriber {
+    inner: crate::Subscriber,
+    /// There until the subscriber is dropped.
     runtime: Option<Runtime>,
 }
 
@@ -54,7 +54,7 @@ pub struct NothingNew;
 ///
 /// # Panics
 /// When called within an async runtime; use [`connect`](crate::connect) there.
-pub fn connect(url: &str, wishes: Wishes) -> Result<Listener, ConnectError> {
+pub fn connect(url: &str, wishes: Wishes) -> Result<Subscriber, ConnectError> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("aaep-subscriber")
@@ -62,7 +62,7 @@ pub fn connect(url: &str, wishes: Wishes) -> Result<Listener, ConnectError> {
         .build()
         .map_err(|error| ConnectError::NoLine(format!("The system gives no thread: {error}.")))?;
     match runtime.block_on(crate::connect(url, wishes)) {
-        Ok(inner) => Ok(Listener { inner, runtime: Some(runtime) }),
+        Ok(inner) => Ok(Subscriber { inner, runtime: Some(runtime) }),
         Err(error) => {
             // A lookup of names that never ends must not hold the program back.
             runtime.shutdown_background();
@@ -71,7 +71,7 @@ pub fn connect(url: &str, wishes: Wishes) -> Result<Listener, ConnectError> {
     }
 }
 
-impl Listener {
+impl Subscriber {
     /// Waits for what is new, at most so long.
     pub fn next_within(&mut self, time: Duration) -> Result<Option<News>, NothingNew> {
         match &self.runtime {
@@ -89,7 +89,7 @@ impl Listener {
         self.inner.voice()
     }
 
-    /// Asks for other terms, as [`renegotiate`](crate::Listener::renegotiate) does.
+    /// Asks for other terms, as [`renegotiate`](crate::Subscriber::renegotiate) does.
     pub fn renegotiate(&self, capabilities: Capabilities) -> Result<(), SayError> {
         wait(self.inner.renegotiate(capabilities))
     }
@@ -100,7 +100,7 @@ impl Listener {
     }
 }
 
-impl Iterator for Listener {
+impl Iterator for Subscriber {
     type Item = News;
 
     /// Waits for what is new; nothing after [`News::Ended`].
@@ -109,7 +109,7 @@ impl Iterator for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         {

@@ -3,7 +3,7 @@
 use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep::{Capabilities, ReplyToken, SessionId};
-use aaep_engine::listener::{ClarificationDetails, ConfirmationDetails};
+use aaep_engine::subscriber::{ClarificationDetails, ConfirmationDetails};
 use tokio::sync::oneshot;
 
 use crate::error::SayError;

@@ -4,7 +4,7 @@ use aaep_transport::link::Target;
 
 use crate::dial::ByAddress;
 use crate::error::ConnectError;
-use crate::listener::{Listener, connect_with};
+use crate::subscriber::{Subscriber, connect_with};
 use crate::trust::{Found, discover};
 use crate::wishes::Wishes;
 
@@ -17,7 +17,7 @@ use crate::wishes::Wishes;
 /// a manifest nor a handshake is heard at `/events` and answered at `/messages`; [`News::WithoutHandshake`] says so.
 ///
 /// [`News::WithoutHandshake`]: crate::News::WithoutHandshake
-pub async fn connect(url: &str, mut wishes: Wishes) -> Result<Listener, ConnectError> {
+pub async fn connect(url: &str, mut wishes: Wishes) -> Result<Subscriber, ConnectError> {
     let target = Target::parse(url).map_err(|error| {
         ConnectError::Address(format!("{}.", error.to_string().trim_end_matches('.')))
     })?;

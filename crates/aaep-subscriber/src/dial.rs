@@ -1,4 +1,4 @@
-//! How a listener gets a line to its producer.
+//! How a subscriber gets a line to its producer.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use aaep_transport::link::{DialError, DialOptions, Link, Resume, Target, dial};
 use crate::trust::Trust;
 use crate::wishes::Wishes;
 
-/// Where a listener left off, for wires that resume by themselves.
+/// Where a subscriber left off, for wires that resume by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhereFrom {
     /// The subscription that it has, if it still holds as far as is known.

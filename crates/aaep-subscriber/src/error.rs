@@ -4,7 +4,7 @@ use std::fmt;
 
 use aaep::handshake::SubscriptionRejected;
 use aaep::{Violation, printable};
-use aaep_engine::listener::{CannotAsk, CannotReply, NotAllowed, WhyWithdrawn};
+use aaep_engine::subscriber::{CannotAsk, CannotReply, NotAllowed, WhyWithdrawn};
 use aaep_transport::link::LinkEnd;
 
 /// Why there is no subscription.
@@ -139,7 +139,7 @@ fn cannot_reply(why: &CannotReply) -> &'static str {
         CannotReply::NotAllowed(NotAllowed::Kind) => {
             "Accept and reject are for confirmations, words for clarifications."
         }
-        CannotReply::NotAllowed(NotAllowed::Terms) => "This listener may not answer questions.",
+        CannotReply::NotAllowed(NotAllowed::Terms) => "This subscriber may not answer questions.",
         CannotReply::NotSubscribed => "There is no subscription to answer on.",
         CannotReply::Malformed(_) => "The answer is too long or otherwise not valid.",
         CannotReply::TooManyAnswered => "Too many questions were answered in a day.",

@@ -1,18 +1,18 @@
 //! The kit for makers of assistive technology: listening to AI agents in twenty lines.
 //!
-//! [`connect`] subscribes to a producer over any wire. [`Listener::next`] tells what is new: events, each
+//! [`connect`] subscribes to a producer over any wire. [`Subscriber::next`] tells what is new: events, each
 //! once and in order, and questions that wait for the person. A question is an [`Ask`], which knows
 //! whether it can still be answered. When the line breaks, the kit comes back by itself and goes on where
 //! it was.
 //!
 //! It never answers for the person: a reply is made of [`Ask::accept`], [`Ask::reject`] or [`Ask::answer`]
-//! and of nothing else, and is sent at most once. The rules are those of `aaep_engine::listener`; this is
+//! and of nothing else, and is sent at most once. The rules are those of `aaep_engine::subscriber`; this is
 //! the loop around them. [`blocking`] is the same for programs without an async runtime.
 
 /// The page for makers of assistive technology, so that its example is compiled.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/listeners.md")]
-struct Listeners;
+#[doc = include_str!("../../../docs/subscribers.md")]
+struct Subscribers;
 
 mod ask;
 mod backoff;
@@ -22,16 +22,16 @@ mod connect;
 mod dial;
 mod error;
 mod flood;
-mod listener;
 mod news;
 mod reorder;
+mod subscriber;
 mod task;
 mod trust;
 mod wishes;
 
-pub use aaep_engine::listener::{
-    CannotAsk, CannotReply, ClarificationDetails, ConfirmationDetails, ListenerViolation,
-    NotAllowed, WhyWithdrawn,
+pub use aaep_engine::subscriber::{
+    CannotAsk, CannotReply, ClarificationDetails, ConfirmationDetails, NotAllowed,
+    SubscriberViolation, WhyWithdrawn,
 };
 pub use aaep_engine::terms::Terms;
 
@@ -42,8 +42,8 @@ pub use connect::connect;
 pub use dial::{Dial, Dialled, NoLine, WhereFrom};
 pub use error::{ConnectError, SayError};
 pub use flood::{FLOOD_SECONDS, LEAVE_SECONDS};
-pub use listener::{Listener, Voice, connect_with};
 pub use news::{Ended, News};
 pub use reorder::{MAX_HELD, REORDER_WAIT};
+pub use subscriber::{Subscriber, Voice, connect_with};
 pub use task::{HANDSHAKE_TIMEOUT, MAX_WAITING_NEWS, SEND_TIMEOUT, SETTLED_AFTER};
 pub use wishes::Wishes;

@@ -1,11 +1,11 @@
-//! What a listener is told, in the order in which it happened.
+//! What a subscriber is told, in the order in which it happened.
 
 use std::fmt;
 use std::time::Duration;
 
 use aaep::handshake::SubscriptionRejected;
 use aaep::{Event, EventId, SessionId, printable};
-use aaep_engine::listener::ListenerViolation;
+use aaep_engine::subscriber::SubscriberViolation;
 use aaep_engine::terms::Terms;
 
 use crate::ask::Ask;
@@ -63,7 +63,7 @@ pub enum News {
         message: String,
     },
     /// The producer broke a rule. Worth a log; nobody has to do anything.
-    Violation(ListenerViolation),
+    Violation(SubscriberViolation),
     /// The producer has sent more than it promised for so long that this many events were left out, none of
     /// them critical (§10 T4).
     LeftOut {

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use aaep::SubscriptionId;
 use aaep_engine::Now;
-use aaep_engine::listener::{CannotAsk, Listener as Rules};
+use aaep_engine::subscriber::{CannotAsk, Subscriber as Rules};
 use aaep_transport::link::LinkEnd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
 use aaep::{Capabilities, LanguageTag, Uri, Verbosity, Version};
-use aaep_engine::listener::ListenerConfig;
+use aaep_engine::subscriber::SubscriberConfig;
 
 const RIGHT: &str = "a constant of the right form";
 
@@ -21,7 +21,7 @@ const RIGHT: &str = "a constant of the right form";
 #[derive(Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Wishes {
-    /// The stable name of the listener.
+    /// The stable name of the subscriber.
     pub subscriber_id: String,
     /// Its name as it is told to people.
     pub subscriber_name: Option<String>,
@@ -46,7 +46,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// A listener that can answer questions and wants to hear everything.
+    /// A subscriber that can answer questions and wants to hear everything.
     ///
     /// # Panics
     /// Never: the URI is a constant of the right form.
@@ -72,13 +72,13 @@ impl Wishes {
         wishes.asking(|asking| asking.extend = Some(true))
     }
 
-    /// The listener's name as it is told to people.
+    /// The subscriber's name as it is told to people.
     pub fn name(mut self, name: &str) -> Self {
         self.subscriber_name = Some(name.to_owned());
         self
     }
 
-    /// The languages that the listener can announce, best first.
+    /// The languages that the subscriber can announce, best first.
     pub fn languages(mut self, languages: Vec<LanguageTag>) -> Self {
         self.capabilities.languages = Some(languages);
         self
@@ -96,7 +96,7 @@ impl Wishes {
         self
     }
 
-    /// The listener cannot answer: it hears that something is asked, and others answer.
+    /// The subscriber cannot answer: it hears that something is asked, and others answer.
     pub fn only_listening(mut self) -> Self {
         self.capabilities.supports_confirmation_reply = Some(false);
         self.capabilities.supports_clarification_reply = Some(false);
@@ -172,8 +172,8 @@ impl Wishes {
         self.capabilities != before
     }
 
-    pub(crate) fn config(&self) -> ListenerConfig {
-        ListenerConfig {
+    pub(crate) fn config(&self) -> SubscriberConfig {
+        SubscriberConfig {
             subscriber_id: self.subscriber_id.clone(),
             subscriber_name: self.subscriber_name.clone(),
             subscriber_version: self.subscriber_version.clone(),

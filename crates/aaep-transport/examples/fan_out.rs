@@ -1,4 +1,4 @@
-//! Measures what one delivery to one listener costs on the wire, against a loop that only writes.
+//! Measures what one delivery to one subscriber costs on the wire, against a loop that only writes.
 //!
 //! `cargo run --release -p aaep-transport --example fan_out -- [LISTENERS] [EVENTS]`. Linux only, because it
 //! reads the processor time of a thread from `/proc`. A second process reads. Both ways are measured in
@@ -26,36 +26,36 @@ const BURST: usize = 32;
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if let [first, address, listeners, bytes] = arguments.as_slice()
+    if let [first, address, subscribers, bytes] = arguments.as_slice()
         && first == "read"
     {
         let number = |text: &String| text.parse().expect("a number");
-        return read(address.parse().expect("an address"), number(listeners), number(bytes));
+        return read(address.parse().expect("an address"), number(subscribers), number(bytes));
     }
     let number =
         |at: usize, usual| arguments.get(at).map_or(usual, |text| text.parse().expect("a number"));
-    let (listeners, events) = (number(0, 1000), number(1, 500));
-    println!("{listeners} listeners, {EVENT_BYTES} bytes an event, best of {ROUNDS}.");
+    let (subscribers, events) = (number(0, 1000), number(1, 500));
+    println!("{subscribers} subscribers, {EVENT_BYTES} bytes an event, best of {ROUNDS}.");
     for (name, protocol) in PROTOCOLS {
         for burst in [1, BURST] {
-            compare(name, protocol, listeners, events * burst.min(8), burst);
+            compare(name, protocol, subscribers, events * burst.min(8), burst);
         }
     }
 }
 
-fn compare(name: &str, protocol: Protocol, listeners: usize, events: usize, burst: usize) {
+fn compare(name: &str, protocol: Protocol, subscribers: usize, events: usize, burst: usize) {
     let events = events / burst * burst;
     let packet = Arc::new(Packet::new("evt_0123456789abcdef", vec![b'x'; EVENT_BYTES]));
     let mut best = [Figures::WORST; 2];
     for _ in 0..ROUNDS {
-        best[0] = best[0].better(bare(&packet, protocol, listeners, events, burst));
-        best[1] = best[1].better(wire(&packet, protocol, listeners, events, burst));
+        best[0] = best[0].better(bare(&packet, protocol, subscribers, events, burst));
+        best[1] = best[1].better(wire(&packet, protocol, subscribers, events, burst));
     }
     println!("{name}, {burst} at a time:");
     for (what, figures) in ["only writing", "the wire"].iter().zip(&best) {
         println!(
             "  {what}: {:.2} processor seconds per million deliveries, {:.0} deliveries a second, \
-             {:.2} KB an idle listener",
+             {:.2} KB an idle subscriber",
             figures.cpu, figures.rate, figures.idle_kb
         );
     }
@@ -68,7 +68,7 @@ struct Figures {
     cpu: f64,
     /// Deliveries a second.
     rate: f64,
-    /// What one idle listener takes in this process.
+    /// What one idle subscriber takes in this process.
     idle_kb: f64,
 }
 
@@ -99,13 +99,13 @@ impl Figures {
 fn bare(
     packet: &Packet,
     protocol: Protocol,
-    listeners: usize,
+    subscribers: usize,
     events: usize,
     burst: usize,
 ) -> Figures {
     let bytes = packet.bytes(protocol).repeat(burst);
-    let mut readers = Readers::new(listeners, packet.bytes(protocol).len());
-    let mut sockets = readers.accept(listeners);
+    let mut readers = Readers::new(subscribers, packet.bytes(protocol).len());
+    let mut sockets = readers.accept(subscribers);
     for socket in &sockets {
         socket.set_nonblocking(true).expect("an option");
         socket.set_nodelay(true).expect("an option");
@@ -118,7 +118,7 @@ fn bare(
         }
         readers.wait(burst);
     }
-    Figures::of(events * listeners, cpu_of("self").saturating_sub(cpu), began.elapsed(), 0.0)
+    Figures::of(events * subscribers, cpu_of("self").saturating_sub(cpu), began.elapsed(), 0.0)
 }
 
 struct Deaf;
@@ -133,27 +133,27 @@ impl Reports for Deaf {
 fn wire(
     packet: &Arc<Packet>,
     protocol: Protocol,
-    listeners: usize,
+    subscribers: usize,
     events: usize,
     burst: usize,
 ) -> Figures {
-    let mut readers = Readers::new(listeners, packet.bytes(protocol).len());
+    let mut readers = Readers::new(subscribers, packet.bytes(protocol).len());
     let wire = Wire::start(WireSettings::default(), Deaf).expect("a loop");
     let handle = wire.handle();
-    let sockets = readers.accept(listeners);
+    let sockets = readers.accept(subscribers);
     let before_kb = memory_kb();
     let mut to = Vec::new();
-    for (listener, socket) in (0..).zip(sockets) {
+    for (subscriber, socket) in (0..).zip(sockets) {
         let (connection, socket) = (handle.new_key(), Socket::Tcp(socket));
         let add = Command::Add { connection, socket, protocol, read_ahead: Vec::new() };
-        handle.send(vec![add, Command::Attach { connection, listener }]).expect("runs");
-        to.push(listener);
+        handle.send(vec![add, Command::Attach { connection, subscriber }]).expect("runs");
+        to.push(subscriber);
     }
     let deliver = || Command::Deliver { packet: Arc::clone(packet), to: to.clone() };
     handle.send(vec![deliver()]).expect("runs");
     readers.wait(1);
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-    let idle_kb = memory_kb().saturating_sub(before_kb) as f64 / listeners as f64;
+    let idle_kb = memory_kb().saturating_sub(before_kb) as f64 / subscribers as f64;
     let thread = thread_named("aaep-wire-0");
     let (began, cpu) = (Instant::now(), cpu_of(&thread));
     for _ in 0..events / burst {
@@ -161,7 +161,7 @@ fn wire(
         readers.wait(burst);
     }
     let figures = Figures::of(
-        events * listeners,
+        events * subscribers,
         cpu_of(&thread).saturating_sub(cpu),
         began.elapsed(),
         idle_kb,
@@ -179,12 +179,12 @@ struct Readers {
 }
 
 impl Readers {
-    fn new(listeners: usize, bytes: usize) -> Self {
+    fn new(subscribers: usize, bytes: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut child = Process::new(env::current_exe().expect("a name"))
             .arg("read")
             .arg(listener.local_addr().expect("an address").to_string())
-            .args([listeners, bytes].map(|it| it.to_string()))
+            .args([subscribers, bytes].map(|it| it.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -193,8 +193,8 @@ impl Readers {
         Self { listener, child, heard }
     }
 
-    fn accept(&self, listeners: usize) -> Vec<TcpStream> {
-        (0..listeners).map(|_| self.listener.accept().expect("accepts").0).collect()
+    fn accept(&self, subscribers: usize) -> Vec<TcpStream> {
+        (0..subscribers).map(|_| self.listener.accept().expect("accepts").0).collect()
     }
 
     fn wait(&mut self, events: usize) {
@@ -210,9 +210,9 @@ impl Drop for Readers {
 }
 
 /// The reading process: says one byte for each event that everyone has got.
-fn read(address: SocketAddr, listeners: usize, event_bytes: usize) {
+fn read(address: SocketAddr, subscribers: usize, event_bytes: usize) {
     let mut poll = Poll::new().expect("a poll");
-    let mut sockets: Vec<mio::net::TcpStream> = (0..listeners)
+    let mut sockets: Vec<mio::net::TcpStream> = (0..subscribers)
         .map(|_| {
             let socket = TcpStream::connect(address).expect("connects");
             socket.set_nonblocking(true).expect("an option");
@@ -236,7 +236,7 @@ fn read(address: SocketAddr, listeners: usize, event_bytes: usize) {
                 bytes += count;
             }
         }
-        let heard = bytes / (listeners * event_bytes);
+        let heard = bytes / (subscribers * event_bytes);
         if heard > told {
             out.write_all(&vec![b'.'; heard - told]).expect("someone listens");
             out.flush().expect("someone listens");

@@ -1,7 +1,7 @@
 //! gRPC (B.5): the service, and the pump between a call and the wire loop.
 //!
-//! A call is one listener. Its messages go through a pair of sockets ([`crate::wire::pair`]) into the loop
-//! that has all other listeners, so that what waits, who is slow and how it ends is the same as elsewhere.
+//! A call is one subscriber. Its messages go through a pair of sockets ([`crate::wire::pair`]) into the loop
+//! that has all other subscribers, so that what waits, who is slow and how it ends is the same as elsewhere.
 //! Nothing is buffered without a bound: see [`MAX_WAITING_CALL_MESSAGES`] and the bounds of HTTP/2 beside it.
 
 mod channel;
@@ -63,7 +63,7 @@ pub(crate) const ENVELOPE_BYTES: usize = 1 << 10;
 
 /// Who is behind the service.
 pub trait Producer: Send + Sync + 'static {
-    /// A listener calls. What was found out about it before is in the extensions of its request. The other
+    /// A subscriber calls. What was found out about it before is in the extensions of its request. The other
     /// end of the pair is in a loop, framed by length.
     fn listen(&self, caller: &Extensions) -> impl Future<Output = Result<PairEnd, Status>> + Send;
 
@@ -84,7 +84,7 @@ pub struct Service<P> {
     max_message_bytes: u32,
 }
 
-/// What a listener says on one call.
+/// What a subscriber says on one call.
 #[derive(Debug)]
 pub(crate) struct Outgoing(pub(crate) mpsc::Receiver<AaepMessage>);
 

@@ -1,18 +1,18 @@
 //! JSON-RPC 2.0 with one message on each line, as processes speak it on standard input and output (B.6).
 //!
-//! This file reads and writes envelopes; [`ProducerEnd`] and [`ListenerEnd`] turn them into AAEP messages and
+//! This file reads and writes envelopes; [`ProducerEnd`] and [`SubscriberEnd`] turn them into AAEP messages and
 //! back, one for each end of the wire. What an envelope carries is handed on as it is: JSON is never looked
 //! into further than its `type`. Nothing here reads or writes a stream.
 
 mod line;
-mod listener;
 mod producer;
+mod subscriber;
 #[cfg(test)]
 mod tests;
 
 pub use line::{Id, Line, MAX_ID_BYTES, NotALine, RpcError};
-pub use listener::{Heard, ListenerEnd};
 pub use producer::{ProducerEnd, Wish};
+pub use subscriber::{Heard, SubscriberEnd};
 
 use std::borrow::Cow;
 
@@ -26,21 +26,21 @@ pub const MAX_LINE_BYTES: u32 = MAX_MESSAGE_BYTES + 4096;
 /// How many requests may wait for their answers.
 pub const MAX_WAITING_REQUESTS: usize = 64;
 
-/// An event, to the listener.
+/// An event, to the subscriber.
 pub const EVENT: &str = "aaep.event";
 /// The request for a subscription, to the producer.
 pub const SUBSCRIBE: &str = "aaep.subscribe";
 /// The request for other terms, to the producer.
 pub const RENEGOTIATE: &str = "aaep.renegotiate";
-/// What a listener says about a question, to the producer.
+/// What a subscriber says about a question, to the producer.
 pub const REPLY: &str = "aaep.reply";
 /// The end of a subscription, either way.
 pub const CLOSE: &str = "aaep.close";
 /// A sign of life is asked for, either way.
 pub const PING: &str = "aaep.ping";
-/// Everything else that our extension lets a listener say, to the producer.
+/// Everything else that our extension lets a subscriber say, to the producer.
 pub const SEND: &str = "agentvoice.send";
-/// Something that came without an id could not be taken, to the listener.
+/// Something that came without an id could not be taken, to the subscriber.
 pub const ERROR: &str = "agentvoice.error";
 
 /// The line is no JSON.

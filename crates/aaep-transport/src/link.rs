@@ -1,4 +1,4 @@
-//! A listener's end of a wire: whole JSON messages to a producer and back, whichever wire carries them
+//! A subscriber's end of a wire: whole JSON messages to a producer and back, whichever wire carries them
 //! (§8.2.2).
 //!
 //! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It
@@ -25,20 +25,20 @@ pub use place::Place;
 pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
 
-/// How long a wire goes on for what was said last, when its listener is gone or the producer has ended.
+/// How long a wire goes on for what was said last, when its subscriber is gone or the producer has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Why a connection over the network that gives no sign of life counts as cut.
 const SILENCE: &str = "there was no sign of life for too long";
 
-/// How many messages may wait in each direction. Past it, the wire is not read from, so that a slow listener
+/// How many messages may wait in each direction. Past it, the wire is not read from, so that a slow subscriber
 /// slows its producer and not this process.
 pub const MAX_WAITING_MESSAGES: usize = 64;
 
 /// Whole messages to a producer and back.
 #[derive(Debug)]
 pub struct Link {
-    /// What the listener says.
+    /// What the subscriber says.
     pub sender: LinkSender,
     /// What the producer says.
     pub receiver: LinkReceiver,
@@ -119,12 +119,12 @@ impl LinkReceiver {
 }
 
 impl Bearer {
-    /// What the listener says next; none when it is gone and the wire is to end.
+    /// What the subscriber says next; none when it is gone and the wire is to end.
     pub async fn outgoing(&mut self) -> Option<String> {
         self.outgoing.recv().await
     }
 
-    /// Hands a message of the producer to the listener, waiting for room; whether it is still there.
+    /// Hands a message of the producer to the subscriber, waiting for room; whether it is still there.
     pub async fn incoming(&self, message: String) -> bool {
         self.incoming.send(Ok(message)).await.is_ok()
     }
@@ -137,7 +137,7 @@ impl Bearer {
     /// Ends the link. Nothing is heard after it, and whoever has heard it can say nothing more.
     pub async fn end(mut self, end: LinkEnd) {
         self.outgoing.close();
-        // If the listener is gone, nobody needs to know.
+        // If the subscriber is gone, nobody needs to know.
         let _ = self.incoming.send(Err(end)).await;
     }
 }
@@ -147,12 +147,12 @@ impl Bearer {
 pub struct Ear(mpsc::Sender<Result<String, LinkEnd>>);
 
 impl Ear {
-    /// Hands a message of the producer to the listener, waiting for room; whether it is still there.
+    /// Hands a message of the producer to the subscriber, waiting for room; whether it is still there.
     pub async fn incoming(&self, message: String) -> bool {
         self.0.send(Ok(message)).await.is_ok()
     }
 
-    /// Whether the listener is gone.
+    /// Whether the subscriber is gone.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wire_that_vanishes_is_a_cut_and_a_listener_that_vanishes_is_noticed() {
+    async fn a_wire_that_vanishes_is_a_cut_and_a_subscriber_that_vanishes_is_noticed() {
         let (mut one, bearer) = link();
         drop(bearer);
         assert!(matches!(one.receiver.next().await, Err(LinkEnd::Cut(_))));

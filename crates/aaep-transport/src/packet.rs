@@ -45,7 +45,7 @@ pub struct Packet {
 
 impl Packet {
     /// A message of JSON. What is no event (the answer to a handshake, say) has an empty id, so that it
-    /// does not change where a listener resumes.
+    /// does not change where a subscriber resumes.
     pub fn new(event_id: impl Into<Box<str>>, json: impl Into<Bytes>) -> Self {
         Self {
             event_id: event_id.into(),

@@ -17,9 +17,9 @@ pub const HEARTBEAT: &[u8] = b":\n";
 
 /// Appends one event.
 ///
-/// An id that is empty or that a listener would ignore (it has a line break or a NUL) is left out, and so
+/// An id that is empty or that a subscriber would ignore (it has a line break or a NUL) is left out, and so
 /// is a name with a line break: neither may start a line of its own. Each line of the data gets its own
-/// `data:` line, so the listener sees every line break as a line feed.
+/// `data:` line, so the subscriber sees every line break as a line feed.
 pub fn event(id: &str, event: Option<&str>, json: &[u8], into: &mut Vec<u8>) {
     into.reserve(json.len() + id.len() + 48);
     if let Some(name) = event.filter(|name| fits_a_line(name)) {
@@ -38,7 +38,7 @@ pub fn event(id: &str, event: Option<&str>, json: &[u8], into: &mut Vec<u8>) {
     into.push(b'\n');
 }
 
-/// Appends a comment, which listeners skip. Line breaks in it become more comment lines.
+/// Appends a comment, which subscribers skip. Line breaks in it become more comment lines.
 pub fn comment(text: &str, into: &mut Vec<u8>) {
     for part in text.split(['\r', '\n']) {
         line(b": ", part.as_bytes(), into);
@@ -46,7 +46,7 @@ pub fn comment(text: &str, into: &mut Vec<u8>) {
     into.push(b'\n');
 }
 
-/// Appends how long a listener should wait before it connects again. It is no event, so no empty line ends it.
+/// Appends how long a subscriber should wait before it connects again. It is no event, so no empty line ends it.
 pub fn retry(milliseconds: u32, into: &mut Vec<u8>) {
     writeln!(into, "retry: {milliseconds}").expect("a vector takes all bytes");
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_an_id_leaves_the_listeners_last_id_alone() {
+    fn a_message_without_an_id_leaves_the_subscribers_last_id_alone() {
         let mut parser = Parser::default();
         let text = written("evt_1", None, b"1") + &written("", None, b"2");
         let events = parser.push(text.as_bytes(), 100).expect("small");

@@ -64,7 +64,7 @@ pub struct Loot {
 pub struct Stolen(oneshot::Receiver<Loot>);
 
 /// The connection ended, or the response was not sent, before the socket could be taken. There is nobody to
-/// tell; a listener connects again.
+/// tell; a subscriber connects again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NothingStolen;
 
@@ -156,7 +156,9 @@ impl Future for Stolen {
 
 impl fmt::Display for NothingStolen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("The connection ended before the stream began. The listener can connect again.")
+        f.write_str(
+            "The connection ended before the stream began. The subscriber can connect again.",
+        )
     }
 }
 

@@ -1,6 +1,6 @@
-//! The wire: one thread that owns the sockets of many listeners and writes shared bytes to them.
+//! The wire: one thread that owns the sockets of many subscribers and writes shared bytes to them.
 //!
-//! A message is encoded once ([`Packet`]) and its bytes are never copied for a listener. What a turn of
+//! A message is encoded once ([`Packet`]) and its bytes are never copied for a subscriber. What a turn of
 //! the loop brings for a connection goes out in one gathered write. An idle connection owns no buffer.
 //! The order on a connection is that of the commands: the wire never reorders, because resuming depends
 //! on it. So that something critical can overtake what waits for a full socket, it is given back to the caller. It never waits for a peer: whoever reads too slowly is let go and resumes later (§8.8).
@@ -52,7 +52,7 @@ pub const MAX_MESSAGES_PER_SECOND: u16 = 100;
 /// and after the end.
 pub const MAX_DISCARDED_BYTES: u32 = 64 << 10;
 
-/// The longest time between two signs of life to a listener (ruling 27).
+/// The longest time between two signs of life to a subscriber (ruling 27).
 pub const MAX_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// One connection, unique among all loops: see [`WireHandle::new_key`].
@@ -63,9 +63,9 @@ pub type ConnectionKey = u64;
 pub struct WireSettings {
     /// Which of the caller's loops this is. It becomes part of each key.
     pub number: u16,
-    /// After how long without a message a listener gets a sign of life. At most [`MAX_HEARTBEAT`].
+    /// After how long without a message a subscriber gets a sign of life. At most [`MAX_HEARTBEAT`].
     pub heartbeat: Duration,
-    /// After how many milliseconds a listener of server-sent events should connect again when its
+    /// After how many milliseconds a subscriber of server-sent events should connect again when its
     /// connection breaks. It is told so at the start; 0 tells nothing.
     pub retry_ms: u32,
     /// How long a peer has to answer the end of a connection.
@@ -103,34 +103,34 @@ pub enum Command {
         /// What was already read from it, past the HTTP head.
         read_ahead: Vec<u8>,
     },
-    /// A listener hears on this connection from now on. It leaves any other; any other leaves it.
+    /// A subscriber hears on this connection from now on. It leaves any other; any other leaves it.
     /// In one batch with [`Command::Add`], nothing that the client does comes between.
     Attach {
         /// The connection.
         connection: ConnectionKey,
-        /// The listener.
-        listener: u32,
+        /// The subscriber.
+        subscriber: u32,
     },
-    /// A listener no longer hears on its connection, which stays.
+    /// A subscriber no longer hears on its connection, which stays.
     Detach {
-        /// The listener.
-        listener: u32,
+        /// The subscriber.
+        subscriber: u32,
     },
-    /// One packet to many listeners. Who is not here is passed over.
+    /// One packet to many subscribers. Who is not here is passed over.
     Deliver {
         /// The packet.
         packet: Arc<Packet>,
         /// To whom.
         to: Vec<u32>,
     },
-    /// One packet to one connection, whether or not a listener is attached.
+    /// One packet to one connection, whether or not a subscriber is attached.
     Send {
         /// The connection.
         connection: ConnectionKey,
         /// The packet.
         packet: Arc<Packet>,
     },
-    /// Give back what waits for a listener and was not begun, if its connection takes nothing: something critical is
+    /// Give back what waits for a subscriber and was not begun, if its connection takes nothing: something critical is
     /// to overtake it. What was given back is told with [`Report::Withdrawn`].
     Withdraw {
         /// The connection.
@@ -141,10 +141,10 @@ pub enum Command {
         /// The connection.
         connection: ConnectionKey,
     },
-    /// Say with [`Report::Unblocked`] when all that was delivered to a listener until now is written.
+    /// Say with [`Report::Unblocked`] when all that was delivered to a subscriber until now is written.
     TellWhenWritten {
-        /// The listener.
-        listener: u32,
+        /// The subscriber.
+        subscriber: u32,
     },
     /// Read again from a connection whose reading was paused with [`Flow::Pause`].
     Resume {
@@ -180,38 +180,38 @@ pub enum Report {
         /// The message.
         text: String,
     },
-    /// The listener reads more slowly than it is told things: its bytes wait here (§8.8).
+    /// The subscriber reads more slowly than it is told things: its bytes wait here (§8.8).
     Blocked {
         /// On which connection: it may have another one by now.
         connection: ConnectionKey,
         /// Who.
-        listener: u32,
+        subscriber: u32,
     },
-    /// Everything for a blocked listener after this event was dropped before any of it was sent, and so is everything
+    /// Everything for a blocked subscriber after this event was dropped before any of it was sent, and so is everything
     /// that is delivered before [`Command::GoOn`]. Told after [`Report::Blocked`]; [`Report::Unblocked`] comes after
     /// that command.
     Withdrawn {
         /// On which connection.
         connection: ConnectionKey,
         /// Who.
-        listener: u32,
+        subscriber: u32,
         /// The last event that was sent, or is being sent.
         last_event_id: Box<str>,
     },
-    /// Nothing waits for the listener any more. Told after [`Report::Blocked`] and [`Command::TellWhenWritten`].
+    /// Nothing waits for the subscriber any more. Told after [`Report::Blocked`] and [`Command::TellWhenWritten`].
     Unblocked {
         /// On which connection.
         connection: ConnectionKey,
         /// Who.
-        listener: u32,
+        subscriber: u32,
     },
     /// The connection takes nothing more. Told once for each that was added, and for each attachment
     /// to a connection that is not there.
     Gone {
         /// Which connection.
         connection: ConnectionKey,
-        /// The listener that was attached to it.
-        listener: Option<u32>,
+        /// The subscriber that was attached to it.
+        subscriber: Option<u32>,
         /// Why.
         why: Why,
     },

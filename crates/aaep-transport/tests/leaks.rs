@@ -40,13 +40,15 @@ fn two_hundred_connections_that_come_and_go_leave_nothing_behind() {
         handle
             .send(vec![
                 Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
-                Command::Attach { connection, listener: turn },
+                Command::Attach { connection, subscriber: turn },
             ])
             .expect("runs");
         drop(client);
         let report = reports.recv_timeout(Duration::from_secs(20)).expect("a report");
-        let Report::Gone { connection: gone, listener, .. } = report else { panic!("{report:?}") };
-        assert_eq!((gone, listener), (connection, Some(turn)));
+        let Report::Gone { connection: gone, subscriber, .. } = report else {
+            panic!("{report:?}")
+        };
+        assert_eq!((gone, subscriber), (connection, Some(turn)));
     }
     // The last one is closed before it is reported.
     assert_eq!(open_files(), before);

@@ -1,10 +1,10 @@
-//! Our own extension: what a hub tells a listener about delivery itself, and how people get more time
+//! Our own extension: what a hub tells a subscriber about delivery itself, and how people get more time
 //! and certainty when they are asked.
 //!
 //! It says when one event stands for several, how a question was settled, until when it can be
 //! answered, and where the stream has a gap (rulings 8, 9, 18, 20); that is for the hub to say. With
 //! a few fields of it an agent says how long a question may stay open, and for exactly which action
-//! consent is asked. What listeners say of time is in `asking`, digests are in `digest`, what
+//! consent is asked. What subscribers say of time is in `asking`, digests are in `digest`, what
 //! people can tell agents is in `instructing`. It lives in `extensions.agentvoice` as §7.5 demands,
 //! and the events that carry it are complete without it. The context URI is a UUID because that is the one kind of
 //! URI that we can own without owning a domain; a breaking change takes a new one.
@@ -88,9 +88,9 @@ object! {
 }
 
 object! {
-    /// The stream does not reach back to where the listener left it.
+    /// The stream does not reach back to where the subscriber left it.
     Gap in "7.5", others Refused {
-        /// The last event that the listener had.
+        /// The last event that the subscriber had.
         optional after_event_id: EventId;
         /// How many events are missing, where that is known.
         optional missed: u64;

@@ -10,21 +10,21 @@ use crate::version::Version;
 use crate::violation::Code;
 
 object! {
-    /// A listener asks for a subscription and says what it can take.
+    /// A subscriber asks for a subscription and says what it can take.
     SubscriptionRequest in "5.2.1", type "subscription.request", others Refused, check check_levels {
-        /// The version of AAEP that the listener wants.
+        /// The version of AAEP that the subscriber wants.
         required aaep_version: Version;
-        /// The stable name of the listener.
+        /// The stable name of the subscriber.
         required subscriber_id: String = between(1, 256);
-        /// The listener's name as it is told to people.
+        /// The subscriber's name as it is told to people.
         optional subscriber_name: String = between(0, 256), in "5.2.2";
-        /// The version of the listener.
+        /// The version of the subscriber.
         optional subscriber_version: String = between(0, 64), in "5.2.2";
-        /// Where the listener's manifest can be fetched.
+        /// Where the subscriber's manifest can be fetched.
         optional subscriber_manifest_uri: Uri, in "5.2.2";
         /// A trace id for both sides' logs.
         optional correlation_id: String, in "5.2.2";
-        /// What the listener can take; an empty object means all defaults.
+        /// What the subscriber can take; an empty object means all defaults.
         required capabilities: Capabilities, in "5.3";
         /// Data of extensions, each under its prefix.
         optional extensions: Extensions, in "5.2.2";
@@ -33,7 +33,7 @@ object! {
 
 type RequestParts = <SubscriptionRequest as Fields>::Parts;
 
-/// Level 2 and above means being able to answer (§5.3.1.4). Only noted: a listener that cannot
+/// Level 2 and above means being able to answer (§5.3.1.4). Only noted: a subscriber that cannot
 /// answer is still better served than turned away, and is never counted as able to.
 fn check_levels(parts: &RequestParts, reader: &mut Reader<'_>) {
     let Some(capabilities) = &parts.capabilities else { return };
@@ -70,7 +70,7 @@ values! {
     open ReasonCode {
         /// The producer does not speak that version.
         VersionUnsupported = "version_unsupported",
-        /// The listener insists on a signed manifest and there is none.
+        /// The subscriber insists on a signed manifest and there is none.
         ManifestSignatureRequired = "manifest_signature_required",
         /// The producer can offer nothing of what was asked.
         CapabilitiesIncompatible = "capabilities_incompatible",
@@ -102,7 +102,7 @@ object! {
 }
 
 object! {
-    /// A listener asks for other terms. Only the fields that it names change.
+    /// A subscriber asks for other terms. Only the fields that it names change.
     SubscriptionRenegotiate in "5.7.1", type "subscription.renegotiate", others Refused {
         /// The subscription whose terms should change.
         required subscription_id: SubscriptionId;

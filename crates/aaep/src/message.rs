@@ -60,13 +60,13 @@ macro_rules! messages {
 }
 
 messages! {
-    /// A listener asks for a subscription.
+    /// A subscriber asks for a subscription.
     SubscriptionRequest,
     /// It is granted.
     SubscriptionAccepted,
     /// It is not granted.
     SubscriptionRejected,
-    /// A listener asks for other terms.
+    /// A subscriber asks for other terms.
     SubscriptionRenegotiate,
     /// A subscription ends.
     SubscriptionClose,

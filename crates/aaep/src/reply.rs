@@ -45,7 +45,7 @@ object! {
         required timestamp: DecisionTime;
         /// Who answered.
         optional decided_by: String = between(1, 256), in "6.5.3";
-        /// How sure the listener is that it understood the person, from 0 to 1.
+        /// How sure the subscriber is that it understood the person, from 0 to 1.
         optional confidence: Number = between(0, 1), in "6.5.3";
         /// A trace id.
         optional correlation_id: String, in "6.5.3";

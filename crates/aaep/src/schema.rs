@@ -96,22 +96,22 @@ pub fn schemas() -> Vec<SchemaFile> {
     let mut files = vec![envelope()];
     each_payload(Collect(&mut files));
     files.extend([
-        message::<SubscriptionRequest>("A listener asks for a subscription (§5.2)."),
+        message::<SubscriptionRequest>("A subscriber asks for a subscription (§5.2)."),
         message::<SubscriptionAccepted>("The producer grants a subscription (§5.4)."),
         message::<SubscriptionRejected>("The producer does not grant a subscription (§5.5)."),
-        message::<SubscriptionRenegotiate>("A listener asks for other terms (§5.7)."),
+        message::<SubscriptionRenegotiate>("A subscriber asks for other terms (§5.7)."),
         message::<SubscriptionClose>("Either side ends a subscription (§5.8)."),
         message::<ConfirmationReply>("What a person decided about an action (§6.3)."),
         message::<ClarificationReply>("What a person answered to a question (§6.5)."),
         message::<Manifest>("What a producer says of itself (§5.10)."),
     ]);
-    let about = "What a hub tells a listener about delivery itself, in extensions.agentvoice.";
+    let about = "What a hub tells a subscriber about delivery itself, in extensions.agentvoice.";
     // On an event, the data of our extension is left to this schema of its own.
     files.push(SchemaFile {
         path: format!("extensions/{}.schema.json", extension::PREFIX),
         schema: document(EXTENSION_SCHEMA, "agentvoice", about, &Delivery::schema(&ANY)),
     });
-    let about = "What a listener can say of agentvoice in its capabilities, under the prefix.";
+    let about = "What a subscriber can say of agentvoice in its capabilities, under the prefix.";
     files.push(SchemaFile {
         path: format!("extensions/{}.capabilities.schema.json", extension::PREFIX),
         ..own("capabilities", about, &AskCapabilities::schema(&ANY))

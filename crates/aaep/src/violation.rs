@@ -107,7 +107,7 @@ codes! {
     LanguageNotDeclared = "language_not_declared", "11.1", "Set `localization_hints.primary_language`, so that a voice and a braille table can be chosen.";
     /// Silence would let a risky action happen that should rather not.
     RiskyDefault = "risky_default", "6.4.1", "Prefer `default_decision`: \"reject\" here.";
-    /// A listener that claims level 2 cannot reply to a confirmation.
+    /// A subscriber that claims level 2 cannot reply to a confirmation.
     CannotReply = "cannot_reply", "5.3.1.4", "Set `supports_confirmation_reply` to true, or claim level 1 only.";
     /// More is wrong than is listed.
     More = "more", "3.9", "Correct what is listed and check again.";

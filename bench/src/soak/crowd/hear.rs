@@ -1,4 +1,4 @@
-//! What comes for a listener, and what it says to that.
+//! What comes for a subscriber, and what it says to that.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -9,22 +9,22 @@ use serde_json::json;
 use super::Crowd;
 use crate::soak::hearing::Event;
 use crate::soak::jobs::Job;
-use crate::soak::listener::{Kind, PEOPLE, Presence};
 use crate::soak::plan::decision;
+use crate::soak::subscriber::{Kind, PEOPLE, Presence};
 use crate::soak::totals::Totals;
 use crate::timing;
 use crate::wire::{Frame, Wire};
 
 impl Crowd {
-    /// Reads whatever there is for a listener.
+    /// Reads whatever there is for a subscriber.
     pub(super) fn read(&mut self, at: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let still_there = loop {
-            let listener = &mut self.listeners[at];
-            let Presence::Here(line) = &mut listener.presence else { break true };
+            let subscriber = &mut self.subscribers[at];
+            let Presence::Here(line) = &mut subscriber.presence else { break true };
             match line.read(&mut buffer) {
                 Ok(0) => break false,
-                Ok(count) => listener.read.extend_from_slice(&buffer[..count]),
+                Ok(count) => subscriber.read.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break false,
@@ -32,7 +32,7 @@ impl Crowd {
         };
         self.buffer = buffer;
         let is_open = self.hear(at);
-        let is_here = matches!(self.listeners[at].presence, Presence::Here(_));
+        let is_here = matches!(self.subscribers[at].presence, Presence::Here(_));
         if is_here && !(still_there && is_open) {
             Totals::add(&self.totals.let_go);
             self.leave(at, Duration::from_millis(500));
@@ -41,8 +41,8 @@ impl Crowd {
 
     /// Takes what came whole; whether the hub keeps the connection.
     fn hear(&mut self, at: usize) -> bool {
-        let wire = self.listeners[at].wire;
-        let bytes = std::mem::take(&mut self.listeners[at].read);
+        let wire = self.subscribers[at].wire;
+        let bytes = std::mem::take(&mut self.subscribers[at].read);
         let mut rest = bytes.as_slice();
         let mut is_open = true;
         while is_open {
@@ -50,7 +50,7 @@ impl Crowd {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
                 Err(why) => {
-                    self.totals.fault(format!("listener {at}: {why}"));
+                    self.totals.fault(format!("subscriber {at}: {why}"));
                     return false;
                 }
             };
@@ -68,7 +68,7 @@ impl Crowd {
             }
             rest = &rest[used..];
         }
-        self.listeners[at].read = rest.to_vec();
+        self.subscribers[at].read = rest.to_vec();
         is_open
     }
 
@@ -77,7 +77,8 @@ impl Crowd {
         let event: Event<'_> = match serde_json::from_slice(json) {
             Ok(event) => event,
             Err(error) => {
-                self.totals.fault(format!("listener {at} got something that is no event: {error}"));
+                self.totals
+                    .fault(format!("subscriber {at} got something that is no event: {error}"));
                 return true;
             }
         };
@@ -85,27 +86,27 @@ impl Crowd {
             "agentvoice:closed" | "subscription.close" => return false,
             kind if !kind.starts_with("aaep:agent.") => {
                 let text = aaep::printable(&String::from_utf8_lossy(json)).to_string();
-                self.totals.fault(format!("listener {at} was told {text}"));
+                self.totals.fault(format!("subscriber {at} was told {text}"));
                 return true;
             }
             _ => {}
         }
         Totals::add(&self.totals.deliveries);
-        let listener = &mut self.listeners[at];
-        let gaps = listener.hearing.gaps;
-        for fault in listener.hearing.take(&event) {
-            self.totals.fault(format!("listener {at}, {:?}: {fault}", listener.kind));
+        let subscriber = &mut self.subscribers[at];
+        let gaps = subscriber.hearing.gaps;
+        for fault in subscriber.hearing.take(&event) {
+            self.totals.fault(format!("subscriber {at}, {:?}: {fault}", subscriber.kind));
         }
-        if listener.hearing.gaps > gaps {
+        if subscriber.hearing.gaps > gaps {
             Totals::add(&self.totals.gaps);
             // Of whatever runs now, it hears the rest.
-            listener.hearing.joins_before(self.next_session.load(Ordering::Relaxed));
+            subscriber.hearing.joins_before(self.next_session.load(Ordering::Relaxed));
         }
         if let Some(id) = &event.id {
-            listener.last_event_id.clear();
-            listener.last_event_id.push_str(id);
+            subscriber.last_event_id.clear();
+            subscriber.last_event_id.push_str(id);
         }
-        if let (Kind::Person, Some((number, index))) = (listener.kind, event.question()) {
+        if let (Kind::Person, Some((number, index))) = (subscriber.kind, event.question()) {
             self.answer(at, number, index);
         }
         true
@@ -118,23 +119,23 @@ impl Crowd {
         }
         let message = json!({
             "type": "confirmation.reply", "reply_token": format!("rpl_soak{number}i{index}"),
-            "decision": decision, "subscription_id": self.listeners[at].subscription_id,
+            "decision": decision, "subscription_id": self.subscribers[at].subscription_id,
             "timestamp": timing::timestamp(),
         });
-        match self.listeners[at].wire {
+        match self.subscribers[at].wire {
             Wire::Stream => self.do_soon(Job::Say { message, line: None }),
             wire => self.send(at, &wire.message(&message)),
         }
     }
 
     fn send(&mut self, at: usize, bytes: &[u8]) {
-        let Presence::Here(line) = &mut self.listeners[at].presence else { return };
+        let Presence::Here(line) = &mut self.subscribers[at].presence else { return };
         if let Err(error) = line.send(bytes) {
             // Whoever is let go hears so next.
             let is_gone =
                 matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
             if !is_gone {
-                self.totals.fault(format!("listener {at} could not speak: {error}"));
+                self.totals.fault(format!("subscriber {at} could not speak: {error}"));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What a listener notices.
+//! What a subscriber notices.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::soak::plan::Step;
 
-/// All events of a session as a listener without limits gets them.
+/// All events of a session as a subscriber without limits gets them.
 fn session(number: u64) -> Vec<Value> {
     let plan = Plan::of(number);
     let mut events = Vec::new();

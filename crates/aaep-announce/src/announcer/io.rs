@@ -122,7 +122,7 @@ pub enum Ending {
 pub enum By {
     /// The person who listens here.
     You,
-    /// Someone at another listener, or the person elsewhere.
+    /// Someone at another subscriber, or the person elsewhere.
     Elsewhere,
     /// A rule, and not a person.
     Rule,

@@ -14,7 +14,7 @@ use crate::utterance::{Kind, Weight};
 pub const MAX_WAITING: usize = 256;
 /// How many critical ones wait that are no questions, such as errors.
 pub const MAX_CRITICAL: usize = 64;
-/// How many questions are open at most; the same as a listener holds.
+/// How many questions are open at most; the same as a subscriber holds.
 pub const MAX_QUESTIONS: usize = 256;
 
 /// One text of an agent may take this many times longer than everything else that waits, as long as no other text waits.

@@ -122,7 +122,7 @@ impl Sessions {
     pub(super) fn enter(&mut self, now: Duration, id: &SessionKey, event: &Event) -> &mut Session {
         let is_known = self.known.get(id).map(|it| it.has_project);
         let has_project = project(event).is_some();
-        // A listener that joined in the midst may learn only later where an agent works.
+        // A subscriber that joined in the midst may learn only later where an agent works.
         if is_known.is_none() || is_known == Some(false) && has_project {
             let known = self.known.remove(id);
             self.make_room();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{LanguageTag, ReplyToken};
-use aaep_subscriber::{Ask, AskState, CannotReply, Listener, News, SayError, Wishes, connect};
+use aaep_subscriber::{Ask, AskState, CannotReply, News, SayError, Subscriber, Wishes, connect};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::meaning::{self, Meaning, Unclear};
@@ -77,20 +77,20 @@ pub(super) async fn send(said: &Said<'_>) -> Result<Came, Failure> {
     wishes.capabilities.languages.clone_from(&said.languages);
     let connected = timeout(CONNECT_PATIENCE, connect(&said.question.address, wishes)).await;
     let next = "See whether the hub runs, and run aaep attention.";
-    let mut listener = match connected {
+    let mut subscriber = match connected {
         Ok(connected) => {
             connected.map_err(|error| Failure::of_sentences(&error.to_string(), next))?
         }
         Err(_) => return Err(Failure::new("the hub of this question does not answer", next)),
     };
-    let came = say_to(said, &mut listener).await;
+    let came = say_to(said, &mut subscriber).await;
     // A goodbye that cannot be said in time is one without a word. Others who listen go on listening.
-    let _ = timeout(GOODBYE, listener.close(None)).await;
+    let _ = timeout(GOODBYE, subscriber.close(None)).await;
     came
 }
 
-async fn say_to(said: &Said<'_>, listener: &mut Listener) -> Result<Came, Failure> {
-    let Some(ask) = wait_for_it(said, listener).await? else { return Ok(over(said).await) };
+async fn say_to(said: &Said<'_>, subscriber: &mut Subscriber) -> Result<Came, Failure> {
+    let Some(ask) = wait_for_it(said, subscriber).await? else { return Ok(over(said).await) };
     if !ask.can_reply() {
         let next = "Use a token with the scope reply.";
         return Err(Failure::new("you may hear this question but not answer it", next));
@@ -111,13 +111,13 @@ async fn say_to(said: &Said<'_>, listener: &mut Listener) -> Result<Came, Failur
     }
     Ok(match meaning {
         Meaning::Extend(_) | Meaning::Pause | Meaning::Resume => {
-            change_time(listener, &ask, &meaning).await
+            change_time(subscriber, &ask, &meaning).await
         }
-        answer => reply(listener, &ask, &answer).await,
+        answer => reply(subscriber, &ask, &answer).await,
     })
 }
 
-/// Whether the person was told the question to its end before they answered. A listener may have written that only
+/// Whether the person was told the question to its end before they answered. A subscriber may have written that only
 /// just now.
 fn was_presented(said: &Said<'_>) -> bool {
     let newest = said.file.look().ok();
@@ -128,11 +128,11 @@ fn was_presented(said: &Said<'_>) -> bool {
 }
 
 /// Waits until the producer tells the question, which is the first thing that a newcomer hears.
-async fn wait_for_it(said: &Said<'_>, listener: &mut Listener) -> Result<Option<Ask>, Failure> {
+async fn wait_for_it(said: &Said<'_>, subscriber: &mut Subscriber) -> Result<Option<Ask>, Failure> {
     let until = Instant::now() + ASK_PATIENCE;
     while Instant::now() < until {
         let look_at = (Instant::now() + LOOK_EVERY).min(until);
-        while let Ok(news) = timeout_at(look_at, listener.next()).await {
+        while let Ok(news) = timeout_at(look_at, subscriber.next()).await {
             match news {
                 Some(News::Ask(ask)) if ask.reply_token().as_str() == said.question.reply_token => {
                     return Ok(Some(ask));
@@ -161,7 +161,7 @@ fn differs(said: &Said<'_>, ask: &Ask) -> Option<String> {
     Some(answers::hear_it_first(what))
 }
 
-async fn reply(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
+async fn reply(subscriber: &mut Subscriber, ask: &Ask, meaning: &Meaning) -> Came {
     let sent = async {
         match meaning {
             Meaning::Accept => ask.accept().await,
@@ -180,7 +180,7 @@ async fn reply(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
         }
         Ok(settled)
     };
-    let (settled, is_refused) = hearing(listener, settled).await;
+    let (settled, is_refused) = hearing(subscriber, settled).await;
     match settled {
         Ok(AskState::Resolved { outcome, decided_by }) => {
             resolved(meaning, &outcome, &decided_by, is_refused)
@@ -228,7 +228,7 @@ fn resolved(
     }
 }
 
-async fn change_time(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> Came {
+async fn change_time(subscriber: &mut Subscriber, ask: &Ask, meaning: &Meaning) -> Came {
     let asked = match meaning {
         Meaning::Extend(seconds) => ask.extend(*seconds).await,
         Meaning::Pause => ask.pause().await,
@@ -238,7 +238,7 @@ async fn change_time(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> C
         return Came::NotDone(error.to_string());
     }
     let until = Instant::now() + ASK_PATIENCE;
-    while let Ok(Some(news)) = timeout_at(until, listener.next()).await {
+    while let Ok(Some(news)) = timeout_at(until, subscriber.next()).await {
         match news {
             News::AskTimeChanged(changed) if changed.reply_token() == ask.reply_token() => {
                 return Came::Waits(answers::waits(changed.remaining(), changed.is_paused()));
@@ -260,14 +260,14 @@ async fn change_time(listener: &mut Listener, ask: &Ask, meaning: &Meaning) -> C
     Came::Unknown(answers::TIME_NOT_KNOWN.to_owned())
 }
 
-/// Waits for something while the listener goes on hearing, which it has to for anything to happen. Also says
+/// Waits for something while the subscriber goes on hearing, which it has to for anything to happen. Also says
 /// whether the producer did not take an answer meanwhile.
-async fn hearing<T>(listener: &mut Listener, waiting: impl Future<Output = T>) -> (T, bool) {
+async fn hearing<T>(subscriber: &mut Subscriber, waiting: impl Future<Output = T>) -> (T, bool) {
     let mut waiting = std::pin::pin!(waiting);
     let (mut is_refused, mut is_ended) = (false, false);
     loop {
         tokio::select! {
-            news = listener.next(), if !is_ended => match news {
+            news = subscriber.next(), if !is_ended => match news {
                 Some(News::Refused { error, .. }) => is_refused |= error == "invalid_token",
                 Some(_) => {}
                 None => is_ended = true,

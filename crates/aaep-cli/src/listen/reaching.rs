@@ -97,13 +97,13 @@ async fn keep(at: HubNumber, address: String, wishes: Wishes, to: Sender<Heard>)
                     return;
                 }
             }
-            Ok(mut listener) => {
+            Ok(mut subscriber) => {
                 is_told = false;
-                if to.send((at, FromHub::Reached(listener.voice()))).await.is_err() {
+                if to.send((at, FromHub::Reached(subscriber.voice()))).await.is_err() {
                     return;
                 }
                 loop {
-                    let Some(news) = listener.next().await else { return };
+                    let Some(news) = subscriber.next().await else { return };
                     let is_closed = matches!(news, News::Ended(Ended::ClosedByProducer(_)));
                     let is_over = matches!(news, News::Ended(_)) && !is_closed;
                     let is_heard = to.send((at, FromHub::News(Box::new(news)))).await.is_ok();

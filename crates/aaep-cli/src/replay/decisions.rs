@@ -14,7 +14,7 @@ use crate::attention::asked;
 use crate::console::Failure;
 use crate::keys::moment;
 
-/// How many questions of a session can be open at once; the same as a listener holds.
+/// How many questions of a session can be open at once; the same as a subscriber holds.
 const MAX_OPEN: usize = 256;
 
 /// What was asked, and what became of it.

@@ -84,7 +84,7 @@ impl Recording {
         let reading = aaep::read(bytes, Mode::Tolerant);
         match reading.message {
             Some(Message::Event(event)) => self.event(*event),
-            // What listeners and producers agree on is part of some recordings, and is not heard.
+            // What subscribers and producers agree on is part of some recordings, and is not heard.
             Some(_) => {}
             None => {
                 let is_error = |it: &&Violation| it.severity == Severity::Error;

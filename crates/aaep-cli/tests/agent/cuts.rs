@@ -1,4 +1,4 @@
-//! A listener that is cut off two hundred times on each wire of a real hub, and hears everything once.
+//! A subscriber that is cut off two hundred times on each wire of a real hub, and hears everything once.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use aaep::Payload;
 use aaep::event::action::CoalesceBoundary;
-use aaep_subscriber::blocking::{Listener, connect};
+use aaep_subscriber::blocking::{Subscriber, connect};
 use aaep_subscriber::{News, Wishes};
 use serde_json::json;
 
@@ -58,27 +58,27 @@ impl Stream for UnixStream {
     }
 }
 
-/// Stands between a listener and its hub, and cuts connections after some bytes of what the hub says.
+/// Stands between a subscriber and its hub, and cuts connections after some bytes of what the hub says.
 struct Cutter {
     dice: Mutex<Dice>,
     cuts: AtomicUsize,
 }
 
 impl Cutter {
-    fn pass<S: Stream>(self: &Arc<Self>, listener: S, hub: S) {
-        let (mut from, mut to) = (listener.another(), hub.another());
+    fn pass<S: Stream>(self: &Arc<Self>, subscriber: S, hub: S) {
+        let (mut from, mut to) = (subscriber.another(), hub.another());
         thread::spawn(move || {
             let _ = std::io::copy(&mut from, &mut to);
             to.cut();
         });
         let cutter = Arc::clone(self);
-        thread::spawn(move || cutter.carry(&listener, &hub));
+        thread::spawn(move || cutter.carry(&subscriber, &hub));
     }
 
     /// Carries what the hub says, up to the moment of the cut.
-    fn carry<S: Stream>(&self, listener: &S, hub: &S) {
+    fn carry<S: Stream>(&self, subscriber: &S, hub: &S) {
         let mut left = self.next_cut();
-        let (mut to, mut from) = (listener.another(), hub.another());
+        let (mut to, mut from) = (subscriber.another(), hub.another());
         let mut buffer = [0; 512];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             let count = left.map_or(count, |left| count.min(left));
@@ -91,7 +91,7 @@ impl Cutter {
                 break;
             }
         }
-        listener.cut();
+        subscriber.cut();
         hub.cut();
     }
 
@@ -132,7 +132,7 @@ fn cut_unix(cutter: &Arc<Cutter>, folder: &Path, hub: PathBuf) -> PathBuf {
     path
 }
 
-/// Speaks piece by piece until the listener was cut off often enough, and gives back all that was said.
+/// Speaks piece by piece until the subscriber was cut off often enough, and gives back all that was said.
 fn speak(origin: &str, cutter: &Cutter) -> String {
     let publish = |event: &serde_json::Value| {
         let (status, body) = post(origin, "/aaep/v1/publish", event);
@@ -167,10 +167,10 @@ fn speak(origin: &str, cutter: &Cutter) -> String {
 }
 
 /// Hears one session, up to its end: what it says, and how often the line came back.
-pub(crate) fn hear_everything(listener: &mut Listener, patience: Duration) -> (String, usize) {
+pub(crate) fn hear_everything(subscriber: &mut Subscriber, patience: Duration) -> (String, usize) {
     let (mut heard, mut started, mut reconnected) = (String::new(), 0, 0);
     loop {
-        match listener.next_within(patience).expect("news in time").expect("news") {
+        match subscriber.next_within(patience).expect("news in time").expect("news") {
             News::Event(event) => match &event.payload {
                 Payload::SessionStarted(_) => started += 1,
                 Payload::OutputStreaming(piece) => heard.push_str(&piece.chunk),
@@ -191,15 +191,15 @@ fn hears_everything_once(origin: &str, address: &str, cutter: &Arc<Cutter>) {
     let mut wishes = Wishes::new("reader").longest_wait(Duration::from_millis(20));
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
     // The first line may be cut before there is a subscription.
-    let mut listener = loop {
+    let mut subscriber = loop {
         match connect(address, wishes.clone()) {
-            Ok(listener) => break listener,
+            Ok(subscriber) => break subscriber,
             Err(_) => thread::sleep(Duration::from_millis(5)),
         }
     };
     let (speaker, origin) = (Arc::clone(cutter), origin.to_owned());
     let speaking = thread::spawn(move || speak(&origin, &speaker));
-    let (heard, reconnected) = hear_everything(&mut listener, PATIENCE);
+    let (heard, reconnected) = hear_everything(&mut subscriber, PATIENCE);
     let said = speaking.join().expect("spoken");
     assert!(cutter.cuts.load(Ordering::SeqCst) >= CUTS && reconnected > CUTS / 4, "{reconnected}");
     assert!(heard == said, "{address}: heard {} of {} characters", heard.len(), said.len());

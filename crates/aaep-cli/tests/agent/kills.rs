@@ -1,4 +1,4 @@
-//! A listener whose hub is its child, and is killed two hundred times: on standard input and output that is
+//! A subscriber whose hub is its child, and is killed two hundred times: on standard input and output that is
 //! what a cut is. It hears everything once all the same, because a hub that starts again goes on from its store.
 
 use std::fs;
@@ -132,11 +132,11 @@ fn whose_hub_is_killed_two_hundred_times_on_standard_input_and_output_hears_ever
     let target = world.target(folder.path());
     let mut wishes = Wishes::new("reader").longest_wait(Duration::from_millis(20));
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
-    let mut listener = connect(&target, wishes).expect("a hub");
+    let mut subscriber = connect(&target, wishes).expect("a hub");
     let (speaker, killer) = (Arc::clone(&world), Arc::clone(&world));
     let speaking = thread::spawn(move || speaker.speak());
     let killing = thread::spawn(move || killer.kill());
-    let (heard, reconnected) = hear_everything(&mut listener, PATIENCE);
+    let (heard, reconnected) = hear_everything(&mut subscriber, PATIENCE);
     killing.join().expect("killed");
     let said = speaking.join().expect("spoken");
     assert!(reconnected > KILLS / 8, "{reconnected}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
-use aaep_subscriber::blocking::{Listener, connect, wait};
+use aaep_subscriber::blocking::{Subscriber, connect, wait};
 use aaep_subscriber::{Ask, AskState, ConnectError, News, Wishes};
 
 use crate::support::{Hub, aaep, err};
@@ -26,13 +26,13 @@ fn addresses(hub: &Hub, folder: &std::path::Path) -> Vec<String> {
     ]
 }
 
-fn next(listener: &mut Listener) -> News {
-    listener.next_within(PATIENCE).expect("news in time").expect("news")
+fn next(subscriber: &mut Subscriber) -> News {
+    subscriber.next_within(PATIENCE).expect("news in time").expect("news")
 }
 
-fn next_ask(listener: &mut Listener) -> Ask {
+fn next_ask(subscriber: &mut Subscriber) -> Ask {
     loop {
-        if let News::Ask(ask) = next(listener) {
+        if let News::Ask(ask) = next(subscriber) {
             return ask;
         }
     }
@@ -52,9 +52,9 @@ fn a_person_confirms_and_clarifies_on_every_wire() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     for address in addresses(&hub, folder.path()) {
-        let mut listener = connect(&address, Wishes::new("reader")).expect(&address);
+        let mut subscriber = connect(&address, Wishes::new("reader")).expect(&address);
         let accepted = asks(&hub, &["Delete it?", "--irreversible"]);
-        let ask = next_ask(&mut listener);
+        let ask = next_ask(&mut subscriber);
         assert_eq!(ask.confirmation().expect("a confirmation").action, "Delete it?");
         wait(ask.accept()).expect("said");
         let state = wait(ask.settled());
@@ -64,11 +64,11 @@ fn a_person_confirms_and_clarifies_on_every_wire() {
         assert_eq!(output.status.code(), Some(0), "{address}: {}", err(&output));
 
         let rejected = asks(&hub, &["Delete it?"]);
-        wait(next_ask(&mut listener).reject()).expect("said");
+        wait(next_ask(&mut subscriber).reject()).expect("said");
         assert_eq!(ended(rejected).status.code(), Some(1), "{address}");
 
         let choosing = asks(&hub, &["Which?", "--choices", "red,blue"]);
-        let ask = next_ask(&mut listener);
+        let ask = next_ask(&mut subscriber);
         assert!(wait(ask.answer(Response::Text("green".to_owned()))).is_err());
         wait(ask.answer(Response::Text("blue".to_owned()))).expect("said");
         let output = ended(choosing);
@@ -98,11 +98,11 @@ fn a_person_who_needs_more_time_gets_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     for address in addresses(&hub, folder.path()) {
-        let mut listener = connect(&address, Wishes::new("reader")).expect("a subscription");
+        let mut subscriber = connect(&address, Wishes::new("reader")).expect("a subscription");
         let asked = asks(&hub, &["Delete it?", "--timeout", "600", "--max-timeout", "3600"]);
-        let ask = next_ask(&mut listener);
+        let ask = next_ask(&mut subscriber);
         wait(ask.extend(1200)).expect("said");
-        while !matches!(next(&mut listener), News::AskTimeChanged(_)) {}
+        while !matches!(next(&mut subscriber), News::AskTimeChanged(_)) {}
         assert!(ask.remaining() > Duration::from_mins(25), "{address}: {:?}", ask.remaining());
         wait(ask.reject()).expect("said");
         assert_eq!(ended(asked).status.code(), Some(1), "{address}");
@@ -110,14 +110,14 @@ fn a_person_who_needs_more_time_gets_it() {
 }
 
 #[test]
-fn when_the_only_listener_says_goodbye_nobody_is_waited_for() {
+fn when_the_only_subscriber_says_goodbye_nobody_is_waited_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     for address in addresses(&hub, folder.path()) {
-        let mut listener = connect(&address, Wishes::new("reader")).expect("a subscription");
+        let mut subscriber = connect(&address, Wishes::new("reader")).expect("a subscription");
         let asked = asks(&hub, &["Delete it?", "--timeout", "3600"]);
-        let ask = next_ask(&mut listener);
-        drop(listener);
+        let ask = next_ask(&mut subscriber);
+        drop(subscriber);
         let output = ended(asked);
         assert_eq!(output.status.code(), Some(1), "{address}: {}", err(&output));
         assert!(!ask.state().is_open());
@@ -129,13 +129,13 @@ fn other_terms_hold_from_when_they_are_granted() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     for address in addresses(&hub, folder.path()) {
-        let mut listener = connect(&address, Wishes::new("reader")).expect("a subscription");
-        assert!(matches!(next(&mut listener), News::TermsChanged(_)));
+        let mut subscriber = connect(&address, Wishes::new("reader")).expect("a subscription");
+        assert!(matches!(next(&mut subscriber), News::TermsChanged(_)));
         let mut change = aaep::Capabilities::new();
         change.max_events_per_second = Some(4);
-        listener.renegotiate(change).expect("said");
+        subscriber.renegotiate(change).expect("said");
         loop {
-            if let News::TermsChanged(terms) = next(&mut listener) {
+            if let News::TermsChanged(terms) = next(&mut subscriber) {
                 assert_eq!(terms.max_events_per_second, Some(4), "{address}");
                 break;
             }
@@ -150,11 +150,11 @@ fn a_hub_that_is_killed_and_comes_back_goes_on_with_the_same_question() {
     let place = hub.origin.replace("http://", "");
     let wishes = Wishes::new("reader").longest_wait(Duration::from_millis(50));
     let address = format!("{}/aaep/v1/events", hub.origin);
-    let mut listener = connect(&address, wishes).expect("a subscription");
+    let mut subscriber = connect(&address, wishes).expect("a subscription");
     let asked = asks(&hub, &["Delete it?", "--irreversible", "--timeout", "3600"]);
-    let ask = next_ask(&mut listener);
+    let ask = next_ask(&mut subscriber);
     drop(hub);
-    while !matches!(next(&mut listener), News::Reconnecting { .. }) {}
+    while !matches!(next(&mut subscriber), News::Reconnecting { .. }) {}
     let hub = Hub::serve(folder.path(), &place);
     wait(ask.accept()).expect("said once the hub was back");
     let output = ended(asked);
@@ -238,8 +238,8 @@ fn the_wires_of_a_manifest_are_tried_in_their_order() {
         "aaep_versions_supported": ["1.0.0"],
         "extensions": { "agentvoice": { "endpoints": endpoints } },
     }));
-    let mut listener = connect(&origin, Wishes::new("reader")).expect("by the last of them");
+    let mut subscriber = connect(&origin, Wishes::new("reader")).expect("by the last of them");
     let asked = asks(&hub, &["Delete it?"]);
-    wait(next_ask(&mut listener).reject()).expect("said");
+    wait(next_ask(&mut subscriber).reject()).expect("said");
     assert_eq!(ended(asked).status.code(), Some(1));
 }

@@ -14,7 +14,7 @@ fn at_home(folder: &Path, mut command: Command) -> Output {
 }
 
 #[test]
-fn agents_and_listeners_meet_at_the_same_hub_without_being_told_where_it_is() {
+fn agents_and_subscribers_meet_at_the_same_hub_without_being_told_where_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     let person = hub.person();

@@ -96,7 +96,7 @@ fn converse(mut stream: &UnixStream, told: &Sender<Spoken>) {
 }
 
 /// Someone who hears this voice and reads lines.
-fn listener() -> (Ear, Voice) {
+fn subscriber() -> (Ear, Voice) {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("voice.sock");
     let mut voice = Voice::start(&socket);
@@ -113,7 +113,7 @@ const TOO_SOON: &str =
 
 #[test]
 fn a_yes_in_the_midst_of_the_question_counts_for_nothing_and_the_question_is_told_again() {
-    let (mut ear, mut voice) = listener();
+    let (mut ear, mut voice) = subscriber();
     let asking = ear.ask(DANGEROUS);
     voice.speaks("Delete 240 photos?");
     ear.hears("Answer yes or no: ");
@@ -140,7 +140,7 @@ fn a_yes_in_the_midst_of_the_question_counts_for_nothing_and_the_question_is_tol
 
 #[test]
 fn who_stops_the_voice_has_not_heard_the_end_but_can_say_no() {
-    let (mut ear, mut voice) = listener();
+    let (mut ear, mut voice) = subscriber();
     let asking = ear.ask(DANGEROUS);
     voice.speaks("Delete 240 photos?");
     ear.types("stop");
@@ -156,7 +156,7 @@ fn who_stops_the_voice_has_not_heard_the_end_but_can_say_no() {
 
 #[test]
 fn a_yes_that_was_begun_before_the_end_does_not_count_after_it() {
-    let (mut ear, mut voice) = listener();
+    let (mut ear, mut voice) = subscriber();
     let asking = ear.ask(DANGEROUS);
     let (number, _) = voice.speaks("Delete 240 photos?");
     ear.hears("Answer yes or no: ");
@@ -171,7 +171,7 @@ fn a_yes_that_was_begun_before_the_end_does_not_count_after_it() {
 
 #[test]
 fn a_yes_that_was_begun_in_the_midst_of_the_question_does_not_count_when_the_voice_is_gone() {
-    let (mut ear, mut voice) = listener();
+    let (mut ear, mut voice) = subscriber();
     let asking = ear.ask(DANGEROUS);
     voice.speaks("Delete 240 photos?");
     ear.hears("Answer yes or no: ");
@@ -194,7 +194,7 @@ fn a_yes_that_was_begun_in_the_midst_of_the_question_does_not_count_when_the_voi
 
 #[test]
 fn the_voice_is_given_all_of_an_ask() {
-    let (ear, mut voice) = listener();
+    let (ear, mut voice) = subscriber();
     let asking =
         ear.ask(&["Pay DE89370400440532013000, ~~do not~~ run __init__", "--risk", "high"]);
     let (_, said) = voice.speaks("Pay");

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::board::Board;
 use crate::http::{Answer, Client, Cut};
 use crate::ledger::{Ledger, Place, Settled};
-use crate::listeners::{Answering, opposite, reply};
 use crate::random::Random;
+use crate::subscribers::{Answering, opposite, reply};
 use crate::work::{self, Plan};
 
 /// How many questions a session has.

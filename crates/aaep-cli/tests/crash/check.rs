@@ -10,10 +10,10 @@ use crate::work::Plan;
 pub(crate) fn check(entries: &Entries, stored: &Stored) -> Vec<String> {
     let mut faults = entries.faults.clone();
     check_acknowledged(entries, stored, &mut faults);
-    for (listener, hearing) in &entries.heard {
-        check_heard(listener, hearing, stored, &mut faults);
+    for (subscriber, hearing) in &entries.heard {
+        check_heard(subscriber, hearing, stored, &mut faults);
         if hearing.wants == Wants::TheUsual && hearing.gaps == 0 {
-            check_texts(listener, hearing, &mut faults);
+            check_texts(subscriber, hearing, &mut faults);
         }
     }
     for (token, asked) in &entries.asked {
@@ -68,13 +68,13 @@ fn difference(wanted: &[&str], found: &[&str]) -> String {
     )
 }
 
-/// A listener hears everything that is stored and nothing else, in the order of each session, and once;
+/// A subscriber hears everything that is stored and nothing else, in the order of each session, and once;
 /// something urgent may come again after a kill.
 ///
 /// Who wants the usual hears some things merged, and what is urgent may overtake the rest; what is never
 /// merged is all there too, unless it was told that something is missing.
-fn check_heard(listener: &str, hearing: &Hearing, stored: &Stored, faults: &mut Vec<String>) {
-    let first = first_heard(listener, hearing, stored, faults);
+fn check_heard(subscriber: &str, hearing: &Hearing, stored: &Stored, faults: &mut Vec<String>) {
+    let first = first_heard(subscriber, hearing, stored, faults);
     let mut compare = |counts: &dyn Fn(&Kept) -> bool| {
         let heard = first.iter().filter(|it| counts(it)).map(|it| place_of(it));
         let heard = by_session(heard);
@@ -86,7 +86,7 @@ fn check_heard(listener: &str, hearing: &Hearing, stored: &Stored, faults: &mut 
                 wanted.retain(|it| found.contains(it));
             }
             if wanted != found {
-                faults.push(format!("{listener} in {session}: {}", difference(&wanted, &found)));
+                faults.push(format!("{subscriber} in {session}: {}", difference(&wanted, &found)));
             }
         }
     };
@@ -99,9 +99,9 @@ fn check_heard(listener: &str, hearing: &Hearing, stored: &Stored, faults: &mut 
     }
 }
 
-/// What a listener heard, each where it heard it first.
+/// What a subscriber heard, each where it heard it first.
 fn first_heard<'a>(
-    listener: &str,
+    subscriber: &str,
     hearing: &Hearing,
     stored: &'a Stored,
     faults: &mut Vec<String>,
@@ -116,7 +116,7 @@ fn first_heard<'a>(
             let known = known.get(place.event_id.as_str()).copied();
             let Some(event) = known.filter(|it| it.session_id == place.session_id) else {
                 if !may_hear_others {
-                    faults.push(format!("{listener} heard {place:?}, which is not stored"));
+                    faults.push(format!("{subscriber} heard {place:?}, which is not stored"));
                 }
                 continue;
             };
@@ -124,7 +124,7 @@ fn first_heard<'a>(
                 None => first.push(event),
                 Some(life) if event.is_urgent && life != connection.life => {}
                 Some(life) => faults.push(format!(
-                    "{listener} heard {place:?} twice, in the lives {life} and {}",
+                    "{subscriber} heard {place:?} twice, in the lives {life} and {}",
                     connection.life
                 )),
             }
@@ -138,17 +138,17 @@ fn place_of(event: &Kept) -> (&str, &str) {
 }
 
 /// The text of a session comes without holes and without repetition, up to its end.
-fn check_texts(listener: &str, hearing: &Hearing, faults: &mut Vec<String>) {
+fn check_texts(subscriber: &str, hearing: &Hearing, faults: &mut Vec<String>) {
     let mut told: BTreeMap<&str, &Text> = BTreeMap::new();
     for text in hearing.connections.iter().flat_map(|connection| &connection.texts) {
         let before = told.insert(&text.session_id, text);
         let (end, is_complete) = before.map_or((0, false), |it| (it.end, it.is_complete));
         if text.begin != end || is_complete {
-            faults.push(format!("{listener} heard {text:?} after {before:?}"));
+            faults.push(format!("{subscriber} heard {text:?} after {before:?}"));
         }
     }
     for text in told.values().filter(|text| !text.is_complete) {
-        faults.push(format!("{listener} heard nothing after {text:?}"));
+        faults.push(format!("{subscriber} heard nothing after {text:?}"));
     }
 }
 

@@ -65,7 +65,7 @@ fn heard(entries: &mut Entries) -> &mut Vec<Heard> {
 }
 
 fn hearing(entries: &mut Entries) -> &mut Hearing {
-    entries.heard.get_mut("reader").expect("a listener")
+    entries.heard.get_mut("reader").expect("a subscriber")
 }
 
 fn texts() -> Vec<Text> {
@@ -111,7 +111,7 @@ fn a_stored_event_that_nobody_published_is_found() {
 }
 
 #[test]
-fn an_event_that_a_listener_did_not_hear_is_found() {
+fn an_event_that_a_subscriber_did_not_hear_is_found() {
     for number in [2, 3, 4] {
         let id = format!("evt_{number}");
         let faults = found(|entries, _| {
@@ -124,7 +124,7 @@ fn an_event_that_a_listener_did_not_hear_is_found() {
 }
 
 #[test]
-fn an_event_that_a_listener_heard_twice_is_found() {
+fn an_event_that_a_subscriber_heard_twice_is_found() {
     let faults = found(|entries, _| heard(entries)[1].events.push(Place::new("sess_a", "evt_2")));
     assert!(faults.contains("evt_2\" } twice, in the lives 1 and 2"), "{faults}");
     // Something urgent may come again after a kill, but not without one.
@@ -133,13 +133,13 @@ fn an_event_that_a_listener_heard_twice_is_found() {
 }
 
 #[test]
-fn an_event_that_a_listener_heard_too_early_is_found() {
+fn an_event_that_a_subscriber_heard_too_early_is_found() {
     let faults = found(|entries, _| heard(entries)[0].events.swap(0, 1));
     assert!(faults.contains("reader in sess_a: event 0"), "{faults}");
 }
 
 #[test]
-fn an_event_that_a_listener_heard_and_that_is_not_stored_is_found() {
+fn an_event_that_a_subscriber_heard_and_that_is_not_stored_is_found() {
     let faults = found(|entries, _| heard(entries)[1].events.push(Place::new("sess_a", "evt_9")));
     assert!(faults.contains("evt_9\" }, which is not stored"), "{faults}");
 }

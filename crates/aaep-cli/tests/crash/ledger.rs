@@ -17,7 +17,7 @@ impl Place {
     }
 }
 
-/// What came on one connection of a listener, and in which life of the hub.
+/// What came on one connection of a subscriber, and in which life of the hub.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heard {
     pub(crate) life: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Text {
     pub(crate) is_complete: bool,
 }
 
-/// What a listener wants to hear.
+/// What a subscriber wants to hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Wants {
     /// Everything as it is.
@@ -45,7 +45,7 @@ pub(crate) enum Wants {
     TheUsual,
 }
 
-/// All that a listener heard.
+/// All that a subscriber heard.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hearing {
     pub(crate) wants: Wants,
@@ -101,7 +101,7 @@ pub(crate) struct Entries {
     pub(crate) repeated: u64,
     /// The questions that were acknowledged, by token.
     pub(crate) asked: BTreeMap<String, Asked>,
-    /// What each listener heard.
+    /// What each subscriber heard.
     pub(crate) heard: BTreeMap<String, Hearing>,
     /// What was wrong at once.
     pub(crate) faults: Vec<String>,
@@ -132,44 +132,44 @@ impl Ledger {
         write(self.entries().asked.entry(token.to_owned()).or_default());
     }
 
-    /// A listener has a connection.
-    pub(crate) fn connected(&self, listener: &str, wants: Wants, life: u64) {
+    /// A subscriber has a connection.
+    pub(crate) fn connected(&self, subscriber: &str, wants: Wants, life: u64) {
         let mut entries = self.entries();
-        let hearing = entries.heard.entry(listener.to_owned()).or_default();
+        let hearing = entries.heard.entry(subscriber.to_owned()).or_default();
         hearing.wants = wants;
         hearing.connections.push(Heard { life, ..Heard::default() });
     }
 
-    /// A listener was told that something is missing.
-    pub(crate) fn gap(&self, listener: &str) {
-        self.entries().heard.entry(listener.to_owned()).or_default().gaps += 1;
+    /// A subscriber was told that something is missing.
+    pub(crate) fn gap(&self, subscriber: &str) {
+        self.entries().heard.entry(subscriber.to_owned()).or_default().gaps += 1;
     }
 
-    /// An event came on the newest connection of a listener.
-    pub(crate) fn heard(&self, listener: &str, place: Place, text: Option<Text>) {
+    /// An event came on the newest connection of a subscriber.
+    pub(crate) fn heard(&self, subscriber: &str, place: Place, text: Option<Text>) {
         let mut entries = self.entries();
-        let hearing = entries.heard.entry(listener.to_owned()).or_default();
+        let hearing = entries.heard.entry(subscriber.to_owned()).or_default();
         if let Some(heard) = hearing.connections.last_mut() {
             heard.events.push(place);
             heard.texts.extend(text);
         }
     }
 
-    /// How many listeners have had a connection in this life of the hub.
+    /// How many subscribers have had a connection in this life of the hub.
     pub(crate) fn listen_in(&self, life: u64) -> usize {
         let entries = self.entries();
         let has = |it: &&Hearing| it.connections.last().is_some_and(|last| last.life == life);
         entries.heard.values().filter(has).count()
     }
 
-    /// Whether every one of so many listeners has heard this event.
-    pub(crate) fn have_all_heard(&self, listeners: usize, event_id: &str) -> bool {
+    /// Whether every one of so many subscribers has heard this event.
+    pub(crate) fn have_all_heard(&self, subscribers: usize, event_id: &str) -> bool {
         let entries = self.entries();
         let has = |hearing: &&Hearing| {
             let mut events = hearing.connections.iter().flat_map(|it| &it.events);
             events.any(|it| it.event_id == event_id)
         };
-        entries.heard.values().filter(has).count() == listeners
+        entries.heard.values().filter(has).count() == subscribers
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) struct Seen {
     pub(crate) refused: u64,
     pub(crate) deliveries: u64,
     pub(crate) connections: u64,
-    /// How often each listener was told that something is missing.
+    /// How often each subscriber was told that something is missing.
     pub(crate) gaps: BTreeMap<String, u64>,
     pub(crate) asks_open_over_a_kill: u64,
     pub(crate) outcomes: BTreeMap<Settled, u64>,

@@ -1,6 +1,6 @@
 //! Nothing that the hub acknowledged is lost, whenever it is killed.
 //!
-//! A hub runs as its own process on a real store, with agents, people who answer, and listeners. It is
+//! A hub runs as its own process on a real store, with agents, people who answer, and subscribers. It is
 //! killed with SIGKILL at random moments and started again, and everyone goes on where they were. At the
 //! end, what everyone was told is compared with what is stored.
 //!
@@ -17,10 +17,10 @@ mod check_tests;
 mod daemon;
 mod http;
 mod ledger;
-mod listeners;
 mod publishers;
 mod random;
 mod stored;
+mod subscribers;
 mod work;
 mod world;
 

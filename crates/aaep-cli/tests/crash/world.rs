@@ -12,10 +12,10 @@ use crate::check::check;
 use crate::daemon::{Daemon, Place};
 use crate::http::Client;
 use crate::ledger::{Ledger, Seen, Wants};
-use crate::listeners::{Answering, Listener};
 use crate::publishers::Publisher;
 use crate::random::Random;
 use crate::stored::Stored;
+use crate::subscribers::{Answering, Subscriber};
 use crate::work;
 
 /// Longer than anything takes here, so that a world that hangs ends.
@@ -38,7 +38,7 @@ pub(crate) struct World {
     ledger: Arc<Ledger>,
     place: Place,
     random: Random,
-    listeners: Vec<JoinHandle<()>>,
+    subscribers: Vec<JoinHandle<()>>,
     agents: Vec<JoinHandle<()>>,
     answering: Arc<Answering>,
     kills: u64,
@@ -63,7 +63,7 @@ impl World {
             ledger: Arc::default(),
             place: Place::new(folder.path()),
             random: Random::new(seed),
-            listeners: Vec::new(),
+            subscribers: Vec::new(),
             agents: Vec::new(),
             answering: Arc::default(),
             kills: 0,
@@ -72,20 +72,20 @@ impl World {
         let home = GoHome(Arc::clone(&world.board));
         let hub = world.place.start();
         world.board.up(hub.address(&world.place));
-        world.start_listeners();
+        world.start_subscribers();
         world.start_agents();
         let hub = world.kill_and_start_again(hub, rounds);
         world.finish();
         drop(home);
         hub.stop();
-        for listener in std::mem::take(&mut world.listeners) {
-            listener.join().expect("a listener ended well");
+        for subscriber in std::mem::take(&mut world.subscribers) {
+            subscriber.join().expect("a subscriber ended well");
         }
         world.judge(folder)
     }
 
-    fn listener(&mut self, name: &str, wants: Wants, answers: bool) -> Listener {
-        Listener {
+    fn subscriber(&mut self, name: &str, wants: Wants, answers: bool) -> Subscriber {
+        Subscriber {
             board: Arc::clone(&self.board),
             ledger: Arc::clone(&self.ledger),
             name: name.to_owned(),
@@ -95,25 +95,25 @@ impl World {
         }
     }
 
-    /// Listeners are there, and have heard something, before anything is killed: with nothing heard,
+    /// Subscribers are there, and have heard something, before anything is killed: with nothing heard,
     /// nobody could say where they were.
-    fn start_listeners(&mut self) {
+    fn start_subscribers(&mut self) {
         let everything = Wants::Everything;
         let (ready, is_ready) = mpsc::channel();
-        let start = |listener: Listener, run: fn(Listener, &Sender<()>)| {
+        let start = |subscriber: Subscriber, run: fn(Subscriber, &Sender<()>)| {
             let ready = ready.clone();
-            thread::spawn(move || run(listener, &ready))
+            thread::spawn(move || run(subscriber, &ready))
         };
         let all = [
-            start(self.listener("stream that answers", everything, true), Listener::stream),
-            start(self.listener("stream", everything, false), Listener::stream),
-            start(self.listener("usual stream", Wants::TheUsual, false), Listener::stream),
-            start(self.listener("socket that answers", everything, true), Listener::socket),
-            start(self.listener("socket", everything, false), Listener::socket),
+            start(self.subscriber("stream that answers", everything, true), Subscriber::stream),
+            start(self.subscriber("stream", everything, false), Subscriber::stream),
+            start(self.subscriber("usual stream", Wants::TheUsual, false), Subscriber::stream),
+            start(self.subscriber("socket that answers", everything, true), Subscriber::socket),
+            start(self.subscriber("socket", everything, false), Subscriber::socket),
         ];
-        self.listeners.extend(all);
-        for _ in &self.listeners {
-            is_ready.recv_timeout(PATIENCE).expect("a listener did not get in");
+        self.subscribers.extend(all);
+        for _ in &self.subscribers {
+            is_ready.recv_timeout(PATIENCE).expect("a subscriber did not get in");
         }
         self.publish_and_be_heard("first");
     }
@@ -164,7 +164,7 @@ impl World {
                     thread::sleep(Duration::from_millis(self.random.below(MAX_LIFE_MS)));
                 }
                 _ => {
-                    self.wait_for_listeners();
+                    self.wait_for_subscribers();
                     thread::sleep(Duration::from_millis(self.random.below(MAX_LIFE_MS)));
                 }
             }
@@ -185,14 +185,14 @@ impl World {
     }
 
     /// Waits until everyone listens again.
-    fn wait_for_listeners(&self) {
+    fn wait_for_subscribers(&self) {
         self.wait_until("everyone listens", |world| {
             let life = world.board.address().map_or(0, |(_, life)| life);
-            world.ledger.listen_in(life) == world.listeners.len()
+            world.ledger.listen_in(life) == world.subscribers.len()
         });
     }
 
-    /// Lets agents finish, asks for every outcome once more, and waits until listeners have everything.
+    /// Lets agents finish, asks for every outcome once more, and waits until subscribers have everything.
     fn finish(&mut self) {
         self.board.wind_down();
         self.wait_until("the agents have finished", |world| {
@@ -205,7 +205,7 @@ impl World {
         self.publish_and_be_heard("last");
     }
 
-    /// Publishes an event, and waits until every listener has heard it. They hear in order, so they have
+    /// Publishes an event, and waits until every subscriber has heard it. They hear in order, so they have
     /// then heard all before it.
     fn publish_and_be_heard(&mut self, name: &str) {
         let (session_id, event_id) = (format!("sess_{name}"), format!("evt_{name}"));
@@ -216,7 +216,7 @@ impl World {
         let place = crate::ledger::Place::new(session_id, event_id.clone());
         self.ledger.acknowledged(place, false);
         self.wait_until(&format!("everyone has heard the {name} event"), |world| {
-            world.ledger.have_all_heard(world.listeners.len(), &event_id)
+            world.ledger.have_all_heard(world.subscribers.len(), &event_id)
         });
     }
 

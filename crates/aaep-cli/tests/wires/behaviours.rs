@@ -1,9 +1,9 @@
-//! What a listener lives through, on any wire.
+//! What a subscriber lives through, on any wire.
 
 use aaep_transport::link::{LinkEnd, Resume};
 use serde_json::{Value, json};
 
-use crate::world::{Listener, Wire, World, merge, question, request};
+use crate::world::{Subscriber, Wire, World, merge, question, request};
 
 fn with(more: Value) -> Value {
     let mut wanted = request();
@@ -20,8 +20,8 @@ fn progress(step: usize) -> Value {
     json!({ "event_id": format!("evt_step{step:05}"), "progress": { "step": step + 1 } })
 }
 
-/// Whether the hub still takes a listener and tells it things.
-async fn the_hub_is_well<W: Wire>(world: &World, told_by: &mut Listener, session_id: &str) {
+/// Whether the hub still takes a subscriber and tells it things.
+async fn the_hub_is_well<W: Wire>(world: &World, told_by: &mut Subscriber, session_id: &str) {
     world.publish("session.started", json!({ "session_id": session_id })).await;
     loop {
         let heard = told_by.hear_of("aaep:agent.session.started").await;
@@ -31,9 +31,9 @@ async fn the_hub_is_well<W: Wire>(world: &World, told_by: &mut Listener, session
     }
 }
 
-/// A listener whose hub is surely the one that the wire leads to: on the wire itself, or beside it where only
+/// A subscriber whose hub is surely the one that the wire leads to: on the wire itself, or beside it where only
 /// one can be on it.
-async fn witness<W: Wire>(world: &World) -> Listener {
+async fn witness<W: Wire>(world: &World) -> Subscriber {
     if W::IS_CHILD {
         world.subscribed::<crate::sse::Sse>().await
     } else {
@@ -43,8 +43,8 @@ async fn witness<W: Wire>(world: &World) -> Listener {
 
 pub(crate) async fn a_subscription_is_accepted<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.listen::<W>().await;
-    let accepted = listener.subscribe(&with(json!({ "max_events_per_second": 5 }))).await;
+    let mut subscriber = world.listen::<W>().await;
+    let accepted = subscriber.subscribe(&with(json!({ "max_events_per_second": 5 }))).await;
     assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], 5, "{accepted}");
 }
 
@@ -58,9 +58,9 @@ pub(crate) async fn each_rejection_is_told<W: Wire>() {
         (with(json!({ "accept_signed_manifests_only": true })), "manifest_signature_required"),
         (with(json!({ "rdf": {} })), "capabilities_incompatible"),
     ] {
-        let mut listener = world.listen::<W>().await;
-        listener.say(&wanted).await;
-        let rejected = listener.hear().await.expect("an answer");
+        let mut subscriber = world.listen::<W>().await;
+        subscriber.say(&wanted).await;
+        let rejected = subscriber.hear().await.expect("an answer");
         assert_eq!(rejected["type"], "subscription.rejected", "{rejected}");
         assert_eq!(rejected["reason_code"], reason, "{rejected}");
         assert!(rejected["reason_message"].as_str().is_some_and(|it| !it.is_empty()));
@@ -84,21 +84,21 @@ pub(crate) async fn a_stranger_is_turned_away<W: Wire>() {
     let world = World::new::<W>("[access]\nloopback_needs_credentials = true\n");
     for bearer in [None, Some("aaep_0123456789abcdef0123456789abcdef")] {
         if W::IS_VOUCHED_FOR {
-            let listener = world.come::<W>(None).await;
-            listener.expect("a link").subscribe(&request()).await;
+            let subscriber = world.come::<W>(None).await;
+            subscriber.expect("a link").subscribe(&request()).await;
             return;
         }
         let refused = match world.come::<W>(bearer).await {
-            Ok(mut listener) => {
+            Ok(mut subscriber) => {
                 // The hub may have closed before it is asked.
-                let _ = listener.link.sender.send(request().to_string()).await;
-                match listener.hear().await {
+                let _ = subscriber.link.sender.send(request().to_string()).await;
+                match subscriber.hear().await {
                     Ok(rejected) => {
                         assert_eq!(rejected["type"], "subscription.rejected", "{rejected}");
                         let reason = rejected["reason_code"].as_str().unwrap_or_default();
                         let known = ["authentication_required", "authorization_denied"];
                         assert!(known.contains(&reason), "{rejected}");
-                        listener.end().await
+                        subscriber.end().await
                     }
                     Err(end) => end,
                 }
@@ -111,7 +111,7 @@ pub(crate) async fn a_stranger_is_turned_away<W: Wire>() {
 
 pub(crate) async fn a_full_session_is_heard<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     let tool = json!({ "tool": "list", "tool_call_id": "call_1" });
     let done = json!({ "tool": "list", "tool_call_id": "call_1", "status": "success" });
     let chunk = |text: &str, position: u64, is_complete: bool| json!({ "chunk": text, "position": position, "complete": is_complete, "output_id": "out_1" });
@@ -130,7 +130,7 @@ pub(crate) async fn a_full_session_is_heard<W: Wire>() {
     }
     let mut text = String::new();
     for (kind, _) in &spoken {
-        let heard = listener.hear().await.expect("an event");
+        let heard = subscriber.hear().await.expect("an event");
         assert_eq!(heard["type"], format!("aaep:agent.{kind}"), "{heard}");
         text.push_str(heard["chunk"].as_str().unwrap_or_default());
     }
@@ -140,39 +140,39 @@ pub(crate) async fn a_full_session_is_heard<W: Wire>() {
 pub(crate) async fn a_confirmation_is_answered<W: Wire>() {
     for decision in ["accept", "reject"] {
         let world = World::new::<W>("");
-        let mut listener = world.subscribed::<W>().await;
+        let mut subscriber = world.subscribed::<W>().await;
         world.publish("session.started", json!({})).await;
         let token = world.ask().await;
-        let asked = listener.hear_of("aaep:agent.awaiting.confirmation").await;
+        let asked = subscriber.hear_of("aaep:agent.awaiting.confirmation").await;
         assert_eq!(asked["reply_token"], token.as_str());
         let forged = json!({ "reply_token": "rpl_0123456789abcdef0123456789abcdef" });
-        listener.answer(&forged, "accept").await;
-        let refused = listener.hear_of("agentvoice:error").await;
+        subscriber.answer(&forged, "accept").await;
+        let refused = subscriber.hear_of("agentvoice:error").await;
         assert_eq!(refused["error"], "invalid_token", "{refused}");
-        listener.answer(&asked, decision).await;
+        subscriber.answer(&asked, decision).await;
         let outcome = world.outcome(&token).await;
         assert_eq!(
             (&outcome["outcome"], &outcome["decided_by"]),
             (&json!(decision), &json!("reply"))
         );
-        listener.answer(&asked, "accept").await;
-        let refused = listener.hear_of("agentvoice:error").await;
+        subscriber.answer(&asked, "accept").await;
+        let refused = subscriber.hear_of("agentvoice:error").await;
         assert_eq!(refused["error"], "invalid_token", "nobody answers twice: {refused}");
     }
 }
 
 pub(crate) async fn a_clarification_is_answered<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;
     let question = json!({ "question": "Which colour?", "timeout_seconds": 600 });
     let asked = world.publish("awaiting.clarification", question).await;
     let token = asked["reply_token"].as_str().expect("a token").to_owned();
-    let asked = listener.hear_of("aaep:agent.awaiting.clarification").await;
-    listener
+    let asked = subscriber.hear_of("aaep:agent.awaiting.clarification").await;
+    subscriber
         .say(&json!({
             "type": "clarification.reply", "reply_token": asked["reply_token"],
-            "subscription_id": listener.subscription_id, "response": "Grün, 緑.\nAnd \"blue\".",
+            "subscription_id": subscriber.subscription_id, "response": "Grün, 緑.\nAnd \"blue\".",
             "timestamp": "2020-01-01T00:00:00.000Z",
         }))
         .await;
@@ -182,37 +182,37 @@ pub(crate) async fn a_clarification_is_answered<W: Wire>() {
 
 pub(crate) async fn terms_are_renegotiated<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;
-    listener.hear_of("aaep:agent.session.started").await;
-    listener
+    subscriber.hear_of("aaep:agent.session.started").await;
+    subscriber
         .say(&renegotiate(
-            &listener,
+            &subscriber,
             &json!({ "event_filters": { "exclude": ["aaep:agent.progress.*"] } }),
         ))
         .await;
-    let accepted = listener.hear_of("subscription.accepted").await;
-    assert_eq!(accepted["subscription_id"], listener.subscription_id.as_str(), "{accepted}");
+    let accepted = subscriber.hear_of("subscription.accepted").await;
+    assert_eq!(accepted["subscription_id"], subscriber.subscription_id.as_str(), "{accepted}");
     world.publish("progress.updated", json!({ "progress": { "percent": 50 } })).await;
     world.publish("session.completed", json!({})).await;
-    let heard = listener.hear().await.expect("an event");
+    let heard = subscriber.hear().await.expect("an event");
     assert_eq!(heard["type"], "aaep:agent.session.completed", "{heard}");
 }
 
-fn renegotiate(listener: &Listener, capabilities: &Value) -> Value {
+fn renegotiate(subscriber: &Subscriber, capabilities: &Value) -> Value {
     json!({
-        "type": "subscription.renegotiate", "subscription_id": listener.subscription_id,
+        "type": "subscription.renegotiate", "subscription_id": subscriber.subscription_id,
         "capabilities": capabilities,
     })
 }
 
-pub(crate) async fn the_listener_closes<W: Wire>() {
+pub(crate) async fn the_subscriber_closes<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     let mut other = witness::<W>(&world).await;
-    let id = listener.subscription_id.clone();
-    listener.say(&json!({ "type": "subscription.close", "subscription_id": id })).await;
-    match listener.end().await {
+    let id = subscriber.subscription_id.clone();
+    subscriber.say(&json!({ "type": "subscription.close", "subscription_id": id })).await;
+    match subscriber.end().await {
         LinkEnd::Closed { code, .. } if W::HAS_CODES => assert_eq!(code, Some(4005)),
         LinkEnd::Closed { .. } if !W::HAS_CODES => {}
         other => panic!("{other:?}"),
@@ -224,12 +224,12 @@ pub(crate) async fn the_listener_closes<W: Wire>() {
 
 pub(crate) async fn the_hub_closes<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     let wish = json!({ "accept_signed_manifests_only": true });
-    listener.say(&renegotiate(&listener, &wish)).await;
-    let rejected = listener.hear_of("subscription.rejected").await;
+    subscriber.say(&renegotiate(&subscriber, &wish)).await;
+    let rejected = subscriber.hear_of("subscription.rejected").await;
     assert_eq!(rejected["reason_code"], "manifest_signature_required", "{rejected}");
-    match listener.end().await {
+    match subscriber.end().await {
         LinkEnd::Closed { code, .. } if W::HAS_CODES => assert_eq!(code, Some(4001)),
         LinkEnd::Closed { .. } if !W::HAS_CODES => {}
         other => panic!("{other:?}"),
@@ -238,25 +238,25 @@ pub(crate) async fn the_hub_closes<W: Wire>() {
 
 pub(crate) async fn a_cut_loses_nothing<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;
     for step in 0..20 {
         world.publish("progress.updated", progress(step)).await;
     }
-    listener.hear_of("aaep:agent.session.started").await;
+    subscriber.hear_of("aaep:agent.session.started").await;
     let mut heard = Vec::new();
     for _ in 0..5 {
-        let event = listener.hear_of("aaep:agent.progress.updated").await;
+        let event = subscriber.hear_of("aaep:agent.progress.updated").await;
         heard.push(event["event_id"].as_str().expect("an id").to_owned());
     }
-    let (subscription_id, last) = (listener.subscription_id.clone(), heard.last().cloned());
-    drop(listener);
+    let (subscription_id, last) = (subscriber.subscription_id.clone(), heard.last().cloned());
+    drop(subscriber);
     let resume =
         Resume { subscription_id: Some(subscription_id.clone()), last_event_id: last.clone() };
-    let mut listener = back::<W>(&world, resume, &subscription_id, last.as_deref()).await;
+    let mut subscriber = back::<W>(&world, resume, &subscription_id, last.as_deref()).await;
     world.publish("progress.updated", progress(20)).await;
     while heard.len() < 21 {
-        let event = listener.hear_of("aaep:agent.progress.updated").await;
+        let event = subscriber.hear_of("aaep:agent.progress.updated").await;
         heard.push(event["event_id"].as_str().expect("an id").to_owned());
     }
     let expected: Vec<String> = (0..21).map(|step| format!("evt_step{step:05}")).collect();
@@ -269,22 +269,22 @@ async fn back<W: Wire>(
     resume: Resume,
     subscription_id: &str,
     last: Option<&str>,
-) -> Listener {
+) -> Subscriber {
     let is_sse = W::target(world).starts_with("http");
-    let mut listener = world.listen_with::<W>(is_sse.then_some(resume)).await;
+    let mut subscriber = world.listen_with::<W>(is_sse.then_some(resume)).await;
     if !is_sse {
         let mut again = request();
         again["extensions"] = json!({ "agentvoice": { "resume": {
             "subscription_id": subscription_id, "last_event_id": last,
         } } });
-        listener.subscribe(&again).await;
+        subscriber.subscribe(&again).await;
     }
-    listener
+    subscriber
 }
 
 pub(crate) async fn messages_of_64_kib_and_1_mib_pass<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;
     // An event may have 64 KiB (§3.7), and comes as it was sent.
     let words = "Ω".repeat(900);
@@ -295,16 +295,16 @@ pub(crate) async fn messages_of_64_kib_and_1_mib_pass<W: Wire>() {
     let size = large.to_string().len();
     assert!((54_000..64_000).contains(&size), "{size}");
     world.publish("progress.updated", large.clone()).await;
-    let heard = listener.hear_of("aaep:agent.progress.updated").await;
+    let heard = subscriber.hear_of("aaep:agent.progress.updated").await;
     assert_eq!(heard["extensions"]["example"], large["extensions"]["example"]);
-    // A wish of a listener too. One of 1 MiB passes the wire; the hub says what is wrong with it (§3.7).
+    // A wish of a subscriber too. One of 1 MiB passes the wire; the hub says what is wrong with it (§3.7).
     for (bytes, expected) in
         [(60_000, "subscription.accepted"), ((1 << 20) - 4096, "agentvoice:error")]
     {
         let filling: Vec<String> = (0..bytes / 1000).map(|_| "x".repeat(997)).collect();
         let wish = json!({ "example": { "filling": filling } });
-        listener.say(&renegotiate(&listener, &wish)).await;
-        let answer = listener.hear().await.expect("an answer");
+        subscriber.say(&renegotiate(&subscriber, &wish)).await;
+        let answer = subscriber.hear().await.expect("an answer");
         assert_eq!(answer["type"], expected, "{bytes}: {answer}");
     }
 }
@@ -321,14 +321,14 @@ pub(crate) async fn a_malformed_frame_harms_nobody<W: Wire>() {
 
 pub(crate) async fn an_oversize_frame_harms_nobody<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     let mut other = witness::<W>(&world).await;
     let filling: Vec<String> = (0..1100).map(|_| "x".repeat(1000)).collect();
     let long = json!({ "type": "subscription.close", "extensions": { "example": filling } });
-    listener.say(&long).await;
+    subscriber.say(&long).await;
     // It is refused: by an answer where each message is asked by itself, by the end elsewhere.
     loop {
-        match listener.hear().await {
+        match subscriber.hear().await {
             Ok(message) if message["type"] == "agentvoice:error" => break,
             Ok(_) => {}
             Err(LinkEnd::Closed { code, .. }) => {
@@ -393,7 +393,7 @@ pub(crate) async fn half_a_close_is_a_whole_one<W: Wire>() {
 
 pub(crate) async fn who_vanishes_with_a_question_open_has_said_no<W: Wire>() {
     let world = World::new::<W>("");
-    let mut listener = world.subscribed::<W>().await;
+    let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;
     let mut soon = question();
     // The hub of a child stops with its parent, so the question outlives the hub.
@@ -402,8 +402,8 @@ pub(crate) async fn who_vanishes_with_a_question_open_has_said_no<W: Wire>() {
     }
     let asked = world.publish("awaiting.confirmation", soon).await;
     let token = asked["reply_token"].as_str().expect("a token").to_owned();
-    listener.hear_of("aaep:agent.awaiting.confirmation").await;
-    drop(listener);
+    subscriber.hear_of("aaep:agent.awaiting.confirmation").await;
+    drop(subscriber);
     // Someone who cannot answer starts it again.
     let mut again = None;
     if W::IS_CHILD {

@@ -1,4 +1,4 @@
-//! One table of behaviours for every wire: what a listener lives through is the same, whatever carries it.
+//! One table of behaviours for every wire: what a subscriber lives through is the same, whatever carries it.
 //!
 //! A wire is one file, which says where its hub is and how it is spoken wrongly, and one row at the end of
 //! this file.
@@ -26,7 +26,7 @@ macro_rules! row {
                 a_confirmation_is_answered,
                 a_clarification_is_answered,
                 terms_are_renegotiated,
-                the_listener_closes,
+                the_subscriber_closes,
                 the_hub_closes,
                 a_cut_loses_nothing,
                 messages_of_64_kib_and_1_mib_pass,

@@ -1,4 +1,4 @@
-//! Server-sent events, and POST for what a listener says (B.1).
+//! Server-sent events, and POST for what a subscriber says (B.1).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -1,4 +1,4 @@
-//! A hub in a process of its own, an agent that speaks to it over HTTP, and a listener on the wire that is
+//! A hub in a process of its own, an agent that speaks to it over HTTP, and a subscriber on the wire that is
 //! tried.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -98,32 +98,32 @@ impl World {
         self.folder.path().join("hub.sock")
     }
 
-    /// A listener on the wire that shows this token, or why there is none.
-    pub(crate) async fn come<W: Wire>(&self, bearer: Option<&str>) -> Result<Listener, LinkEnd> {
+    /// A subscriber on the wire that shows this token, or why there is none.
+    pub(crate) async fn come<W: Wire>(&self, bearer: Option<&str>) -> Result<Subscriber, LinkEnd> {
         let target = Target::parse(&W::target(self)).expect("a target");
         let bearer = bearer.map(str::to_owned);
         let link = dial(&target, &DialOptions { bearer, ..DialOptions::default() }).await?;
-        Ok(Listener { link, subscription_id: String::new() })
+        Ok(Subscriber { link, subscription_id: String::new() })
     }
 
-    /// A listener on the wire.
-    pub(crate) async fn listen<W: Wire>(&self) -> Listener {
+    /// A subscriber on the wire.
+    pub(crate) async fn listen<W: Wire>(&self) -> Subscriber {
         self.listen_with::<W>(None).await
     }
 
     /// The same, going on where it left off.
-    pub(crate) async fn listen_with<W: Wire>(&self, resume: Option<Resume>) -> Listener {
+    pub(crate) async fn listen_with<W: Wire>(&self, resume: Option<Resume>) -> Subscriber {
         let target = Target::parse(&W::target(self)).expect("a target");
         let options = DialOptions { resume, ..DialOptions::default() };
         let link = dial(&target, &options).await.expect("a link");
-        Listener { link, subscription_id: String::new() }
+        Subscriber { link, subscription_id: String::new() }
     }
 
-    /// A listener that is there already, with a subscription that hears everything and can answer.
-    pub(crate) async fn subscribed<W: Wire>(&self) -> Listener {
-        let mut listener = self.listen::<W>().await;
-        listener.subscribe(&request()).await;
-        listener
+    /// A subscriber that is there already, with a subscription that hears everything and can answer.
+    pub(crate) async fn subscribed<W: Wire>(&self) -> Subscriber {
+        let mut subscriber = self.listen::<W>().await;
+        subscriber.subscribe(&request()).await;
+        subscriber
     }
 
     /// Publishes an event of the agent.
@@ -195,13 +195,13 @@ impl Drop for World {
     }
 }
 
-/// A listener on the wire.
-pub(crate) struct Listener {
+/// A subscriber on the wire.
+pub(crate) struct Subscriber {
     pub(crate) link: Link,
     pub(crate) subscription_id: String,
 }
 
-impl Listener {
+impl Subscriber {
     pub(crate) async fn say(&self, message: &Value) {
         self.link.sender.send(message.to_string()).await.expect("open");
     }

@@ -1,7 +1,7 @@
 //! The log of an audience for which nothing was shaped for a while, made again from the histories.
 //!
 //! A log is a pure function of the events and the terms, so that the same events give the same units again, and every
-//! listener finds its place where it was. Where the histories no longer have all of it, the log begins later, and
+//! subscriber finds its place where it was. Where the histories no longer have all of it, the log begins later, and
 //! whoever was before that is told that something is missing. Nothing is ever guessed.
 
 use super::{Audience, Entry, FIRST_POSITION, MAX_PRIMED_UNITS, Texts, Unit, is_before_ask};

@@ -1,6 +1,6 @@
 //! Where sentences end: UAX 29 (SB6 to SB11), read one character at a time, and customs on top.
 //!
-//! Beyond Unicode, because a listener hears each cut as an end: abbreviations keep their sentence
+//! Beyond Unicode, because a subscriber hears each cut as an end: abbreviations keep their sentence
 //! together; a full stop, `!` or `?` with a letter right after it is part of an address, a name or
 //! code; markup and references such as `[1]` right after the end belong to it; a quotation that
 //! goes on in lower case is not an end. In Thai and Lao a space ends a long phrase.

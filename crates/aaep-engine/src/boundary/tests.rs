@@ -1,4 +1,4 @@
-//! What a listener gets, language by language, and what holds for every text (in `properties`).
+//! What a subscriber gets, language by language, and what holds for every text (in `properties`).
 
 use aaep::LanguageTag;
 use aaep::event::action::CoalesceBoundary;

@@ -19,7 +19,7 @@ use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 use super::publish::state_changed;
 use super::{Engine, Member, Presence};
 use crate::ask::Ask;
-use crate::audience::{ListenerKey, SessionKey, cut};
+use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
 use crate::order::{Grant, GrantedBy};
@@ -43,7 +43,7 @@ impl Engine {
         let Some(in_session) = self.sessions.get(&session) else { return };
         let whose = (in_session.principal, in_session.tags.clone());
         let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
-        let all_told: BTreeSet<ListenerKey> =
+        let all_told: BTreeSet<SubscriberKey> =
             self.able(is_confirmation, whose.0, &whose.1).collect();
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
         let mut ask = Ask::new(whose, session, Arc::clone(event), self.next_order, times);
@@ -57,18 +57,18 @@ impl Engine {
         self.look_for_someone(now, token, out);
     }
 
-    /// The listeners who can answer a question, here or just away.
+    /// The subscribers who can answer a question, here or just away.
     pub(super) fn able(
         &self,
         is_confirmation: bool,
         asks: Principal,
         tags: &AgentTags,
-    ) -> impl Iterator<Item = ListenerKey> {
+    ) -> impl Iterator<Item = SubscriberKey> {
         let audiences = self.audiences.values();
         let able =
             audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, tags));
-        let members = able.flat_map(|audience| &audience.listeners.members);
-        let may_reply = move |key: &&ListenerKey| {
+        let members = able.flat_map(|audience| &audience.subscribers.members);
+        let may_reply = move |key: &&SubscriberKey| {
             let member = self.members.get(**key as usize).and_then(Option::as_ref);
             member.is_some_and(|member| member.may_reply && member.principal != asks)
         };
@@ -81,8 +81,8 @@ impl Engine {
         let grace_us = self.config.resume_grace_us;
         let Some(ask) = self.asks.get(token) else { return };
         let mut until = Some(ask.grace_until_us);
-        for listener in &ask.told {
-            match self.members.get(*listener as usize).and_then(Option::as_ref) {
+        for subscriber in &ask.told {
+            match self.members.get(*subscriber as usize).and_then(Option::as_ref) {
                 Some(Member { presence: Presence::Away(since), .. }) => {
                     until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
                 }
@@ -229,9 +229,9 @@ impl Engine {
         subscription: &SubscriptionId,
         token: &ReplyToken,
     ) -> Result<&Ask, ReplyRefusal> {
-        let listener = self.subscriptions.get(subscription).copied();
-        let member = listener.and_then(|key| self.members.get(key as usize)?.as_ref());
-        let (Some(listener), Some(member)) = (listener, member) else {
+        let subscriber = self.subscriptions.get(subscription).copied();
+        let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
+        let (Some(subscriber), Some(member)) = (subscriber, member) else {
             return Err(ReplyRefusal::NotYourSubscription);
         };
         if member.principal != principal {
@@ -254,7 +254,7 @@ impl Engine {
         if ask.principal == principal {
             return Err(ReplyRefusal::OwnAsk);
         }
-        if !was_sent(ask, listener, member) || !member.can_answer(ask) {
+        if !was_sent(ask, subscriber, member) || !member.can_answer(ask) {
             return Err(ReplyRefusal::NotAsked);
         }
         Ok(ask)
@@ -262,9 +262,9 @@ impl Engine {
 
     /// Whether a subscription was sent an ask that is still open.
     pub fn was_sent_ask(&self, subscription: &SubscriptionId, token: &ReplyToken) -> bool {
-        let Some(listener) = self.subscriptions.get(subscription).copied() else { return false };
-        let member = self.members.get(listener as usize).and_then(Option::as_ref);
-        self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, listener, it))
+        let Some(subscriber) = self.subscriptions.get(subscription).copied() else { return false };
+        let member = self.members.get(subscriber as usize).and_then(Option::as_ref);
+        self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, subscriber, it))
     }
 
     /// Settles a question, once and for all: grants what was accepted, tells the agent and everyone
@@ -390,7 +390,7 @@ impl Engine {
 }
 
 impl Member {
-    /// Whether the person behind this listener can answer a question.
+    /// Whether the person behind this subscriber can answer a question.
     pub(super) fn can_answer(&self, ask: &Ask) -> bool {
         self.may_reply
             && self.principal != ask.principal
@@ -451,6 +451,6 @@ fn about(event: &Event) -> &str {
 }
 
 /// Whether a subscription was sent an ask, and it does not just wait to be sent.
-fn was_sent(ask: &Ask, listener: ListenerKey, member: &Member) -> bool {
-    ask.told.contains(&listener) && !member.asked.waits(ask.order)
+fn was_sent(ask: &Ask, subscriber: SubscriberKey, member: &Member) -> bool {
+    ask.told.contains(&subscriber) && !member.asked.waits(ask.order)
 }

@@ -1,9 +1,9 @@
-//! Telling listeners: urgent things at once, everything else as their terms allow (§5.5.4, §5.6).
+//! Telling subscribers: urgent things at once, everything else as their terms allow (§5.5.4, §5.6).
 
 use std::sync::Arc;
 
 use super::{Engine, Member, NEVER, Presence};
-use crate::audience::{Audience, Entry, ListenerKey};
+use crate::audience::{Audience, Entry, SubscriberKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
@@ -12,7 +12,7 @@ use crate::member::{Cursor, Progressed, Telling};
 /// How long a wire has at most to take what goes at a time. It says when it has; should that get lost, it goes on.
 const REST_US: u64 = 1_000_000;
 
-/// When to go on with what is held for a listener.
+/// When to go on with what is held for a subscriber.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldUntil {
     pub(super) at_us: u64,
@@ -42,168 +42,168 @@ impl Engine {
                 continue;
             }
             let audience = &*full;
-            if !audience.listeners.unlimited.is_empty() {
+            if !audience.subscribers.unlimited.is_empty() {
                 for unit in (begin..audience.end()).filter_map(|at| audience.unit(at)) {
                     let frame = audience.frame(unit, primary);
-                    out.push(Output::Deliver { frame, to: audience.listeners.unlimited.clone() });
+                    out.push(Output::Deliver { frame, to: audience.subscribers.unlimited.clone() });
                 }
             }
             // Something urgent concerns everyone; anything else only those for whom nothing is held.
-            let others = &audience.listeners;
+            let others = &audience.subscribers;
             let others = if entry.is_urgent { &others.connected } else { &others.ready };
-            for listener in others {
-                let Some(Some(member)) = members.get_mut(*listener as usize) else { continue };
+            for subscriber in others {
+                let Some(Some(member)) = members.get_mut(*subscriber as usize) else { continue };
                 told.push((
-                    *listener,
-                    proceed(member, *listener, (audience, config.at_a_time), now, primary, out),
+                    *subscriber,
+                    proceed(member, *subscriber, (audience, config.at_a_time), now, primary, out),
                 ));
             }
             full.trim(grown);
         }
-        for (listener, held) in told {
-            let held = self.or_tell_of_deleted(now, listener, held);
-            self.sort_in(listener, held);
-            self.note_order(listener, out);
+        for (subscriber, held) in told {
+            let held = self.or_tell_of_deleted(now, subscriber, held);
+            self.sort_in(subscriber, held);
+            self.note_order(subscriber, out);
         }
     }
 
-    /// A listener is due: something held for it can go, or its time to come back is over.
-    pub(super) fn wake(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+    /// A subscriber is due: something held for it can go, or its time to come back is over.
+    pub(super) fn wake(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
         member.due_us = NEVER;
         match member.presence {
             Presence::Away(since) => {
                 let end_us = since.saturating_add(self.config.keep_subscription_us);
                 if end_us <= now.monotonic_us {
-                    self.remove(now, listener, out);
-                    out.push(Output::Closed { listener });
+                    self.remove(now, subscriber, out);
+                    out.push(Output::Closed { subscriber });
                 } else {
-                    self.set_due(listener, end_us);
+                    self.set_due(subscriber, end_us);
                 }
             }
             Presence::Blocked => {}
             Presence::Here => {
                 member.rests = false;
-                self.catch_up(now, listener, out);
+                self.catch_up(now, subscriber, out);
             }
         }
     }
 
-    /// Tells a listener everything that it may be told now, and notes when to go on.
-    pub(super) fn catch_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let must_be_asked = self.tell_gap(listener);
+    /// Tells a subscriber everything that it may be told now, and notes when to go on.
+    pub(super) fn catch_up(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        let must_be_asked = self.tell_gap(subscriber);
         if must_be_asked {
-            self.note_late(listener);
+            self.note_late(subscriber);
         }
-        self.sum_up(now, listener, out);
-        self.send_late(listener, out);
+        self.sum_up(now, subscriber, out);
+        self.send_late(subscriber, out);
         if must_be_asked {
-            self.look_at_asks_of(now, listener, out);
+            self.look_at_asks_of(now, subscriber, out);
         }
-        self.tell_more(now, listener, out);
+        self.tell_more(now, subscriber, out);
     }
 
-    /// Tells a listener what is critical and was left behind, and then what goes on now.
-    pub(super) fn sum_up(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
+    /// Tells a subscriber what is critical and was left behind, and then what goes on now.
+    pub(super) fn sum_up(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let Engine { audiences, members, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
         let Some(audience) = audiences.get(&member.wish.audience) else { return };
         if member.presence != Presence::Here || member.rests {
             return;
         }
         let (cursor, mut telling) =
-            telling(member, listener, (audience, config.at_a_time), now, primary, out);
+            telling(member, subscriber, (audience, config.at_a_time), now, primary, out);
         let is_told = cursor.tell_left_behind(&mut telling);
         drop(telling);
         if is_told {
-            self.tell_summaries(now, listener, out);
+            self.tell_summaries(now, subscriber, out);
         }
     }
 
-    /// Tells a listener what it may be told now, after the summaries.
-    pub(super) fn tell_more(&mut self, now: Now, listener: ListenerKey, out: &mut Vec<Output>) {
-        let held = self.proceed_now(now, listener, out);
-        if let Some(Some(member)) = self.members.get(listener as usize)
+    /// Tells a subscriber what it may be told now, after the summaries.
+    pub(super) fn tell_more(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        let held = self.proceed_now(now, subscriber, out);
+        if let Some(Some(member)) = self.members.get(subscriber as usize)
             && let Some(audience) = self.audiences.get_mut(&member.wish.audience)
         {
             audience.trim(0);
         }
-        let held = self.or_tell_of_deleted(now, listener, held);
-        self.sort_in(listener, held);
-        self.note_order(listener, out);
+        let held = self.or_tell_of_deleted(now, subscriber, held);
+        self.sort_in(subscriber, held);
+        self.note_order(subscriber, out);
     }
 
     /// Stores from when on everything was sent in its place, if something just was not: after a stop,
-    /// an urgent event that came last tells where a listener is only if it overtook nothing. With a
+    /// an urgent event that came last tells where a subscriber is only if it overtook nothing. With a
     /// rate or a pace that happens all the time, and is not known after a stop.
-    fn note_order(&mut self, listener: ListenerKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(listener as usize) else { return };
+    fn note_order(&mut self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
         let has_strayed = member.cursor.has_strayed();
         if !has_strayed || member.limits.is_some() || member.in_order_after == self.newest {
             return;
         }
         member.in_order_after.clone_from(&self.newest);
-        self.remember(listener, out);
+        self.remember(subscriber, out);
     }
 
     fn proceed_now(
         &mut self,
         now: Now,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) -> Option<HeldUntil> {
         let Engine { audiences, members, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return None };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return None };
         if member.presence != Presence::Here {
             return None;
         }
         let audience = audiences.get(&member.wish.audience)?;
-        proceed(member, listener, (audience, config.at_a_time), now, primary, out)
+        proceed(member, subscriber, (audience, config.at_a_time), now, primary, out)
     }
 
-    /// Files a listener by what the next event means for it.
-    fn sort_in(&mut self, listener: ListenerKey, held: Option<HeldUntil>) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+    /// Files a subscriber by what the next event means for it.
+    fn sort_in(&mut self, subscriber: SubscriberKey, held: Option<HeldUntil>) {
+        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
         if member.presence != Presence::Here {
             return;
         }
         let is_plain = member.limits.is_none() && member.cursor.is_plain();
         let key = member.wish.audience.clone();
-        self.leave_lists(listener);
+        self.leave_lists(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(audience) = audiences.get_mut(&key) else { return };
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
         if is_plain && held.is_none() {
-            member.slot = ListenerKey::try_from(audience.listeners.unlimited.len()).ok();
-            audience.listeners.unlimited.push(listener);
+            member.slot = SubscriberKey::try_from(audience.subscribers.unlimited.len()).ok();
+            audience.subscribers.unlimited.push(subscriber);
             return;
         }
-        audience.listeners.connected.insert(listener);
+        audience.subscribers.connected.insert(subscriber);
         if held.is_none_or(|held| held.is_text) {
-            audience.listeners.ready.insert(listener);
+            audience.subscribers.ready.insert(subscriber);
         }
         if let Some(held) = held {
-            self.set_due(listener, held.at_us);
+            self.set_due(subscriber, held.at_us);
         }
     }
 
-    /// Takes a listener out of all lists of who is told what when; it stays in its audience. One that
+    /// Takes a subscriber out of all lists of who is told what when; it stays in its audience. One that
     /// is away is in none of them, and its subscription still ends when it is due.
-    pub(super) fn leave_lists(&mut self, listener: ListenerKey) {
+    pub(super) fn leave_lists(&mut self, subscriber: SubscriberKey) {
         let is_away = |member: &Member| matches!(member.presence, Presence::Away(_));
-        if self.members.get(listener as usize).and_then(Option::as_ref).is_none_or(is_away) {
+        if self.members.get(subscriber as usize).and_then(Option::as_ref).is_none_or(is_away) {
             return;
         }
-        self.forget_due(listener);
+        self.forget_due(subscriber);
         let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
         let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
-        audience.listeners.ready.remove(&listener);
-        audience.listeners.connected.remove(&listener);
+        audience.subscribers.ready.remove(&subscriber);
+        audience.subscribers.connected.remove(&subscriber);
         if let Some(slot) = member.slot.take() {
             // Whoever takes everything as it comes has had everything up to now.
             (member.cursor.at, member.cursor.urgent_at) = (audience.end(), audience.end());
-            let unlimited = &mut audience.listeners.unlimited;
+            let unlimited = &mut audience.subscribers.unlimited;
             unlimited.swap_remove(slot as usize);
             let moved = unlimited.get(slot as usize).copied();
             if let Some(Some(moved)) = moved.map(|it| members[it as usize].as_mut()) {
@@ -212,28 +212,28 @@ impl Engine {
         }
     }
 
-    pub(super) fn set_due(&mut self, listener: ListenerKey, at_us: u64) {
-        if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+    pub(super) fn set_due(&mut self, subscriber: SubscriberKey, at_us: u64) {
+        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
             let before = std::mem::replace(&mut member.due_us, at_us);
             if before == at_us {
                 return;
             }
-            self.due.remove(&(before, listener));
+            self.due.remove(&(before, subscriber));
             if at_us != NEVER {
-                self.due.insert((at_us, listener));
+                self.due.insert((at_us, subscriber));
             }
         }
     }
 
-    pub(super) fn forget_due(&mut self, listener: ListenerKey) {
-        self.set_due(listener, NEVER);
+    pub(super) fn forget_due(&mut self, subscriber: SubscriberKey) {
+        self.set_due(subscriber, NEVER);
     }
 }
 
-/// Tells a listener what it may be told now; when the rest may go, if something is held.
+/// Tells a subscriber what it may be told now; when the rest may go, if something is held.
 fn proceed(
     member: &mut Member,
-    listener: ListenerKey,
+    subscriber: SubscriberKey,
     (audience, at_a_time): (&Audience, usize),
     now: Now,
     primary: &aaep::LanguageTag,
@@ -241,7 +241,8 @@ fn proceed(
 ) -> Option<HeldUntil> {
     let now_us = now.monotonic_us;
     let (rests, due_us) = (member.rests, member.due_us);
-    let (cursor, mut telling) = telling(member, listener, (audience, at_a_time), now, primary, out);
+    let (cursor, mut telling) =
+        telling(member, subscriber, (audience, at_a_time), now, primary, out);
     let owes_summaries = cursor.owes_summaries();
     // A subscriber that receives every event receives them in their order.
     let counts = audience.terms.keeps_every_event();
@@ -266,7 +267,7 @@ fn proceed(
         Progressed::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
         Progressed::Enough => {
             member.rests = true;
-            out.push(Output::More { listener });
+            out.push(Output::More { subscriber });
             Some(HeldUntil::new(now_us + REST_US))
         }
     }
@@ -275,7 +276,7 @@ fn proceed(
 /// Where a subscriber is, and how it is told things now.
 fn telling<'a>(
     member: &'a mut Member,
-    listener: ListenerKey,
+    subscriber: SubscriberKey,
     (audience, at_a_time): (&'a Audience, usize),
     now: Now,
     primary: &'a aaep::LanguageTag,
@@ -283,7 +284,7 @@ fn telling<'a>(
 ) -> (&'a mut Cursor, Telling<'a, impl FnMut(Arc<Frame>)>) {
     let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
     let Member { cursor, limits, .. } = member;
-    let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![listener] });
+    let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![subscriber] });
     let limits = limits.as_deref_mut();
     let left = at_a_time.max(1);
     (cursor, Telling { audience, limits, now, primary, is_gap_owed, left, send })

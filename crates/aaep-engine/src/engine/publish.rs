@@ -114,7 +114,7 @@ impl Engine {
             if session.dropped_ids.may_have(&event.envelope.event_id) {
                 return Err(Refusal::Repeated);
             }
-            // Listeners hear a change of state from where they believe the agent to be.
+            // Subscribers hear a change of state from where they believe the agent to be.
             let agent_id = &event.envelope.producer.agent_id;
             if let Payload::StateChanged(change) = &event.payload
                 && let Some(known) = session.spoken.get(agent_id)
@@ -202,7 +202,7 @@ impl Engine {
         if asked.is_some() {
             self.announce_waiting(now, session, &event.envelope, out);
         }
-        let event = self.as_listeners_know_it(session, event);
+        let event = self.as_subscribers_know_it(session, event);
         let event = match &event.payload {
             Payload::StateChanged(change) if leaves_waiting(change) => {
                 self.withdraw_by_state(now, session, event, out)
@@ -353,9 +353,9 @@ impl Engine {
         self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, true), out);
     }
 
-    /// The engine may have told listeners of a state that the agent does not know of; then the
-    /// agent's next change starts from where listeners believe it to be.
-    fn as_listeners_know_it(&mut self, key: SessionKey, mut event: Event) -> Event {
+    /// The engine may have told subscribers of a state that the agent does not know of; then the
+    /// agent's next change starts from where subscribers believe it to be.
+    fn as_subscribers_know_it(&mut self, key: SessionKey, mut event: Event) -> Event {
         let Some(session) = self.sessions.get_mut(&key) else { return event };
         let agent = event.envelope.producer.agent_id.clone();
         if let Payload::StateChanged(change) = &mut event.payload {

@@ -3,7 +3,7 @@
 //! Sessions are played again, so that their order, their consents and their open questions are what
 //! they were. Records come one at a time, so that a long session needs no more memory than a short one.
 //! Questions go on with the time that they had left at most, those that are over by now get their default,
-//! and a token that was used stays used. Subscriptions are there and their listeners away. A
+//! and a token that was used stays used. Subscriptions are there and their subscribers away. A
 //! session of which something is not there takes no more events, and its questions are no longer asked.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use aaep::extension::{DecidedBy, Delivery, Outcome};
 use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
-use super::listeners::Newcomer;
+use super::subscribers::Newcomer;
 use super::{Began, Config, Engine, Presence, Session, Wish};
 use crate::ask::{Ask, question};
 use crate::audience::{Entry, SessionKey};
@@ -211,7 +211,7 @@ impl Engine {
         key
     }
 
-    /// A subscription is there again, with its listener away.
+    /// A subscription is there again, with its subscriber away.
     fn take_back(&mut self, now: Now, subscription: Subscription, out: &mut Vec<Output>) {
         let Subscription {
             subscription_id,
@@ -244,8 +244,8 @@ impl Engine {
                 let wish = self.share(Wish::new(request.capabilities, granted, hears.clone()));
                 let next = self.next_order;
                 let who = Newcomer { principal, may_reply, hears };
-                let listener = self.add(id, &who, wish, next);
-                if let Some(Some(member)) = self.members.get_mut(listener as usize) {
+                let subscriber = self.add(id, &who, wish, next);
+                if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
                     member.presence = Presence::Away(now.monotonic_us);
                     member.began = Began::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
@@ -254,11 +254,11 @@ impl Engine {
                     self.leave_room(principal, &key);
                 }
                 if let Some(former_id) = former_id {
-                    self.keep_former_id(listener, &former_id);
+                    self.keep_former_id(subscriber, &former_id);
                 }
                 let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
-                self.set_due(listener, end_us);
-                out.push(Output::Recovered { listener, subscription_id });
+                self.set_due(subscriber, end_us);
+                out.push(Output::Recovered { subscriber, subscription_id });
             }
         }
     }

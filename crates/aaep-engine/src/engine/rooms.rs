@@ -56,13 +56,13 @@ impl Rooms {
 }
 
 impl Engine {
-    /// A listener of a principal is there, in this audience.
+    /// A subscriber of a principal is there, in this audience.
     pub(super) fn enter_room(&mut self, principal: Principal, key: &AudienceKey) {
         let log_bytes = self.log_bytes();
         let Engine { rooms, audiences, .. } = self;
         rooms.change(audiences, principal, |own| *own.entry(key.clone()).or_default() += 1);
         if let Some(audience) = audiences.get_mut(key) {
-            audience.listeners.present += 1;
+            audience.subscribers.present += 1;
             audience.room_bytes = rooms.room(audience.weight, log_bytes);
         }
     }
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// A listener of a principal is there no more. An audience without anyone costs nothing from now on.
+    /// A subscriber of a principal is there no more. An audience without anyone costs nothing from now on.
     pub(super) fn leave_room(&mut self, principal: Principal, key: &AudienceKey) {
         let Engine { rooms, audiences, next_order, .. } = self;
         rooms.change(audiences, principal, |own| {
@@ -91,8 +91,8 @@ impl Engine {
             }
         });
         if let Some(audience) = audiences.get_mut(key) {
-            audience.listeners.present = audience.listeners.present.saturating_sub(1);
-            if audience.listeners.present == 0 {
+            audience.subscribers.present = audience.subscribers.present.saturating_sub(1);
+            if audience.subscribers.present == 0 {
                 audience.sleep(*next_order);
             }
         }

@@ -5,7 +5,7 @@ use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, EventId, ReplyToken, SessionId, SubscriptionId};
 
 use super::{AgentTags, Hears, Principal};
-use crate::audience::ListenerKey;
+use crate::audience::SubscriberKey;
 use crate::terms::Door;
 
 /// Something happened.
@@ -50,25 +50,25 @@ pub enum Input {
         /// Where they want to go on, if they were here before.
         resume: Option<Resume>,
     },
-    /// A listener sends another request on the connection that it has. From here on these terms take
+    /// A subscriber sends another request on the connection that it has. From here on these terms take
     /// the place of those that it had; nothing is told twice. If they are not granted, the ones that it
     /// had stay.
     Replace {
-        /// Which listener.
-        listener: ListenerKey,
+        /// Which subscriber.
+        subscriber: SubscriberKey,
         /// Whether it may, and if not why.
         door: Door,
         /// What it wants.
         request: Box<SubscriptionRequest>,
     },
-    /// A listener wants other terms (§5.7).
+    /// A subscriber wants other terms (§5.7).
     Renegotiate {
         /// Who says so.
         principal: Principal,
         /// What they want.
         change: Box<SubscriptionRenegotiate>,
     },
-    /// A listener leaves for good (§5.8).
+    /// A subscriber leaves for good (§5.8).
     Close {
         /// Who says so.
         principal: Principal,
@@ -78,16 +78,16 @@ pub enum Input {
     /// The producer ends a subscription (§5.8).
     End {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         /// Why.
         reason: EndReason,
     },
-    /// The connection of a listener broke; it may come back (ruling 4).
+    /// The connection of a subscriber broke; it may come back (ruling 4).
     Disconnect {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
     },
-    /// A listener is back on its subscription (ruling 20).
+    /// A subscriber is back on its subscription (ruling 20).
     Reconnect {
         /// Who says so.
         principal: Principal,
@@ -96,23 +96,23 @@ pub enum Input {
         /// The last event that it got.
         last_event_id: Option<EventId>,
     },
-    /// The wire of a listener takes nothing for now.
+    /// The wire of a subscriber takes nothing for now.
     Block {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
     },
-    /// The wire of a listener, which takes nothing for now, gave back everything that came after this event: none
+    /// The wire of a subscriber, which takes nothing for now, gave back everything that came after this event: none
     /// of it was sent. It is told again when the wire takes something, what is urgent first.
     TakeBack {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         /// The last event that was sent, or is being sent.
         last_event_id: EventId,
     },
     /// It takes something again, or has taken all that it was sent before [`Output::More`](super::Output::More).
     Unblock {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
     },
     /// A session that is over is deleted: nobody is told any of it any more, not who comes back and not who is
     /// behind, who hears that something is missing. One that runs stays.
@@ -141,7 +141,7 @@ pub enum Input {
         /// The answer.
         reply: Box<ClarificationReply>,
     },
-    /// A listener has presented a question to the person (`docs/extension.md`, as those below).
+    /// A subscriber has presented a question to the person (`docs/extension.md`, as those below).
     Presented {
         /// Who says so.
         principal: Principal,
@@ -183,11 +183,11 @@ pub enum Input {
     Tick,
 }
 
-/// Where a listener wants to go on (ruling 20).
+/// Where a subscriber wants to go on (ruling 20).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resume {
     /// Its earlier subscription, which the new one takes the place of. Only it knows what was held
-    /// and merged; without it, a listener with a rate or a pace cannot go on exactly.
+    /// and merged; without it, a subscriber with a rate or a pace cannot go on exactly.
     pub subscription_id: Option<SubscriptionId>,
     /// The last event that it got.
     pub last_event_id: Option<EventId>,
@@ -215,7 +215,7 @@ pub enum EndReason {
     AccessEnded,
     /// What the subscriber may do has changed, such as whether it may answer.
     PermissionChanged,
-    /// The listener took too little for too long.
+    /// The subscriber took too little for too long.
     TooSlow,
     /// It was away, and a newer subscription of the same principal needed its place.
     GaveWay,
@@ -247,7 +247,7 @@ impl EndReason {
                 "What this program may do here has changed. Subscribe again."
             }
             EndReason::TooSlow => {
-                "Too much was waiting for this listener for too long. Subscribe again, perhaps with \
+                "Too much was waiting for this subscriber for too long. Subscribe again, perhaps with \
                  a lower max_events_per_second."
             }
             EndReason::GaveWay => {

@@ -6,7 +6,7 @@ use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejec
 use aaep::{EventId, ReplyToken, SubscriptionId};
 
 use super::{AskTimeRecord, Audit, Principal, Record, Resolution, Subscription};
-use crate::audience::ListenerKey;
+use crate::audience::SubscriberKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
 
@@ -41,59 +41,59 @@ pub enum Output {
         /// Which one.
         subscription_id: SubscriptionId,
     },
-    /// A subscription is there again after a stop; its listener is away until it comes back.
+    /// A subscription is there again after a stop; its subscriber is away until it comes back.
     Recovered {
-        /// The listener, from now on.
-        listener: ListenerKey,
+        /// The subscriber, from now on.
+        subscriber: SubscriberKey,
         /// Its subscription.
         subscription_id: SubscriptionId,
     },
-    /// An encoded event goes to these listeners.
+    /// An encoded event goes to these subscribers.
     Deliver {
         /// The event, shared by all.
         frame: Arc<Frame>,
         /// To whom.
-        to: Vec<ListenerKey>,
+        to: Vec<SubscriberKey>,
     },
-    /// More waits for a listener than goes at a time. When its wire has taken what it was sent until now,
+    /// More waits for a subscriber than goes at a time. When its wire has taken what it was sent until now,
     /// [`Input::Unblock`](super::Input::Unblock) says so, and the next part follows.
     More {
         /// For whom.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
     },
     /// Terms were granted: the answer to a request or a renegotiation.
     Accepted {
-        /// The listener, from now on.
-        listener: ListenerKey,
+        /// The subscriber, from now on.
+        subscriber: SubscriberKey,
         /// The message for it.
         message: Box<SubscriptionAccepted>,
     },
-    /// A listener goes on where it was: the answer to a return, after the terms if it wanted some.
+    /// A subscriber goes on where it was: the answer to a return, after the terms if it wanted some.
     Resumed {
-        /// The listener.
-        listener: ListenerKey,
+        /// The subscriber.
+        subscriber: SubscriberKey,
         /// Whether it is told everything that it missed; if not, it is told so.
         is_complete: bool,
     },
-    /// Terms were not granted. A listener that had some has none any more.
+    /// Terms were not granted. A subscriber that had some has none any more.
     Rejected {
-        /// The listener that lost its terms; none for a new one.
-        listener: Option<ListenerKey>,
+        /// The subscriber that lost its terms; none for a new one.
+        subscriber: Option<SubscriberKey>,
         /// The message for it.
         message: Box<SubscriptionRejected>,
     },
-    /// The producer ends the subscription of a listener that is here: the message for it, before its
+    /// The producer ends the subscription of a subscriber that is here: the message for it, before its
     /// connection is closed.
     Ended {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         /// The message for it.
         message: Box<SubscriptionClose>,
     },
     /// A subscription is over.
     Closed {
         /// Whose.
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
     },
     /// An answer to whoever said something about a subscription that is not theirs, or not there.
     NoSuchSubscription,

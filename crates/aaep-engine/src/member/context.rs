@@ -68,14 +68,14 @@ impl Cursor {
         true
     }
 
-    /// Whether a text would begin in the middle for a listener that is still to be told that something is missing. That
+    /// Whether a text would begin in the middle for a subscriber that is still to be told that something is missing. That
     /// tells of it, too.
     fn is_torn<F>(&self, telling: &Telling<'_, F>, unit: &Unit) -> bool {
         let Some(chunk) = unit.text().filter(|_| self.is_gap_owed(telling)) else { return false };
         self.told_up_to(&text_key(unit.session, chunk)).unwrap_or(0) < chunk.position
     }
 
-    /// Whether the listener is still to be told that something is missing.
+    /// Whether the subscriber is still to be told that something is missing.
     fn is_gap_owed<F>(&self, telling: &Telling<'_, F>) -> bool {
         telling.is_gap_owed || self.owes_gap()
     }

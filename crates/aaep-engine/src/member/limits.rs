@@ -1,4 +1,4 @@
-//! The rate and the pace of one listener (§5.3.1.1, §5.3.1.11, rulings 6 and 30).
+//! The rate and the pace of one subscriber (§5.3.1.1, §5.3.1.11, rulings 6 and 30).
 
 use aaep::Payload;
 
@@ -10,17 +10,17 @@ use crate::clock::SECOND_US;
 /// it; everything else comes when it happens (ruling 30).
 pub const MAX_ANNOUNCING_US: u64 = 2 * SECOND_US;
 
-/// What a listener keeps a rate and a pace with.
+/// What a subscriber keeps a rate and a pace with.
 #[derive(Debug)]
 pub(crate) struct Limits {
     budget: Option<Budget>,
     pace_wpm: Option<u64>,
-    /// When the listener has announced what it got, as far as can be guessed.
+    /// When the subscriber has announced what it got, as far as can be guessed.
     announcing_until_us: u64,
 }
 
 impl Limits {
-    /// None for a listener that takes everything as it comes.
+    /// None for a subscriber that takes everything as it comes.
     pub(crate) fn of(
         max_events_per_second: Option<u64>,
         pace_wpm: Option<u64>,
@@ -58,7 +58,7 @@ impl Limits {
         }
     }
 
-    /// The listener gets an event that counts.
+    /// The subscriber gets an event that counts.
     pub(crate) fn spend(&mut self, now_us: u64, payload: &Payload) {
         if let Some(budget) = &mut self.budget {
             budget.spend(now_us);
@@ -66,7 +66,7 @@ impl Limits {
         self.announce(now_us, payload);
     }
 
-    /// The listener has something more to announce.
+    /// The subscriber has something more to announce.
     pub(super) fn announce(&mut self, now_us: u64, payload: &Payload) {
         if let Some(pace) = self.pace_wpm {
             let takes_us = words_of(payload) as u64 * 60 * SECOND_US / pace.max(1);
@@ -75,7 +75,7 @@ impl Limits {
     }
 }
 
-/// Roughly how many words a listener announces for an event.
+/// Roughly how many words a subscriber announces for an event.
 fn words_of(payload: &Payload) -> usize {
     let text = match payload {
         Payload::OutputStreaming(it) => Some(&it.chunk),

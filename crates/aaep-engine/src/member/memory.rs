@@ -1,8 +1,8 @@
-//! What is remembered of a listener that did not just take everything in order, and coming back
+//! What is remembered of a subscriber that did not just take everything in order, and coming back
 //! after a cut (ruling 20).
 //!
-//! Most listeners have nothing to remember: the id of the last event that arrived says where they
-//! are. Where it does not, because something was merged, overtook or was made for this listener
+//! Most subscribers have nothing to remember: the id of the last event that arrived says where they
+//! are. Where it does not, because something was merged, overtook or was made for this subscriber
 //! alone, the place right after each event that was sent is kept, for the newest of them.
 
 use aaep::EventId;
@@ -23,13 +23,13 @@ pub(super) type Folded = BTreeMap<(SessionKey, Box<str>), (Box<str>, u64)>;
 #[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
     pub(super) rest: Option<Box<Rest>>,
-    /// What was sent last out of order, or made for this listener alone, the oldest first.
+    /// What was sent last out of order, or made for this subscriber alone, the oldest first.
     sent: Vec<Sent>,
     /// Of events up to this place among all, it is no longer known which were told before which.
     doubtful_before: u64,
     /// Whether something was sent out of its place that the caller has not noticed yet.
     has_strayed: bool,
-    /// Whether something urgent may wait although the listener is here, because there is much of it.
+    /// Whether something urgent may wait although the subscriber is here, because there is much of it.
     urgent_waits: bool,
 }
 
@@ -76,7 +76,7 @@ impl Memory {
     }
 }
 
-/// Something that was sent, and where the listener was right after it.
+/// Something that was sent, and where the subscriber was right after it.
 #[derive(Debug, Clone)]
 struct Sent {
     id: Digest,
@@ -85,7 +85,7 @@ struct Sent {
     is_late_question: bool,
 }
 
-/// Where a listener was right after something was sent.
+/// Where a subscriber was right after something was sent.
 #[derive(Debug, Clone)]
 enum Then {
     /// In the log of its audience: what can wait, what is urgent, and the rest.
@@ -106,7 +106,7 @@ impl Then {
     }
 }
 
-/// What is known of the order in which a listener was sent things that are not remembered.
+/// What is known of the order in which a subscriber was sent things that are not remembered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     /// From this place among all events on, everything that overtook something is remembered.
@@ -115,7 +115,7 @@ pub(crate) struct Known {
     pub(crate) in_order: bool,
     /// And from this place on, not even that.
     pub(crate) in_order_from: u64,
-    /// The position of the event that the listener got last, where the log no longer has it and it was sent in its
+    /// The position of the event that the subscriber got last, where the log no longer has it and it was sent in its
     /// place.
     pub(crate) last_at: Option<u64>,
 }
@@ -156,7 +156,7 @@ impl Cursor {
         memory.sent.push(Sent { id: Digest::of(id), then, is_late_question });
     }
 
-    /// Goes back to right after the event that the listener got last. Gives the questions that were
+    /// Goes back to right after the event that the subscriber got last. Gives the questions that were
     /// asked late since then, which may be lost, each by the digest of its id; none at all if it is
     /// not known where that was.
     pub(crate) fn resume(
@@ -217,14 +217,14 @@ impl Cursor {
         Some(Cursor { at, urgent_at, memory })
     }
 
-    /// Where the listener is; `end` is the place of the next event among all.
+    /// Where the subscriber is; `end` is the place of the next event among all.
     pub(crate) fn place(&self, audience: &Audience, end: u64) -> Place {
         let none = Rest::default();
         let rest = self.memory.as_ref().and_then(|memory| memory.rest.as_deref()).unwrap_or(&none);
         Place::of((self.at, self.urgent_at, rest), audience, end)
     }
 
-    /// Continues under other terms: where the listener was with one audience, it is with another.
+    /// Continues under other terms: where the subscriber was with one audience, it is with another.
     /// Nothing is lost or repeated, not even a half-told sentence, and not even if it turns out later
     /// that some of what was sent before did not arrive. What it was sent before `known_from` is not
     /// known; `end` is the place of the next event among all. None if the new log does not reach back.
@@ -301,7 +301,7 @@ impl Cursor {
         }
     }
 
-    /// Whether something urgent may wait although the listener is here.
+    /// Whether something urgent may wait although the subscriber is here.
     pub(crate) fn urgent_waits(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.urgent_waits)
     }

@@ -1,4 +1,4 @@
-//! The next event for a listener that is behind: one unit, or several merged (ruling 10).
+//! The next event for a subscriber that is behind: one unit, or several merged (ruling 10).
 //!
 //! Text is joined, never losing or repeating a character. Of progress the newest is told. States are
 //! folded from the first one left to the last one entered. Tools are summed up only when too many
@@ -31,7 +31,7 @@ pub(crate) struct Told {
     pub(super) event: Arc<Event>,
 }
 
-/// Text that was joined for a listener, in case the next one is at the same place: those with the same terms mostly
+/// Text that was joined for a subscriber, in case the next one is at the same place: those with the same terms mostly
 /// are, and then it is made once.
 #[derive(Debug, Clone)]
 pub(crate) struct Joined {
@@ -59,7 +59,7 @@ pub(super) fn next<F>(
     let (audience, primary) = (telling.audience, telling.primary);
     let unit = audience.unit(at)?;
     // Without limits, nothing is merged past something of another session: then any event tells how
-    // far the listener is, who may lose many events at once.
+    // far the subscriber is, who may lose many events at once.
     let mixes = telling.limits.is_some();
     match unit.kind {
         Kind::Text => join(cursor, telling, (at, until, mixes)),

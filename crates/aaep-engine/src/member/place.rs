@@ -1,6 +1,6 @@
-//! What a listener was told, by the places of events among all events (ruling 20).
+//! What a subscriber was told, by the places of events among all events (ruling 20).
 //!
-//! A cursor is a place in the log of one audience. When terms change, where the listener is has to be
+//! A cursor is a place in the log of one audience. When terms change, where the subscriber is has to be
 //! said in a way that holds for every audience: which events are still to be told, and up to where
 //! each text was told. Nothing here sends anything.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::memory::{Folded, Rest};
 use crate::audience::{Audience, SessionKey, TextKey, Unit, text_key};
 
-/// What a listener was told.
+/// What a subscriber was told.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
     /// Everything that happened before this was told, is superfluous or was not wanted; but for what
@@ -29,7 +29,7 @@ pub(crate) struct Place {
     owes_gap: bool,
 }
 
-/// Where a listener is in the log of an audience: what can wait, what is urgent, and the rest.
+/// Where a subscriber is in the log of an audience: what can wait, what is urgent, and the rest.
 pub(super) type InLog = (u64, u64, Rest);
 
 impl Place {
@@ -38,7 +38,7 @@ impl Place {
         Place { end: order, urgent_end: order, ..Place::default() }
     }
 
-    /// The place of a listener in a log; `end` is the place of the next event among all.
+    /// The place of a subscriber in a log; `end` is the place of the next event among all.
     pub(super) fn of((at, urgent_at, rest): (u64, u64, &Rest), log: &Audience, end: u64) -> Self {
         let is_held =
             |at: &u64| log.unit(*at).is_some_and(|it| !it.is_urgent && !rest.ahead.contains(at));

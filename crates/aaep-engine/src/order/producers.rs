@@ -1,4 +1,4 @@
-//! In which state each producer of a session is, as far as listeners know (§4.2.1, §2.2.5).
+//! In which state each producer of a session is, as far as subscribers know (§4.2.1, §2.2.5).
 //!
 //! States are names; none is unknown and any may follow any. Only the chain is held together: who
 //! leaves a state was in it.
@@ -26,14 +26,14 @@ const BYTES_EACH: usize = 640;
 /// tolerant reader lets through, this much is compared.
 const MAX_STATE: usize = 64;
 
-/// What listeners know of one producer.
+/// What subscribers know of one producer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Producer {
     /// The state that it entered last in its own words; none before its first `state.changed`.
     announced: Option<Box<str>>,
     /// The state that its events imply since then.
     implied: Option<&'static str>,
-    /// The state that someone else told listeners since then.
+    /// The state that someone else told subscribers since then.
     told: Option<Box<str>>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Producers {
     pub(super) may_be_unknown: bool,
 }
 
-/// The state that an event implies (§4.2.1): it was not announced, but listeners know.
+/// The state that an event implies (§4.2.1): it was not announced, but subscribers know.
 pub(super) fn implied_by(payload: &Payload) -> Option<&'static str> {
     match payload {
         Payload::ToolInvoked(_) => Some(CALLING_TOOL),
@@ -132,7 +132,7 @@ impl Producers {
         }
     }
 
-    /// Someone else told listeners in which state the producer is.
+    /// Someone else told subscribers in which state the producer is.
     pub(super) fn tell(&mut self, agent_id: &str, state: &str) {
         if let Some((_, producer)) = self.remember(agent_id) {
             producer.told = Some(bounded(state).into());

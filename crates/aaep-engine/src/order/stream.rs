@@ -1,6 +1,6 @@
 //! The order of a recorded stream, for `aaep validate`: the rules of a session, held to a capture.
 //!
-//! A capture may begin in the middle, may have been shaped for one listener, and goes on after a
+//! A capture may begin in the middle, may have been shaped for one subscriber, and goes on after a
 //! fault. So what was not seen is learned instead of accused, and each fault is reported once.
 //! It never changes a message, and a stream that just stops is no fault.
 

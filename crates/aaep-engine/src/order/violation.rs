@@ -40,7 +40,7 @@ pub enum OrderViolation {
     },
     /// The first state that a producer leaves is another than idle. Leave idle first.
     FirstStateNotIdle,
-    /// The state that is left is none that listeners believe the producer to be in. Leave the
+    /// The state that is left is none that subscribers believe the producer to be in. Leave the
     /// state that was entered last, or the one that the events since then imply.
     StateDoesNotFollow {
         /// The states that could have been left.

@@ -1,6 +1,6 @@
 //! Which terms shape events alike: the key under which the engine shares its work.
 //!
-//! Work grows with the number of different terms, not of listeners (ARCHITECTURE.md). Whatever
+//! Work grows with the number of different terms, not of subscribers (ARCHITECTURE.md). Whatever
 //! could change the bytes of an event is in the key; what is personal, pace and rate, is not.
 
 use std::sync::Arc;

@@ -60,7 +60,7 @@ pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static 
             let is_wider = |it: &CognitiveLoad| it != load && volume(it) >= volume(load);
             honored.cognitive_load.as_ref().is_some_and(is_wider)
         }),
-        // Without a pace from the listener any number would be invented.
+        // Without a pace from the subscriber any number would be invented.
         ("pace_wpm", honored.pace_wpm.is_some_and(|pace| pace > asked.pace_wpm.unwrap_or(0))),
         (
             "accept_signed_manifests_only",

@@ -58,7 +58,7 @@ pub fn reject_at(offer: &Offer, door: Door) -> Option<SubscriptionRejected> {
 /// anew, each as a whole: a named `event_filters` replaces both filters, a named extension all that
 /// was said under its prefix. With the ability to reply, the levels come and go that need it (ruling 3). The rest keeps its negotiated value, even if the offer has changed.
 ///
-/// Also gives what the listener has now asked for in all, to be passed in the next time. Capabilities
+/// Also gives what the subscriber has now asked for in all, to be passed in the next time. Capabilities
 /// of unknown extensions are not carried on, so that it cannot grow without end. A refusal ends the
 /// subscription.
 pub fn renegotiate(

@@ -2,7 +2,7 @@
 //! (§5.5).
 //!
 //! The words go to a stranger. They say what the other side can do, and nothing of what goes on
-//! inside: no counts, no names of listeners, no errors of ours. Foreign text in them is cut short
+//! inside: no counts, no names of subscribers, no errors of ours. Foreign text in them is cut short
 //! and escaped.
 
 use aaep::handshake::{ReasonCode, SubscriptionRejected};
@@ -10,7 +10,7 @@ use aaep::{LanguageTag, Object, Severity, Uri, Version, Violation, printable};
 
 use super::Offer;
 
-/// After how many seconds a listener may try again when the cause is a passing one.
+/// After how many seconds a subscriber may try again when the cause is a passing one.
 pub const RETRY_AFTER_SECONDS: u64 = 30;
 
 /// How many things of a kind are named in a sentence, and how many characters of each.
@@ -51,7 +51,7 @@ pub(super) enum Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    /// The message for the listener.
+    /// The message for the subscriber.
     pub(super) fn into_message(self, offer: &Offer) -> SubscriptionRejected {
         let (reason_code, reason_message) = (self.code(), self.words(offer));
         let passes = matches!(self, Refusal::Failing | Refusal::Full);
@@ -91,7 +91,7 @@ impl Refusal<'_> {
     fn words(&self, offer: &Offer) -> String {
         match self {
             Refusal::AuthenticationRequired => {
-                "Listeners must say who they are here. Send credentials and ask again.".to_owned()
+                "Subscribers must say who they are here. Send credentials and ask again.".to_owned()
             }
             Refusal::AuthorizationDenied => "These credentials do not allow this subscription. \
                 Use others, or ask whoever runs the producer for access."

@@ -1,4 +1,4 @@
-//! What the tests of the engine share: a hub in virtual time with agents and listeners around it.
+//! What the tests of the engine share: a hub in virtual time with agents and subscribers around it.
 //!
 //! After every call it checks what must always hold: the next deadline lies ahead, and every frame
 //! is a message that a strict reader takes. It decides nothing and knows no rule by itself.
@@ -18,7 +18,7 @@ use aaep::{
 };
 use aaep_engine::terms::{Door, Offer};
 use aaep_engine::{
-    AgentTags, Audit, Config, Engine, Hears, Input, ListenerKey, Now, Output, Recovered, Resume,
+    AgentTags, Audit, Config, Engine, Hears, Input, Now, Output, Recovered, Resume, SubscriberKey,
     Subscription,
 };
 use serde_json::{Value as Json, json};
@@ -37,28 +37,28 @@ pub(crate) const SESSION: &str = "sess_1";
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) now: Now,
-    heard: BTreeMap<ListenerKey, Vec<Heard>>,
+    heard: BTreeMap<SubscriberKey, Vec<Heard>>,
     /// What the engine said is to be stored.
     pub(crate) stored: Recovered,
     /// For whom there is more, as soon as their wire has taken what it was sent.
-    awaited: BTreeSet<ListenerKey>,
+    awaited: BTreeSet<SubscriberKey>,
 }
 
 /// A subscription that was granted.
 #[derive(Debug, Clone)]
-pub(crate) struct Listener {
-    pub(crate) key: ListenerKey,
+pub(crate) struct Subscriber {
+    pub(crate) key: SubscriberKey,
     pub(crate) id: SubscriptionId,
     pub(crate) principal: u64,
 }
 
-/// The listener that an acceptance made.
-pub(crate) fn granted(principal: u64, outputs: &[Output]) -> Listener {
+/// The subscriber that an acceptance made.
+pub(crate) fn granted(principal: u64, outputs: &[Output]) -> Subscriber {
     let Some((key, message)) = accepted(outputs) else { panic!("{outputs:?}") };
-    Listener { key, id: message.subscription_id.clone(), principal }
+    Subscriber { key, id: message.subscription_id.clone(), principal }
 }
 
-/// An event as a listener got it.
+/// An event as a subscriber got it.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub(crate) at_us: u64,
@@ -235,11 +235,11 @@ impl World {
                 Output::Deliver { frame, to } => {
                     let heard = self.read(&frame.json, frame.is_critical);
                     assert_eq!(heard.id(), &frame.event_id);
-                    for listener in to {
-                        self.heard.entry(*listener).or_default().push(heard.clone());
+                    for subscriber in to {
+                        self.heard.entry(*subscriber).or_default().push(heard.clone());
                     }
                 }
-                Output::More { listener } => drop(self.awaited.insert(*listener)),
+                Output::More { subscriber } => drop(self.awaited.insert(*subscriber)),
                 Output::Record(record) => self.stored.records.push(record.clone()),
                 Output::Time(time) => self.stored.times.push(time.clone()),
                 Output::Remember(it) => {
@@ -290,8 +290,8 @@ impl World {
     /// The wires that are not full take everything.
     fn take_all(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
-        while let Some(listener) = self.awaited.pop_first() {
-            outputs.extend(self.handle(Input::Unblock { listener }));
+        while let Some(subscriber) = self.awaited.pop_first() {
+            outputs.extend(self.handle(Input::Unblock { subscriber }));
         }
         outputs
     }
@@ -401,7 +401,7 @@ impl World {
         )
     }
 
-    // Listeners.
+    // Subscribers.
 
     pub(crate) fn request(
         &mut self,
@@ -453,23 +453,23 @@ impl World {
         self.handle(Input::Subscribe { principal, door, may_reply, hears, request, resume })
     }
 
-    pub(crate) fn listen(&mut self, principal: u64, wishes: Json) -> Listener {
+    pub(crate) fn listen(&mut self, principal: u64, wishes: Json) -> Subscriber {
         let outputs = self.request(principal, true, wishes, None);
         granted(principal, &outputs)
     }
 
-    pub(crate) fn renegotiate(&mut self, listener: &Listener, wishes: Json) -> Vec<Output> {
+    pub(crate) fn renegotiate(&mut self, subscriber: &Subscriber, wishes: Json) -> Vec<Output> {
         let mut document = json!({
             "type": "subscription.renegotiate",
-            "subscription_id": listener.id.as_str(),
+            "subscription_id": subscriber.id.as_str(),
         });
         document["capabilities"] = wishes;
         let Message::SubscriptionRenegotiate(change) = message(&document) else { panic!("change") };
-        self.handle(Input::Renegotiate { principal: listener.principal, change })
+        self.handle(Input::Renegotiate { principal: subscriber.principal, change })
     }
 
     /// Another request on the connection that there is.
-    pub(crate) fn replace(&mut self, listener: &Listener, wishes: Json) -> Vec<Output> {
+    pub(crate) fn replace(&mut self, subscriber: &Subscriber, wishes: Json) -> Vec<Output> {
         let mut document = json!({
             "type": "subscription.request",
             "aaep_version": "1.0.0",
@@ -477,50 +477,54 @@ impl World {
         });
         document["capabilities"] = wishes;
         let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
-        self.handle(Input::Replace { listener: listener.key, door: Door::Open, request })
+        self.handle(Input::Replace { subscriber: subscriber.key, door: Door::Open, request })
     }
 
-    pub(crate) fn close(&mut self, listener: &Listener) -> Vec<Output> {
+    pub(crate) fn close(&mut self, subscriber: &Subscriber) -> Vec<Output> {
         let document =
-            json!({ "type": "subscription.close", "subscription_id": listener.id.as_str() });
+            json!({ "type": "subscription.close", "subscription_id": subscriber.id.as_str() });
         let Message::SubscriptionClose(close) = message(&document) else { panic!("close") };
-        self.handle(Input::Close { principal: listener.principal, message: close })
+        self.handle(Input::Close { principal: subscriber.principal, message: close })
     }
 
-    pub(crate) fn disconnect(&mut self, listener: &Listener) -> Vec<Output> {
-        self.awaited.remove(&listener.key);
-        self.handle(Input::Disconnect { listener: listener.key })
+    pub(crate) fn disconnect(&mut self, subscriber: &Subscriber) -> Vec<Output> {
+        self.awaited.remove(&subscriber.key);
+        self.handle(Input::Disconnect { subscriber: subscriber.key })
     }
 
-    pub(crate) fn reconnect(&mut self, listener: &Listener, last: Option<&EventId>) -> Vec<Output> {
+    pub(crate) fn reconnect(
+        &mut self,
+        subscriber: &Subscriber,
+        last: Option<&EventId>,
+    ) -> Vec<Output> {
         self.handle(Input::Reconnect {
-            principal: listener.principal,
-            subscription_id: listener.id.clone(),
+            principal: subscriber.principal,
+            subscription_id: subscriber.id.clone(),
             last_event_id: last.cloned(),
         })
     }
 
-    pub(crate) fn block(&mut self, listener: &Listener) -> Vec<Output> {
-        self.awaited.remove(&listener.key);
-        self.handle(Input::Block { listener: listener.key })
+    pub(crate) fn block(&mut self, subscriber: &Subscriber) -> Vec<Output> {
+        self.awaited.remove(&subscriber.key);
+        self.handle(Input::Block { subscriber: subscriber.key })
     }
 
-    pub(crate) fn take_back(&mut self, listener: &Listener, last: &EventId) -> Vec<Output> {
+    pub(crate) fn take_back(&mut self, subscriber: &Subscriber, last: &EventId) -> Vec<Output> {
         let last_event_id = last.clone();
-        self.handle(Input::TakeBack { listener: listener.key, last_event_id })
+        self.handle(Input::TakeBack { subscriber: subscriber.key, last_event_id })
     }
 
-    pub(crate) fn unblock(&mut self, listener: &Listener) -> Vec<Output> {
-        self.handle(Input::Unblock { listener: listener.key })
+    pub(crate) fn unblock(&mut self, subscriber: &Subscriber) -> Vec<Output> {
+        self.handle(Input::Unblock { subscriber: subscriber.key })
     }
 
-    pub(crate) fn confirm(&mut self, who: &Listener, token: &str, decision: &str) -> Vec<Output> {
+    pub(crate) fn confirm(&mut self, who: &Subscriber, token: &str, decision: &str) -> Vec<Output> {
         self.confirm_with(who, token, decision, json!({}))
     }
 
     pub(crate) fn confirm_with(
         &mut self,
-        who: &Listener,
+        who: &Subscriber,
         token: &str,
         decision: &str,
         more: Json,
@@ -538,7 +542,7 @@ impl World {
         self.handle(Input::Confirm { principal: who.principal, reply })
     }
 
-    pub(crate) fn clarify(&mut self, who: &Listener, token: &str, response: Json) -> Vec<Output> {
+    pub(crate) fn clarify(&mut self, who: &Subscriber, token: &str, response: Json) -> Vec<Output> {
         let mut document = json!({
             "type": "clarification.reply",
             "reply_token": token,
@@ -550,13 +554,13 @@ impl World {
         self.handle(Input::Clarify { principal: who.principal, reply })
     }
 
-    pub(crate) fn heard(&self, listener: &Listener) -> &[Heard] {
-        self.heard.get(&listener.key).map_or(&[], Vec::as_slice)
+    pub(crate) fn heard(&self, subscriber: &Subscriber) -> &[Heard] {
+        self.heard.get(&subscriber.key).map_or(&[], Vec::as_slice)
     }
 
     /// What was heard so far, which then no longer counts.
-    pub(crate) fn take(&mut self, listener: &Listener) -> Vec<Heard> {
-        self.heard.remove(&listener.key).unwrap_or_default()
+    pub(crate) fn take(&mut self, subscriber: &Subscriber) -> Vec<Heard> {
+        self.heard.remove(&subscriber.key).unwrap_or_default()
     }
 }
 

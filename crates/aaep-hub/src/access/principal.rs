@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_hears_only_the_agents_it_may() {
+    fn a_subscriber_hears_only_the_agents_it_may() {
         let speaks = |id: &str, owner: &str| {
             Principal::new(id, id, Scopes::ALL).owned_by([owner.to_owned()])
         };

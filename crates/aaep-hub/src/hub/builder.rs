@@ -34,7 +34,7 @@ use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
 /// How many messages one agent may send on its socket in a second, before what it may publish counts.
 const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
 
-/// After how long a listener of server-sent events should connect again.
+/// After how long a subscriber of server-sent events should connect again.
 const RETRY_MS: u32 = 2000;
 
 /// What a hub is made of. Everything has a sensible default.
@@ -92,7 +92,7 @@ impl HubBuilder {
         }
     }
 
-    /// What listeners are offered.
+    /// What subscribers are offered.
     pub fn offer(mut self, offer: Offer) -> Self {
         self.offer = offer;
         self
@@ -123,7 +123,7 @@ impl HubBuilder {
         self
     }
 
-    /// How long it is waited for a listener whose connection broke before a question that only it could
+    /// How long it is waited for a subscriber whose connection broke before a question that only it could
     /// answer gets its default (ruling 4).
     pub fn resume_grace_us(mut self, microseconds: u64) -> Self {
         self.resume_grace_us = Some(microseconds);
@@ -208,7 +208,7 @@ impl HubBuilder {
         let (reports, told) = std_mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let ears = |wire| Ears { wire, reader: reports.clone(), waiting: Arc::clone(&waiting) };
-        let listeners = Wire::start(self.wire.clone(), ears(ears::Wire::Listeners))?;
+        let subscribers = Wire::start(self.wire.clone(), ears(ears::Wire::Subscribers))?;
         let agents = WireSettings {
             number: 1,
             max_messages_per_second: AGENT_MESSAGES_PER_SECOND,
@@ -216,7 +216,7 @@ impl HubBuilder {
         };
         let agents = Wire::start(agents, ears(ears::Wire::Agents))?;
         drop(reports);
-        let (wire, agent_wire) = (listeners.handle().clone(), agents.handle().clone());
+        let (wire, agent_wire) = (subscribers.handle().clone(), agents.handle().clone());
         let reader = store.reader();
 
         let mut owner = Owner {
@@ -229,7 +229,7 @@ impl HubBuilder {
             next_order: recovered.next_order,
             asks: loaded.asks,
             counted: None,
-            listeners: std::collections::HashMap::new(),
+            subscribers: std::collections::HashMap::new(),
             connections: std::collections::HashMap::new(),
             legacy: std::collections::HashMap::new(),
             posts: Posts::default(),
@@ -289,7 +289,7 @@ impl HubBuilder {
             spawn("aaep-reader", read)?,
             spawn("aaep-owner", own)?,
         ];
-        let wires = vec![listeners, agents];
+        let wires = vec![subscribers, agents];
         Ok(Hub::new(Shared { requests, clock, guard, redactor, reader, status }, threads, wires))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::{EventId, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
-use aaep_engine::{EndReason, Input, ListenerKey};
+use aaep_engine::{EndReason, Input, SubscriberKey};
 use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
 use aaep_transport::{Packet, Protocol};
 use serde_json::json;
@@ -23,7 +23,7 @@ const MAX_MISTAKES: u32 = 16;
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Server-sent events; what the listener says comes by POST.
+    /// Server-sent events; what the subscriber says comes by POST.
     Stream,
     /// A WebSocket as B.2 has it.
     Socket,
@@ -38,7 +38,7 @@ pub(super) struct Connection {
     /// The number of the principal.
     pub(super) number: u64,
     pub(super) kind: Kind,
-    pub(super) listener: Option<ListenerKey>,
+    pub(super) subscriber: Option<SubscriberKey>,
     mistakes: u32,
     /// The sessions that were spoken in on it, the newest last, if it is an agent's.
     spoken_in: VecDeque<SessionId>,
@@ -87,11 +87,11 @@ impl Owner {
     /// Something came from a wire.
     pub(super) fn hear(&mut self, heard: Heard) {
         match heard {
-            Heard::Listener { connection, text, reading, is_paused } => {
+            Heard::Subscriber { connection, text, reading, is_paused } => {
                 match self.status.what_is_wrong() {
                     Some(_) if reading.is_request() => self.reject_now(connection),
                     Some(why) => self.refuse_now(connection, why),
-                    None => self.hear_listener(connection, &text, *reading),
+                    None => self.hear_subscriber(connection, &text, *reading),
                 }
                 if is_paused {
                     self.tell_wire(Command::Resume { connection });
@@ -106,19 +106,19 @@ impl Owner {
                     self.tell_agent_wire(Command::Resume { connection });
                 }
             }
-            Heard::Report(Report::Blocked { connection, listener }) => {
-                if self.is_on(listener, connection) {
-                    self.set_blocked(listener, true);
-                    self.handle(Input::Block { listener }, None);
+            Heard::Report(Report::Blocked { connection, subscriber }) => {
+                if self.is_on(subscriber, connection) {
+                    self.set_blocked(subscriber, true);
+                    self.handle(Input::Block { subscriber }, None);
                 }
             }
-            Heard::Report(Report::Withdrawn { connection, listener, last_event_id }) => {
-                self.take_back(connection, listener, &last_event_id);
+            Heard::Report(Report::Withdrawn { connection, subscriber, last_event_id }) => {
+                self.take_back(connection, subscriber, &last_event_id);
             }
-            Heard::Report(Report::Unblocked { connection, listener }) => {
-                if self.is_on(listener, connection) {
-                    self.set_blocked(listener, false);
-                    self.handle(Input::Unblock { listener }, None);
+            Heard::Report(Report::Unblocked { connection, subscriber }) => {
+                if self.is_on(subscriber, connection) {
+                    self.set_blocked(subscriber, false);
+                    self.handle(Input::Unblock { subscriber }, None);
                 }
             }
             Heard::Report(Report::Gone { connection, why, .. }) => {
@@ -152,34 +152,34 @@ impl Owner {
         let _ = self.wire.send(vec![Command::Send { connection, packet }, close]);
     }
 
-    /// Whether a listener is heard on this connection. Reports may be about one that it had before.
-    fn is_on(&self, listener: ListenerKey, connection: ConnectionKey) -> bool {
-        self.listeners.get(&listener).is_some_and(|it| it.connection == Some(connection))
+    /// Whether a subscriber is heard on this connection. Reports may be about one that it had before.
+    fn is_on(&self, subscriber: SubscriberKey, connection: ConnectionKey) -> bool {
+        self.subscribers.get(&subscriber).is_some_and(|it| it.connection == Some(connection))
     }
 
-    /// Notes whether the wire of a listener is full.
-    pub(super) fn set_blocked(&mut self, listener: ListenerKey, is_blocked: bool) {
+    /// Notes whether the wire of a subscriber is full.
+    pub(super) fn set_blocked(&mut self, subscriber: SubscriberKey, is_blocked: bool) {
         if is_blocked {
-            self.blocked.insert(listener);
+            self.blocked.insert(subscriber);
         } else {
-            self.blocked.remove(&listener);
+            self.blocked.remove(&subscriber);
         }
     }
 
     /// Something urgent is to overtake what waits for the sockets that are full.
     pub(super) fn withdraw_for_urgent(&mut self) {
-        let on = |listener: &ListenerKey| self.listeners.get(listener)?.connection;
+        let on = |subscriber: &SubscriberKey| self.subscribers.get(subscriber)?.connection;
         let full = self.blocked.iter().filter_map(on);
         let commands = full.map(|connection| Effect::Wire(Command::Withdraw { connection }));
         self.batch.effects.extend(commands);
     }
 
     /// A wire gave back what came after this event.
-    fn take_back(&mut self, connection: ConnectionKey, listener: ListenerKey, last: &str) {
-        if self.is_on(listener, connection) {
+    fn take_back(&mut self, connection: ConnectionKey, subscriber: SubscriberKey, last: &str) {
+        if self.is_on(subscriber, connection) {
             match EventId::parse(last) {
                 Ok(last_event_id) => {
-                    self.handle(Input::TakeBack { listener, last_event_id }, None);
+                    self.handle(Input::TakeBack { subscriber, last_event_id }, None);
                 }
                 // It cannot be said where it is: it comes back and says so itself.
                 Err(_) => self.close(connection, 4000, "Connect again."),
@@ -193,24 +193,24 @@ impl Owner {
         if gone.kind == Kind::Agent {
             self.agent_gone(connection);
         }
-        let Some(listener) = gone.listener else { return };
-        if self.is_on(listener, connection) {
-            self.set_blocked(listener, false);
-            if let Some(listener) = self.listeners.get_mut(&listener) {
-                listener.connection = None;
+        let Some(subscriber) = gone.subscriber else { return };
+        if self.is_on(subscriber, connection) {
+            self.set_blocked(subscriber, false);
+            if let Some(subscriber) = self.subscribers.get_mut(&subscriber) {
+                subscriber.connection = None;
             }
-            self.handle(Input::Disconnect { listener }, None);
+            self.handle(Input::Disconnect { subscriber }, None);
         }
     }
 
     /// Whoever this is may not be here any more: what they hear ends, and so do their connections.
     pub(super) fn end_access(&mut self, principal_id: &str) {
         let theirs = self.connections.iter().filter(|(_, it)| it.principal.id == principal_id);
-        let theirs: Vec<_> = theirs.map(|(key, it)| (*key, it.listener)).collect();
-        for (connection, listener) in theirs {
-            if let Some(listener) = listener {
+        let theirs: Vec<_> = theirs.map(|(key, it)| (*key, it.subscriber)).collect();
+        for (connection, subscriber) in theirs {
+            if let Some(subscriber) = subscriber {
                 let reason = EndReason::AccessEnded;
-                self.handle(Input::End { listener, reason }, Some(connection));
+                self.handle(Input::End { subscriber, reason }, Some(connection));
             }
             self.close(connection, 4003, "You may not be here any more. Ask for a new token.");
         }
@@ -233,7 +233,7 @@ impl Owner {
                 principal,
                 number,
                 kind,
-                listener: None,
+                subscriber: None,
                 mistakes: 0,
                 spoken_in: VecDeque::new(),
                 _permit: permit,
@@ -248,7 +248,7 @@ impl Owner {
         Some(connection)
     }
 
-    /// A listener hears its subscription on a new connection, from where it left off.
+    /// A subscriber hears its subscription on a new connection, from where it left off.
     pub(super) fn stream(
         &mut self,
         connection: ConnectionKey,
@@ -263,36 +263,36 @@ impl Owner {
         let is_as_before = hears.is_some_and(|hears| *hears == principal.hearing());
         let mine = self.engine.subscription(&subscription_id);
         let mine = mine.filter(|(_, whose)| *whose == number && is_as_before);
-        let Some((listener, principal)) = mine else {
+        let Some((subscriber, principal)) = mine else {
             self.close(connection, 4001, "There is no such subscription.");
             return;
         };
-        self.take_over(listener, connection);
+        self.take_over(subscriber, connection);
         let input = Input::Reconnect { principal, subscription_id, last_event_id };
         self.handle(input, Some(connection));
     }
 
-    /// A listener leaves the connection that it has for this one.
-    fn take_over(&mut self, listener: ListenerKey, connection: ConnectionKey) {
-        self.set_blocked(listener, false);
-        let Some(known) = self.listeners.get_mut(&listener) else { return };
+    /// A subscriber leaves the connection that it has for this one.
+    fn take_over(&mut self, subscriber: SubscriberKey, connection: ConnectionKey) {
+        self.set_blocked(subscriber, false);
+        let Some(known) = self.subscribers.get_mut(&subscriber) else { return };
         known.has_heard = true;
         let before = known.connection.replace(connection);
         if let Some(connection) = self.connections.get_mut(&connection) {
-            connection.listener = Some(listener);
+            connection.subscriber = Some(subscriber);
         }
-        self.tell_wire(Command::Attach { connection, listener });
+        self.tell_wire(Command::Attach { connection, subscriber });
         if let Some(before) = before.filter(|before| *before != connection) {
-            self.let_go(listener, before);
-            self.handle(Input::Disconnect { listener }, None);
+            self.let_go(subscriber, before);
+            self.handle(Input::Disconnect { subscriber }, None);
         }
     }
 
-    /// A connection that a listener had before ends; the listener is elsewhere.
-    pub(super) fn let_go(&mut self, listener: ListenerKey, before: ConnectionKey) {
-        self.set_blocked(listener, false);
+    /// A connection that a subscriber had before ends; the subscriber is elsewhere.
+    pub(super) fn let_go(&mut self, subscriber: SubscriberKey, before: ConnectionKey) {
+        self.set_blocked(subscriber, false);
         if let Some(before) = self.connections.get_mut(&before) {
-            before.listener = None;
+            before.subscriber = None;
         }
         self.close(before, 4000, "The subscription is heard on another connection now.");
     }
@@ -305,7 +305,7 @@ impl Owner {
         if is_agent { self.tell_agent_wire(command) } else { self.tell_wire(command) }
     }
 
-    /// Sends a message that is no event on a connection of a listener.
+    /// Sends a message that is no event on a connection of a subscriber.
     pub(super) fn send(&mut self, connection: ConnectionKey, message: &impl serde::Serialize) {
         let json = serde_json::to_vec(message).unwrap_or_default();
         let packet = Arc::new(Packet::new("", json));

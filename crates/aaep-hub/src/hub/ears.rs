@@ -23,7 +23,7 @@ const MANY: usize = 64;
 /// Which wire it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
-    Listeners,
+    Subscribers,
     Agents,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct Told {
 
 /// The same, read.
 pub(super) enum Heard {
-    /// A listener said something.
-    Listener {
+    /// A subscriber said something.
+    Subscriber {
         connection: ConnectionKey,
         text: String,
         reading: Box<SubscriberMessage>,
@@ -80,9 +80,9 @@ pub(super) fn read_all(
         let heard = match report {
             Report::Message { connection, text } => {
                 let heard = match wire {
-                    Wire::Listeners => {
+                    Wire::Subscribers => {
                         let reading = Box::new(read_subscriber(text.as_bytes()));
-                        Heard::Listener { connection, text, reading, is_paused }
+                        Heard::Subscriber { connection, text, reading, is_paused }
                     }
                     Wire::Agents => {
                         let message = object(&text, redactor);

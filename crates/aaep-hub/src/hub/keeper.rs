@@ -30,7 +30,7 @@ const SWEEP: Duration = Duration::from_mins(1);
 
 /// What is to be done once everything before it is stored.
 pub(super) enum Effect {
-    /// The wire of the listeners is told something.
+    /// The wire of the subscribers is told something.
     Wire(Command),
     /// The wire of the agents is told something.
     AgentWire(Command),

@@ -15,10 +15,10 @@ use aaep_transport::wire::ConnectionKey;
 use aaep_trust::strict_json;
 use serde_json::{Value, json};
 
-use super::listeners::{Told, close_of};
 use super::owner::Owner;
 use super::posts::{NotInstructed, Wish};
 use super::reading::{MalformedRequest, SubscriberMessage, read_subscriber};
+use super::subscribers::{Told, close_of};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
 /// How many prompts may wait for a stream.
@@ -99,9 +99,9 @@ impl Owner {
         let legacy = self.legacy.entry(number).or_default();
         let is_fresh = std::mem::take(&mut legacy.is_fresh);
         let before = legacy.subscription_id.clone().filter(|id| {
-            let listener =
-                self.engine.subscription(id).and_then(|(key, _)| self.listeners.get(&key));
-            listener.is_some_and(|listener| listener.connection.is_none())
+            let subscriber =
+                self.engine.subscription(id).and_then(|(key, _)| self.subscribers.get(&key));
+            subscriber.is_some_and(|subscriber| subscriber.connection.is_none())
         });
         match before {
             // Its terms were asked for before the stream, or it says where it broke off.
@@ -169,9 +169,9 @@ impl Owner {
         };
         let posted = serde_json::from_str(text).unwrap_or_default();
         let subscription_id = self.meant_stream(principal, number, &posted);
-        let listener = subscription_id.as_ref().and_then(|id| self.engine.subscription(id));
-        let listener = listener.and_then(|(key, _)| self.listeners.get(&key));
-        let connection = listener.and_then(|listener| listener.connection);
+        let subscriber = subscription_id.as_ref().and_then(|id| self.engine.subscription(id));
+        let subscriber = subscriber.and_then(|(key, _)| self.subscribers.get(&key));
+        let connection = subscriber.and_then(|subscriber| subscriber.connection);
         if let Some(text) = prompt_of(&posted) {
             return self.legacy_input(connection, principal, number, text);
         }
@@ -256,9 +256,9 @@ impl Owner {
             let _ = self.legacy_prompt(connection, principal, text);
             return true;
         }
-        let listener = self.connections.get(&connection).and_then(|it| it.listener);
-        let listener = listener.and_then(|listener| self.listeners.get(&listener));
-        let subscription_id = listener.map(|it| it.subscription_id.clone());
+        let subscriber = self.connections.get(&connection).and_then(|it| it.subscriber);
+        let subscriber = subscriber.and_then(|subscriber| self.subscribers.get(&subscriber));
+        let subscription_id = subscriber.map(|it| it.subscription_id.clone());
         match read(text, subscription_id.as_ref()) {
             SubscriberMessage::Malformed(_) => false,
             SubscriberMessage::MalformedRequest(request) => {
@@ -366,9 +366,10 @@ impl Owner {
         principal: &Principal,
         text: String,
     ) -> Result<(), NotInstructed> {
-        let listener = self.connections.get(&connection).and_then(|it| it.listener);
-        let id =
-            listener.and_then(|it| self.listeners.get(&it)).map(|it| it.subscription_id.clone());
+        let subscriber = self.connections.get(&connection).and_then(|it| it.subscriber);
+        let id = subscriber
+            .and_then(|it| self.subscribers.get(&it))
+            .map(|it| it.subscription_id.clone());
         let is_allowed = !principal.is_local_program()
             || self.acting(principal, id.as_ref()).is_ok_and(|it| self.is_allowed_program(it));
         let told = if is_allowed {
@@ -423,7 +424,7 @@ fn may_not_answer() -> Value {
     })
 }
 
-/// The terms of a listener that never asked for any (ruling 3).
+/// The terms of a subscriber that never asked for any (ruling 3).
 fn default_request(can_reply: bool) -> SubscriptionRequest {
     let mut capabilities = Capabilities::new();
     capabilities.supports_confirmation_reply = Some(can_reply);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use aaep::extension::DecidedBy;
 use aaep::{Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
-    Audit, Author, Engine, Frame, Input, ListenerKey, Now, Output, Record, ReplyRefusal,
-    Resolution, Subscription,
+    Audit, Author, Engine, Frame, Input, Now, Output, Record, ReplyRefusal, Resolution,
+    SubscriberKey, Subscription,
 };
 use aaep_transport::Packet;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
@@ -76,7 +76,7 @@ pub(super) struct OpenAsk {
 }
 
 /// A subscription, as the wires know it.
-pub(super) struct Listener {
+pub(super) struct Subscriber {
     pub(super) subscription_id: SubscriptionId,
     pub(super) connection: Option<ConnectionKey>,
     /// Whether it was ever on a connection, so that it can have been asked something (ruling 14).
@@ -100,7 +100,7 @@ pub(super) struct Owner {
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
     /// The reply that counted last, until the question is settled that it answers.
     pub(super) counted: Option<(ReplyToken, Answered)>,
-    pub(super) listeners: HashMap<ListenerKey, Listener>,
+    pub(super) subscribers: HashMap<SubscriberKey, Subscriber>,
     pub(super) connections: HashMap<ConnectionKey, Connection>,
     /// The newest subscription of the legacy paths, by principal.
     pub(super) legacy: HashMap<u64, super::legacy::Legacy>,
@@ -123,7 +123,7 @@ pub(super) struct Owner {
     /// Whether something urgent came in this turn. However much did, wires are told to make way for it once.
     pub(super) must_withdraw: bool,
     /// Those whose connection takes nothing for now.
-    pub(super) blocked: HashSet<ListenerKey>,
+    pub(super) blocked: HashSet<SubscriberKey>,
     /// What the program that subscribes now has to know of what it may do.
     pub(super) permission_note: Option<String>,
 }
@@ -209,7 +209,7 @@ impl Owner {
         metrics.subscriptions(self.engine.subscriptions() as u64);
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
-        metrics.listeners_blocked(self.blocked.len() as u64);
+        metrics.subscribers_blocked(self.blocked.len() as u64);
         if std::mem::take(&mut self.must_withdraw) {
             self.withdraw_for_urgent();
         }
@@ -246,7 +246,7 @@ impl Owner {
         self.batch.effects.push(Effect::Answer(answer));
     }
 
-    /// Tells the wire of the listeners something.
+    /// Tells the wire of the subscribers something.
     pub(super) fn tell_wire(&mut self, command: Command) {
         self.batch.effects.push(Effect::Wire(command));
     }
@@ -287,14 +287,14 @@ impl Owner {
                     self.remembered.remove(&subscription_id);
                     self.batch.changes.push(Change::Unsubscribed { subscription_id });
                 }
-                Output::Recovered { listener, subscription_id } => {
-                    self.listen(listener, subscription_id.clone(), None);
+                Output::Recovered { subscriber, subscription_id } => {
+                    self.listen(subscriber, subscription_id.clone(), None);
                     // What it heard before the stop is not known; it may have been asked.
                     let whose = self.engine.subscription(&subscription_id).map(|it| it.1);
                     let program = whose.and_then(|whose| self.program(whose)).map(str::to_owned);
-                    if let Some(listener) = self.listeners.get_mut(&listener) {
-                        listener.has_heard = true;
-                        listener.program = program;
+                    if let Some(subscriber) = self.subscribers.get_mut(&subscriber) {
+                        subscriber.has_heard = true;
+                        subscriber.program = program;
                     }
                 }
                 Output::Deliver { frame, to } => {
@@ -305,31 +305,33 @@ impl Owner {
                     last = Some((Arc::clone(&frame), Arc::clone(&packet)));
                     self.deliver(&frame, packet, to);
                 }
-                Output::More { listener } => self.tell_wire(Command::TellWhenWritten { listener }),
-                Output::Accepted { listener, mut message } => {
+                Output::More { subscriber } => {
+                    self.tell_wire(Command::TellWhenWritten { subscriber });
+                }
+                Output::Accepted { subscriber, mut message } => {
                     permission_note::add(self.permission_note.take(), &mut message);
-                    self.listen(listener, message.subscription_id.clone(), on);
+                    self.listen(subscriber, message.subscription_id.clone(), on);
                     if let Some(connection) = on {
                         let json = serde_json::to_vec(&message).unwrap_or_default();
                         let packet = Arc::new(Packet::new("", json));
                         self.tell_wire(Command::Send { connection, packet });
-                        self.tell_wire(Command::Attach { connection, listener });
+                        self.tell_wire(Command::Attach { connection, subscriber });
                     }
-                    answers.push(Output::Accepted { listener, message });
+                    answers.push(Output::Accepted { subscriber, message });
                 }
-                Output::Closed { listener } => {
-                    self.leave(listener, on);
-                    answers.push(Output::Closed { listener });
+                Output::Closed { subscriber } => {
+                    self.leave(subscriber, on);
+                    answers.push(Output::Closed { subscriber });
                 }
-                Output::Ended { listener, message } => {
-                    let on = self.listeners.get(&listener).and_then(|it| it.connection);
+                Output::Ended { subscriber, message } => {
+                    let on = self.subscribers.get(&subscriber).and_then(|it| it.connection);
                     if let Some(connection) = on {
                         self.send(connection, &message);
                     }
                 }
-                Output::Rejected { listener: Some(listener), message } => {
-                    self.leave(listener, on);
-                    answers.push(Output::Rejected { listener: Some(listener), message });
+                Output::Rejected { subscriber: Some(subscriber), message } => {
+                    self.leave(subscriber, on);
+                    answers.push(Output::Rejected { subscriber: Some(subscriber), message });
                 }
                 Output::Resolved { reply_token, resolution, decided_by, .. } => {
                     self.settle(now, &reply_token, &resolution, decided_by);
@@ -389,7 +391,7 @@ impl Owner {
         self.batch.changes.push(change);
     }
 
-    fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<ListenerKey>) {
+    fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<SubscriberKey>) {
         self.batch.deliveries += to.len() as u64;
         if frame.is_critical {
             self.batch.urgent_since.get_or_insert_with(Instant::now);
@@ -397,14 +399,14 @@ impl Owner {
         self.tell_wire(Command::Deliver { packet, to });
     }
 
-    /// A listener has this subscription from now on.
+    /// A subscriber has this subscription from now on.
     fn listen(
         &mut self,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         subscription_id: SubscriptionId,
         on: Option<ConnectionKey>,
     ) {
-        let known = self.listeners.entry(listener).or_insert_with(|| Listener {
+        let known = self.subscribers.entry(subscriber).or_insert_with(|| Subscriber {
             subscription_id: subscription_id.clone(),
             connection: None,
             has_heard: false,
@@ -416,28 +418,28 @@ impl Owner {
         known.has_heard = true;
         let before = known.connection.replace(key).filter(|before| *before != key);
         if let Some(connection) = self.connections.get_mut(&key) {
-            connection.listener = Some(listener);
+            connection.subscriber = Some(subscriber);
         }
         if let Some(before) = before {
-            self.let_go(listener, before);
+            self.let_go(subscriber, before);
         }
     }
 
     /// A subscription is over. Its connection ends with it, unless it is the one on which that was said.
-    fn leave(&mut self, listener: ListenerKey, on: Option<ConnectionKey>) {
-        self.set_blocked(listener, false);
-        let Some(gone) = self.listeners.remove(&listener) else { return };
+    fn leave(&mut self, subscriber: SubscriberKey, on: Option<ConnectionKey>) {
+        self.set_blocked(subscriber, false);
+        let Some(gone) = self.subscribers.remove(&subscriber) else { return };
         let Some(connection) = gone.connection else { return };
         let belongs =
-            self.connections.get(&connection).is_some_and(|it| it.listener == Some(listener));
+            self.connections.get(&connection).is_some_and(|it| it.subscriber == Some(subscriber));
         if !belongs {
             return;
         }
         if let Some(connection) = self.connections.get_mut(&connection) {
-            connection.listener = None;
+            connection.subscriber = None;
         }
         if on == Some(connection) {
-            self.tell_wire(Command::Detach { listener });
+            self.tell_wire(Command::Detach { subscriber });
         } else {
             self.close(connection, 4000, "The subscription is over.");
         }

@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 
 use super::entry::shortened;
 use super::holders::NameClaim;
-use super::listeners::Told;
 use super::owner::Owner;
+use super::subscribers::Told;
 use crate::access::{Principal, Scope};
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
@@ -252,7 +252,7 @@ impl Owner {
         Some((Vec::new(), Some(receiver)))
     }
 
-    /// A listener tells an agent something.
+    /// A subscriber tells an agent something.
     pub(super) fn instruct(
         &mut self,
         principal: &Principal,

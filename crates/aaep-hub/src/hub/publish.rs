@@ -271,7 +271,7 @@ fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published,
 }
 
 /// Whether two events say the same. What was left out has been filled in otherwise the first time; a program
-/// may take a new timestamp when it tries again; the state that is left is told as listeners know it; and the
+/// may take a new timestamp when it tries again; the state that is left is told as subscribers know it; and the
 /// hub has put on the first who published it, and which ids its agent wrote.
 fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
     let is_text = matches!(before.payload, Payload::OutputStreaming(_));

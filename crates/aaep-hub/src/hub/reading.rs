@@ -11,7 +11,7 @@ use aaep::{Message, Mode, SubscriptionId, Violation};
 use aaep_engine::terms::{Offer, reject_malformed};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::listeners::close_of;
+use super::subscribers::close_of;
 
 /// How many characters of a trace id are logged.
 const MAX_TRACE_CHARACTERS: usize = 128;

@@ -38,7 +38,7 @@ pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
     terms.to_string().into_bytes()
 }
 
-/// The same, read back. What cannot be read is no subscription: its listener subscribes again. So does
+/// The same, read back. What cannot be read is no subscription: its subscriber subscribes again. So does
 /// one of an earlier version, in which lists of agents were numbers.
 fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     let terms: Value = serde_json::from_slice(&stored.json).ok()?;
@@ -87,7 +87,7 @@ pub(super) struct Loaded {
     /// What the engine wants to be done first.
     pub(super) outputs: Vec<Output>,
     pub(super) asks: HashMap<ReplyToken, OpenAsk>,
-    /// Subscriptions that cannot be read, to be stored no longer. Their listeners subscribe again.
+    /// Subscriptions that cannot be read, to be stored no longer. Their subscribers subscribe again.
     pub(super) unreadable: Vec<SubscriptionId>,
     /// Questions that are stored as open and of which no event can be read: to be stored as settled.
     pub(super) stray: Vec<ReplyToken>,

@@ -214,9 +214,9 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
     let stored = hub.call(move |owner| {
         let accepted = owner.subscribe(&me, Door::Open, *request, None).expect("accepted");
         let id = accepted.subscription_id;
-        let (listener, _) = owner.engine.subscription(&id).expect("known");
+        let (subscriber, _) = owner.engine.subscription(&id).expect("known");
         for round in 0..20_u64 {
-            owner.handle(Input::Block { listener }, None);
+            owner.handle(Input::Block { subscriber }, None);
             for part in 0..2 {
                 let text = json!({
                     "type": "aaep:agent.output.streaming", "session_id": "sess_one",
@@ -228,7 +228,7 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
                     .as_ref()
                     .expect("taken");
             }
-            owner.handle(Input::Unblock { listener }, None);
+            owner.handle(Input::Unblock { subscriber }, None);
         }
         let is_subscribed = |change: &&Change| matches!(change, Change::Subscribed { .. });
         let ids: Vec<_> = owner.remembered.keys().cloned().collect();

@@ -11,8 +11,8 @@ use aaep::{
     printable,
 };
 use aaep_engine::is_filled;
-use aaep_engine::listener::{
-    Change, ClarificationDetails, ConfirmationDetails, Heard, Listener, ListenerConfig,
+use aaep_engine::subscriber::{
+    Change, ClarificationDetails, ConfirmationDetails, Heard, Subscriber, SubscriberConfig,
 };
 use aaep_transport::link::{LinkReceiver, LinkSender};
 use serde_json::Value;
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// How often in a row an outcome may not be readable before nobody waits for it.
 const MAX_FAILURES: u32 = 30;
 
-/// How many mistakes of a child are logged; its own listener, the hub, needs no more.
+/// How many mistakes of a child are logged; its own subscriber, the hub, needs no more.
 const MAX_LOGGED: u32 = 200;
 
 /// How a child is called in what it is sent.
@@ -58,7 +58,7 @@ pub(super) async fn run(
         child,
         principal,
         name: printable(&child.name()).into_owned(),
-        listener: Listener::new(listener()),
+        subscriber: Subscriber::new(subscriber()),
         sender,
         asks: BTreeMap::new(),
         settling: JoinSet::new(),
@@ -68,7 +68,7 @@ pub(super) async fn run(
         return why;
     }
     loop {
-        let due = run.listener.deadline().map(|us| hub.clock().instant(us).into());
+        let due = run.subscriber.deadline().map(|us| hub.clock().instant(us).into());
         let done = tokio::select! {
             message = receiver.next() => match message {
                 Ok(message) => run.take(&message).await,
@@ -84,7 +84,7 @@ pub(super) async fn run(
                     None => std::future::pending().await,
                 }
             } => {
-                let changes = run.listener.tick(hub.clock().now());
+                let changes = run.subscriber.tick(hub.clock().now());
                 run.follow(&changes).await
             }
         };
@@ -99,7 +99,7 @@ struct Run<'a> {
     child: &'a ChildTable,
     principal: &'a Principal,
     name: String,
-    listener: Listener,
+    subscriber: Subscriber,
     sender: LinkSender,
     /// The questions of the child that are open in the hub, by the child's token.
     asks: BTreeMap<ReplyToken, Ask>,
@@ -131,7 +131,7 @@ impl Run<'_> {
         wanted.supports_confirmation_reply = Some(true);
         wanted.supports_clarification_reply = Some(true);
         wanted.supported_conformance_levels = Some(vec![1, 2, 3]);
-        let request = self.listener.request(wanted);
+        let request = self.subscriber.request(wanted);
         let request =
             request.map_err(|error| format!("no subscription can be asked for: {error:?}"))?;
         self.send(&request).await
@@ -142,7 +142,7 @@ impl Run<'_> {
         let object = serde_json::from_str::<Object>(text).ok();
         let formed = object.as_ref().and_then(|it| with_formed_ids(self.principal, it));
         let heard_text = formed.as_deref().unwrap_or(text);
-        let received = self.listener.receive(self.hub.clock().now(), heard_text.as_bytes());
+        let received = self.subscriber.receive(self.hub.clock().now(), heard_text.as_bytes());
         for violation in &received.violations {
             self.log(&violation.to_string());
         }
@@ -175,7 +175,7 @@ impl Run<'_> {
         }
     }
 
-    /// What changed for the listener that we are.
+    /// What changed for the subscriber that we are.
     async fn follow(&mut self, changes: &[Change]) -> Result<(), String> {
         for change in changes {
             match change {
@@ -233,10 +233,10 @@ impl Run<'_> {
             }
             return Ok(());
         };
-        let mut open = self.listener.open_asks();
+        let mut open = self.subscriber.open_asks();
         let is_open = open.any(|ask| ask.reply_token == *token && ask.can_reply);
         drop(open);
-        if !is_open || self.listener.subscription_id().is_none() {
+        if !is_open || self.subscriber.subscription_id().is_none() {
             self.refused(event, "It is a question that cannot be answered.");
             return self.reject_if(is_confirmation, token).await;
         }
@@ -274,12 +274,12 @@ impl Run<'_> {
         let reply = match back(settlement.as_ref(), ask.is_confirmation) {
             Back::Confirm(decision) => {
                 let details = ConfirmationDetails::default();
-                let reply = self.listener.confirm(now, token, decision, details);
+                let reply = self.subscriber.confirm(now, token, decision, details);
                 reply.map(|reply| Message::ConfirmationReply(Box::new(reply)))
             }
             Back::Clarify(response) => {
                 let details = ClarificationDetails::default();
-                let reply = self.listener.clarify(now, token, response, details);
+                let reply = self.subscriber.clarify(now, token, response, details);
                 reply.map(|reply| Message::ClarificationReply(Box::new(reply)))
             }
             Back::Nothing => return Ok(()),
@@ -303,11 +303,11 @@ impl Run<'_> {
     async fn reject(&mut self, token: &ReplyToken) -> Result<(), String> {
         let now = self.hub.clock().now();
         let (decision, details) = (Decision::Reject, ConfirmationDetails::default());
-        if let Ok(reply) = self.listener.confirm(now, token, decision, details) {
+        if let Ok(reply) = self.subscriber.confirm(now, token, decision, details) {
             return self.send(&reply).await;
         }
-        // The listener does not know it as a question that can be answered; a no is safe all the same.
-        let subscription_id = self.listener.subscription_id().cloned();
+        // The subscriber does not know it as a question that can be answered; a no is safe all the same.
+        let subscription_id = self.subscriber.subscription_id().cloned();
         let timestamp = Timestamp::from_unix_ms(now.unix_us.div_euclid(1000));
         let (Some(subscription_id), Some(timestamp)) = (subscription_id, timestamp) else {
             return Ok(());
@@ -353,8 +353,8 @@ impl Run<'_> {
     }
 }
 
-fn listener() -> ListenerConfig {
-    ListenerConfig {
+fn subscriber() -> SubscriberConfig {
+    SubscriberConfig {
         subscriber_id: SUBSCRIBER.to_owned(),
         subscriber_name: None,
         subscriber_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -371,7 +371,7 @@ fn question(event: &Event) -> Option<(&ReplyToken, bool)> {
     }
 }
 
-/// The event as the listener rules can read it, if the child has ids of its own form. Its token stays: the child has
+/// The event as the subscriber rules can read it, if the child has ids of its own form. Its token stays: the child has
 /// to know it again in the answer.
 fn with_formed_ids(principal: &Principal, object: &Object) -> Option<String> {
     if !own_ids::has_own_ids(object) {

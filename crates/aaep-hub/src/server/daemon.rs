@@ -15,7 +15,7 @@ use super::certificates::Certificates;
 use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
 use super::descriptors;
 use super::issuer::Issuer;
-use super::listen::{ListenError, Listener};
+use super::listen::{ListenError, Subscriber};
 use super::manifest::{ManifestError, ManifestService};
 use super::opened::{Given, open};
 use crate::access::{Access, ConfigError, Guard, Limits, PersonKey, Tokens, TokensError};
@@ -30,7 +30,7 @@ use aaep_trust::manifest::{Endpoint, ManifestDescription};
 /// How long requests that came may take when the hub stops.
 const FINISH: Duration = Duration::from_secs(5);
 
-/// How long listeners may take to hear the last word of a hub that has stopped.
+/// How long subscribers may take to hear the last word of a hub that has stopped.
 const LEAVE: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether the hub still lives.
@@ -146,23 +146,23 @@ impl Daemon {
         };
         let opened = open(&options, given, &access, certificates.is_some())?;
         let sockets = opened.sockets();
-        let listeners = opened.listeners;
-        let origin = public_origin(config, &listeners);
+        let subscribers = opened.subscribers;
+        let origin = public_origin(config, &subscribers);
         let now_unix_ms = clock.now().unix_us / 1000;
-        let description = describe(config, &origin, &listeners, &sockets)?;
+        let description = describe(config, &origin, &subscribers, &sockets)?;
         let manifest =
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
         let hub = start_hub(&options, limits, offer(config, &manifest)?, &access).await?;
         relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
-        let addresses = listeners.iter().map(Listener::address).collect();
-        let origins = listeners.iter().map(Listener::origin).collect();
+        let addresses = subscribers.iter().map(Subscriber::address).collect();
+        let origins = subscribers.iter().map(Subscriber::origin).collect();
         let server = Server::start(
             hub.clone(),
             Arc::new(access),
             manifest,
             certificates,
-            listeners,
+            subscribers,
             opened.doors,
         );
         if let Some(issuer) = issuer {
@@ -244,7 +244,7 @@ async fn start_hub(
     started.and_then(|it| it).map_err(DaemonError::Hub)
 }
 
-/// What listeners are offered.
+/// What subscribers are offered.
 fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonError> {
     let mut offer = default_offer();
     offer.producer.agent_id.clone_from(&config.hub.agent_id);
@@ -260,7 +260,7 @@ fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonErr
 fn describe(
     config: &Config,
     origin: &str,
-    listeners: &[Listener],
+    subscribers: &[Subscriber],
     sockets: &[PathBuf],
 ) -> Result<ManifestDescription, DaemonError> {
     let socket_origin = origin.replacen("http", "ws", 1);
@@ -282,7 +282,7 @@ fn describe(
     #[cfg(feature = "grpc")]
     description.endpoints.push(endpoint("grpc", origin.replacen("http", "grpc", 1))?);
     // Other machines need not know where files are here.
-    let is_local = listeners.iter().all(|it| crate::access::is_loopback(it.address().ip()));
+    let is_local = subscribers.iter().all(|it| crate::access::is_loopback(it.address().ip()));
     for path in sockets.iter().filter(|_| is_local).filter_map(|path| path.to_str()) {
         // A path that is no address is left out; the socket is there all the same.
         if let Ok(mut endpoint) = endpoint("unix-socket", format!("unix:{path}")) {
@@ -294,19 +294,19 @@ fn describe(
 }
 
 /// The beginning of the addresses by which others reach the hub: as it is set, or else the best guess.
-fn public_origin(config: &Config, listeners: &[Listener]) -> String {
+fn public_origin(config: &Config, subscribers: &[Subscriber]) -> String {
     if let Some(url) = &config.hub.public_url {
         return url.trim_end_matches('/').to_owned();
     }
-    let others = |it: &&Listener| !crate::access::is_loopback(it.address().ip());
-    let Some(listener) = listeners.iter().find(others).or_else(|| listeners.first()) else {
+    let others = |it: &&Subscriber| !crate::access::is_loopback(it.address().ip());
+    let Some(subscriber) = subscribers.iter().find(others).or_else(|| subscribers.first()) else {
         return format!("http://{DEFAULT_ADDRESS}");
     };
-    let scheme = if listener.is_tls() { "https" } else { "http" };
-    let address = listener.address();
+    let scheme = if subscriber.is_tls() { "https" } else { "http" };
+    let address = subscriber.address();
     match config.access.host_names.first() {
-        Some(name) if others(&listener) && name.contains(':') => format!("{scheme}://{name}"),
-        Some(name) if others(&listener) => format!("{scheme}://{name}:{}", address.port()),
+        Some(name) if others(&subscriber) && name.contains(':') => format!("{scheme}://{name}"),
+        Some(name) if others(&subscriber) => format!("{scheme}://{name}:{}", address.port()),
         _ => format!("{scheme}://{}", SocketAddr::new(reachable(address.ip()), address.port())),
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of gRPC (B.5): the same doors as for every request, and then the service that was called.
 //!
-//! A listener's call becomes a connection of the hub like any other. Everyone may ask for the manifest, for
+//! A subscriber's call becomes a connection of the hub like any other. Everyone may ask for the manifest, for
 //! how the hub is, and for what is spoken here.
 
 mod health;
@@ -35,7 +35,7 @@ use health::HubHealth;
 /// The service of B.5.1.
 const SERVICE: &str = "aaep.v1.AaepService";
 
-/// The method that listeners call.
+/// The method that subscribers call.
 const SUBSCRIBE: &str = "/aaep.v1.AaepService/Subscribe";
 
 /// The longest question about the hub itself.
@@ -188,7 +188,7 @@ impl Producer for HubProducer {
             protocol,
             permit: Some(permit),
         };
-        let taken = app.hub.listener_socket(new).await;
+        let taken = app.hub.subscriber_socket(new).await;
         taken.map(|()| end).map_err(|error| Status::unavailable(error.to_string()))
     }
 

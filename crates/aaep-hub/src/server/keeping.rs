@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 
 use super::App;
 use super::answer::{self, Answer, Content};
-use super::listeners::failed;
 use super::query;
+use super::subscribers::failed;
 use crate::access::{HUB_OWNER, Hears, Principal};
 use crate::audit::{self, Details, ExportError, Shown};
 use crate::hub::HubError;

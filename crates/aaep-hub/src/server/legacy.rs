@@ -11,7 +11,7 @@ use serde_json::json;
 use super::App;
 use super::answer::{self, Answer};
 use super::door::Connection;
-use super::listeners::{failed, rejection};
+use super::subscribers::{failed, rejection};
 use super::takeover::last_event_header;
 use super::upgrade::{self, Subprotocol};
 use crate::access::Principal;
@@ -42,7 +42,7 @@ impl App {
         })
     }
 
-    /// Any message of a listener. What is well formed is taken, whatever comes of it on the stream.
+    /// Any message of a subscriber. What is well formed is taken, whatever comes of it on the stream.
     pub(super) async fn legacy_message(
         &self,
         principal: &Principal,

@@ -14,7 +14,7 @@ const BACKLOG: i32 = 1024;
 
 /// One address that the hub listens on.
 #[derive(Debug)]
-pub struct Listener {
+pub struct Subscriber {
     pub(crate) socket: TcpListener,
     address: SocketAddr,
     is_tls: bool,
@@ -35,7 +35,7 @@ pub enum ListenError {
     Failed(SocketAddr, io::Error),
 }
 
-impl Listener {
+impl Subscriber {
     /// Listens on an address. TLS is spoken where other machines can connect and there is a certificate;
     /// programs of this machine need none (ruling 28).
     ///
@@ -55,7 +55,7 @@ impl Listener {
             _ => ListenError::Failed(address, error),
         })?;
         let real = socket.local_addr().map_err(|error| ListenError::Failed(address, error))?;
-        Ok(Listener { socket, address: real, is_tls: has_tls && !is_loopback(address.ip()) })
+        Ok(Subscriber { socket, address: real, is_tls: has_tls && !is_loopback(address.ip()) })
     }
 
     /// Takes a socket that the system opened, such as systemd, if it may be listened on.
@@ -74,7 +74,7 @@ impl Listener {
         let failed = |error| ListenError::Failed(address, error);
         socket.set_nonblocking(true).map_err(failed)?;
         let socket = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Listener { socket, address, is_tls: has_tls && !is_loopback(address.ip()) })
+        Ok(Subscriber { socket, address, is_tls: has_tls && !is_loopback(address.ip()) })
     }
 
     /// The address, with the port that the system chose if none was asked for.
@@ -142,15 +142,15 @@ impl std::error::Error for ListenError {}
 mod tests {
     use super::*;
 
-    fn bind(text: &str) -> Result<Listener, ListenError> {
-        Listener::bind(text.parse().expect("an address"), false, false, false)
+    fn bind(text: &str) -> Result<Subscriber, ListenError> {
+        Subscriber::bind(text.parse().expect("an address"), false, false, false)
     }
 
     #[tokio::test]
     async fn a_free_port_is_found_and_told() {
-        let listener = bind("127.0.0.1:0").expect("a port");
-        assert_ne!(listener.address().port(), 0);
-        assert_eq!(listener.origin(), format!("http://{}", listener.address()));
+        let subscriber = bind("127.0.0.1:0").expect("a port");
+        assert_ne!(subscriber.address().port(), 0);
+        assert_eq!(subscriber.origin(), format!("http://{}", subscriber.address()));
     }
 
     #[tokio::test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn tls_is_for_addresses_that_others_can_reach() {
-        let bind = |text: &str| Listener::bind(text.parse().expect("one"), true, true, false);
+        let bind = |text: &str| Subscriber::bind(text.parse().expect("one"), true, true, false);
         assert!(bind("0.0.0.0:0").expect("a port").is_tls());
         assert!(!bind("127.0.0.1:0").expect("a port").is_tls());
     }

@@ -1,7 +1,7 @@
 //! The local socket of the hub (B.3, B.4): programs of this machine, told apart by their user.
 //!
 //! The first byte says what a peer speaks: a length, a line of JSON, or HTTP. Whoever speaks in messages is a
-//! listener, and its socket goes to the wires at once; HTTP is served as everywhere else.
+//! subscriber, and its socket goes to the wires at once; HTTP is served as everywhere else.
 
 use std::io;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, 
     }
 }
 
-/// Hands a listener over to the wires. Who may not listen is told so, as on a WebSocket.
+/// Hands a subscriber over to the wires. Who may not listen is told so, as on a WebSocket.
 async fn listen(
     app: &App,
     mut accepted: Accepted,
@@ -116,7 +116,7 @@ async fn listen(
     };
     let outcome = match known {
         Ok(principal) => match permit.belongs_to(claim(&principal, program), now.monotonic_us) {
-            Ok(()) => app.hub.listener_socket(connection(principal, permit)).await,
+            Ok(()) => app.hub.subscriber_socket(connection(principal, permit)).await,
             Err(limit) => {
                 let reason = limit.to_string();
                 refuse(app, connection(Principal::nobody(), permit), 1013, reason).await

@@ -7,7 +7,7 @@ use aaep_transport::local::LocalDoor;
 
 use super::config::DEFAULT_ADDRESS;
 use super::daemon::{DaemonError, DaemonOptions};
-use super::listen::Listener;
+use super::listen::Subscriber;
 use crate::access::Access;
 
 /// A socket that is open already, perhaps by the system. One on a network address takes the place of the
@@ -22,7 +22,7 @@ pub enum Given {
 
 /// Where the hub can be reached.
 pub(super) struct Opened {
-    pub(super) listeners: Vec<Listener>,
+    pub(super) subscribers: Vec<Subscriber>,
     pub(super) doors: Vec<LocalDoor>,
 }
 
@@ -33,21 +33,22 @@ pub(super) fn open(
     access: &Access,
     has_tls: bool,
 ) -> Result<Opened, DaemonError> {
-    let mut opened = Opened { listeners: Vec::new(), doors: Vec::new() };
+    let mut opened = Opened { subscribers: Vec::new(), doors: Vec::new() };
     let has_credentials = access.has_credentials();
     let allow_plain_http = options.allow_plain_http;
     for given in given {
         match given {
             Given::Tcp(socket) => {
-                let listener = Listener::given(socket, has_tls, has_credentials, allow_plain_http);
-                opened.listeners.push(listener.map_err(DaemonError::Listen)?);
+                let subscriber =
+                    Subscriber::given(socket, has_tls, has_credentials, allow_plain_http);
+                opened.subscribers.push(subscriber.map_err(DaemonError::Listen)?);
             }
             Given::Local(door) => opened.doors.push(door),
         }
     }
-    for address in addresses(options, !opened.listeners.is_empty()) {
-        let listener = Listener::bind(address, has_tls, has_credentials, allow_plain_http);
-        opened.listeners.push(listener.map_err(DaemonError::Listen)?);
+    for address in addresses(options, !opened.subscribers.is_empty()) {
+        let subscriber = Subscriber::bind(address, has_tls, has_credentials, allow_plain_http);
+        opened.subscribers.push(subscriber.map_err(DaemonError::Listen)?);
     }
     Ok(opened)
 }

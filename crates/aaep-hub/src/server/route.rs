@@ -23,14 +23,14 @@ pub(crate) enum Route {
     Audit,
     /// Everything that is stored.
     Backup,
-    /// A listener asks for a subscription.
+    /// A subscriber asks for a subscription.
     Subscribe,
-    /// A listener wants its stream.
+    /// A subscriber wants its stream.
     Events,
-    /// A listener says something.
+    /// A subscriber says something.
     Reply,
-    /// A listener wants a WebSocket.
-    ListenerSocket,
+    /// A subscriber wants a WebSocket.
+    SubscriberSocket,
     /// Which agents there are.
     Agents,
     /// A stream without a handshake (ruling 27).
@@ -90,7 +90,7 @@ impl Route {
             "/aaep/v1/subscriptions" => post(Route::Subscribe),
             "/aaep/v1/events" => get(Route::Events),
             "/aaep/v1/replies" => post(Route::Reply),
-            "/aaep/v1/ws" => get(Route::ListenerSocket),
+            "/aaep/v1/ws" => get(Route::SubscriberSocket),
             "/aaep/v1/agents" => get(Route::Agents),
             "/events" => get(Route::LegacyEvents),
             "/messages" => post(Route::LegacyMessage),
@@ -120,7 +120,7 @@ impl Route {
             Route::Subscribe
             | Route::Events
             | Route::Reply
-            | Route::ListenerSocket
+            | Route::SubscriberSocket
             | Route::Agents
             | Route::LegacyEvents
             | Route::LegacyMessage
@@ -155,7 +155,7 @@ impl Route {
             Route::Subscribe => "subscribe",
             Route::Events => "events",
             Route::Reply => "reply",
-            Route::ListenerSocket => "listener socket",
+            Route::SubscriberSocket => "listener socket",
             Route::Agents => "agents",
             Route::LegacyEvents => "legacy events",
             Route::LegacyMessage => "legacy message",

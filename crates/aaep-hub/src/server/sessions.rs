@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::answer::{self, Answer};
-use super::listeners::failed;
 use super::query;
+use super::subscribers::failed;
 use crate::access::Principal;
 use crate::hub::GivenAnswer;
 use crate::store::{DeleteError, MAX_PAGE_ROWS, SessionCursor, StoredEvent};

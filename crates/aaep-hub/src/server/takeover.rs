@@ -26,8 +26,8 @@ const NOT_AUTHENTICATED: u16 = 4002;
 const NOT_AUTHORIZED: u16 = 4003;
 
 impl App {
-    /// A listener's WebSocket.
-    pub(super) fn listener_socket(
+    /// A subscriber's WebSocket.
+    pub(super) fn subscriber_socket(
         &self,
         principal: Arc<Principal>,
         connection: &Connection,
@@ -35,7 +35,7 @@ impl App {
     ) -> Result<Answer, Box<Answer>> {
         let subprotocol = Subprotocol::Required(SUBPROTOCOL);
         self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
-            hub.listener_socket(new).await
+            hub.subscriber_socket(new).await
         })
     }
 
@@ -62,7 +62,7 @@ impl App {
         request: Request<Incoming>,
     ) -> Answer {
         let subprotocol = match route {
-            Route::ListenerSocket => Subprotocol::Required(SUBPROTOCOL),
+            Route::SubscriberSocket => Subprotocol::Required(SUBPROTOCOL),
             Route::AgentSocket => Subprotocol::Required(AGENT_SUBPROTOCOL),
             _ => Subprotocol::Optional(SUBPROTOCOL),
         };

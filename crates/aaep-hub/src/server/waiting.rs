@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::answer::{self, Answer};
-use super::listeners::failed;
 use super::query;
+use super::subscribers::failed;
 use crate::access::Principal;
 use crate::hub::{AskCursor, WaitingAsk};
 use crate::store::MAX_PAGE_ROWS;

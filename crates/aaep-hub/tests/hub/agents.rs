@@ -152,14 +152,14 @@ async fn nobody_takes_the_name_or_the_post_of_an_agent() {
     assert_eq!(taken, Err(HubError::NoSuchAgent));
     let read = hub.instructions(&other, "builder", 0, Duration::ZERO).await;
     assert_eq!(read, Err(HubError::NoSuchAgent));
-    let mut listener = other;
-    listener.scopes = [aaep_hub::access::Scope::Listen].into_iter().collect();
+    let mut subscriber = other;
+    subscriber.scopes = [aaep_hub::access::Scope::Listen].into_iter().collect();
     let accepted = hub
-        .subscribe(&listener, aaep_engine::terms::Door::Open, crate::support::request(&json!({})))
+        .subscribe(&subscriber, aaep_engine::terms::Door::Open, crate::support::request(&json!({})))
         .await
         .expect("answered")
         .expect("accepted");
-    let told = hub.tell(&listener, prompt(&accepted.subscription_id)).await.expect("answered");
+    let told = hub.tell(&subscriber, prompt(&accepted.subscription_id)).await.expect("answered");
     assert_eq!(told, Told::NotInstructed(NotInstructed::NotAllowed));
 }
 

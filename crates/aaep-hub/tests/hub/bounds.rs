@@ -36,7 +36,7 @@ fn others() -> Vec<Value> {
     all
 }
 
-/// One message of each kind that agents and listeners send, with most of its fields.
+/// One message of each kind that agents and subscribers send, with most of its fields.
 fn messages(subscription: &str) -> Vec<Value> {
     let mut all: Vec<Value> = events();
     all.extend([
@@ -302,8 +302,8 @@ async fn what_sockets_say_at_and_beyond_the_bounds() {
         let mut legacy = Peer::legacy(&hub).await;
         legacy.send(&json!({ "kind": "user_input", "text": name }));
         legacy.send(&json!({ "type": "confirmation.reply", "reply_token": name }));
-        let mut listener = Peer::listener(&hub).await;
-        listener.send(&json!({ "type": "subscription.request", "aaep_version": "1.0.0",
+        let mut subscriber = Peer::subscriber(&hub).await;
+        subscriber.send(&json!({ "type": "subscription.request", "aaep_version": "1.0.0",
             "subscriber_id": name, "capabilities": {} }));
         drop(
             hub.legacy_message(&me(), json!({ "kind": "user_input", "text": name }).to_string())

@@ -1,4 +1,4 @@
-//! Listeners over server-sent events and WebSocket.
+//! Subscribers over server-sent events and WebSocket.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::{
 use aaep_hub::hub::Told;
 
 #[tokio::test]
-async fn a_listener_hears_what_an_agent_publishes() {
+async fn a_subscriber_hears_what_an_agent_publishes() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
@@ -34,7 +34,7 @@ async fn nothing_is_lost_between_subscribing_and_the_first_stream() {
 }
 
 #[tokio::test]
-async fn a_listener_that_was_cut_off_goes_on_where_it_was() {
+async fn a_subscriber_that_was_cut_off_goes_on_where_it_was() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
@@ -69,7 +69,7 @@ async fn who_goes_on_after_an_event_that_nobody_knows_hears_a_summary_first() {
 }
 
 #[tokio::test]
-async fn a_listener_without_limits_gets_every_tool_that_it_missed() {
+async fn a_subscriber_without_limits_gets_every_tool_that_it_missed() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
@@ -126,7 +126,7 @@ async fn a_subscription_of_somebody_else_cannot_be_heard() {
 #[tokio::test]
 async fn everything_goes_over_one_websocket() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let accepted = peer.next();
     assert_eq!(accepted["type"], "subscription.accepted");
@@ -153,7 +153,7 @@ async fn everything_goes_over_one_websocket() {
 #[tokio::test]
 async fn what_cannot_be_read_is_said_and_too_much_of_it_ends_the_connection() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.say("{");
     let error = peer.next();
     assert_eq!(error["error"], "not_valid");
@@ -168,7 +168,7 @@ async fn what_cannot_be_read_is_said_and_too_much_of_it_ends_the_connection() {
 #[tokio::test]
 async fn a_request_that_is_rejected_ends_a_websocket_with_4001() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     let mut request = serde_json::to_value(request(&json!({}))).expect("JSON");
     request["aaep_version"] = "9.0.0".into();
     peer.send(&request);
@@ -179,14 +179,14 @@ async fn a_request_that_is_rejected_ends_a_websocket_with_4001() {
 #[tokio::test]
 async fn a_websocket_resumes_by_the_extension_field_of_its_request() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let subscription = peer.next()["subscription_id"].clone();
     publish(&hub, started("sess_one")).await;
     let last = peer.next_of("aaep:agent.session.started")["event_id"].clone();
     drop(peer);
     publish(&hub, progress("sess_one", "While away.")).await;
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     let mut again = serde_json::to_value(request(&json!({}))).expect("JSON");
     again["extensions"] = json!({ "agentvoice": { "resume": {
         "subscription_id": subscription, "last_event_id": last,
@@ -199,7 +199,7 @@ async fn a_websocket_resumes_by_the_extension_field_of_its_request() {
 #[tokio::test]
 async fn a_reply_right_before_the_end_of_a_connection_counts() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let subscription = peer.next()["subscription_id"].clone();
     publish(&hub, started("sess_one")).await;
@@ -228,7 +228,7 @@ async fn a_reply_to_nothing_does_not_count() {
 #[tokio::test]
 async fn a_new_subscription_in_place_of_an_earlier_one_ends_the_earlier_connection() {
     let hub = hub();
-    let mut first = Peer::listener(&hub).await;
+    let mut first = Peer::subscriber(&hub).await;
     first.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let subscription = first.next()["subscription_id"].clone();
     publish(&hub, started("sess_one")).await;
@@ -237,7 +237,7 @@ async fn a_new_subscription_in_place_of_an_earlier_one_ends_the_earlier_connecti
     again["extensions"] = json!({ "agentvoice": { "resume": {
         "subscription_id": subscription, "last_event_id": last,
     } } });
-    let mut second = Peer::listener(&hub).await;
+    let mut second = Peer::subscriber(&hub).await;
     second.send(&again);
     assert_eq!(second.next()["type"], "subscription.accepted");
     assert_eq!(first.close_code(), 4000);
@@ -248,7 +248,7 @@ async fn a_new_subscription_in_place_of_an_earlier_one_ends_the_earlier_connecti
 #[tokio::test]
 async fn terms_that_are_rejected_later_end_the_subscription() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let subscription = peer.next()["subscription_id"].clone();
     peer.send(&json!({
@@ -264,7 +264,7 @@ async fn terms_that_are_rejected_later_end_the_subscription() {
 #[tokio::test]
 async fn who_may_not_listen_any_more_is_told_and_sent_home() {
     let hub = hub();
-    let mut peer = Peer::listener(&hub).await;
+    let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
     let subscription = peer.next()["subscription_id"].clone();
     assert_eq!(hub.everyone().await.expect("answered").len(), 1);

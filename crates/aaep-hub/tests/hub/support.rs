@@ -239,9 +239,9 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) async fn listener(hub: &Hub) -> Self {
+    pub(crate) async fn subscriber(hub: &Hub) -> Self {
         let (client, connection) = pair(&me(), Protocol::WebSocket);
-        hub.listener_socket(connection).await.expect("connected");
+        hub.subscriber_socket(connection).await.expect("connected");
         Peer::new(client)
     }
 

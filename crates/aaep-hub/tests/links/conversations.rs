@@ -14,17 +14,17 @@ async fn every_wire_carries_a_handshake_events_and_a_confirmation() {
     for &wire in WIRES {
         for (decision, outcome) in [("accept", Outcome::Accept), ("reject", Outcome::Reject)] {
             let hub = TestHub::new().await;
-            let mut listener = hub.listener(wire).await;
+            let mut subscriber = hub.subscriber(wire).await;
             hub.publish(started("sess_1", "I begin.")).await;
-            let heard = listener.next_of("aaep:agent.session.started").await;
+            let heard = subscriber.next_of("aaep:agent.session.started").await;
             assert_eq!(heard["summary_normal"], "I begin.", "{wire:?}");
             let token = hub.ask("sess_1").await;
-            let asked = listener.next_of("aaep:agent.awaiting.confirmation").await;
+            let asked = subscriber.next_of("aaep:agent.awaiting.confirmation").await;
             assert_eq!(asked["reply_token"], token.as_str(), "{wire:?}");
             assert!(hub.is_open(&token).await);
-            listener.decide(&token, decision).await;
+            subscriber.decide(&token, decision).await;
             assert_eq!(hub.settlement(&token).await.outcome, outcome, "{wire:?}");
-            listener.next_of("aaep:agent.state.changed").await;
+            subscriber.next_of("aaep:agent.state.changed").await;
         }
     }
 }
@@ -33,22 +33,22 @@ async fn every_wire_carries_a_handshake_events_and_a_confirmation() {
 async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
+        let mut subscriber = hub.subscriber(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
         let token = hub.ask("sess_1").await;
-        listener.next_of("aaep:agent.awaiting.confirmation").await;
+        subscriber.next_of("aaep:agent.awaiting.confirmation").await;
         let forged = "rpl_00000000000000000000000000000000";
-        listener.say(&reply(forged, &listener.id, "accept")).await;
-        let error = listener.next_of("agentvoice:error").await;
+        subscriber.say(&reply(forged, &subscriber.id, "accept")).await;
+        let error = subscriber.next_of("agentvoice:error").await;
         assert_eq!(error["error"], "invalid_token", "{wire:?}");
         assert!(error["message"].is_string());
-        listener.say(&reply(token.as_str(), "sub_somebodyElse", "accept")).await;
-        assert_eq!(listener.next_of("agentvoice:error").await["error"], "invalid_token");
+        subscriber.say(&reply(token.as_str(), "sub_somebodyElse", "accept")).await;
+        assert_eq!(subscriber.next_of("agentvoice:error").await["error"], "invalid_token");
         assert!(hub.is_open(&token).await, "nothing was decided over {wire:?}");
-        listener.decide(&token, "accept").await;
+        subscriber.decide(&token, "accept").await;
         hub.settlement(&token).await;
-        listener.decide(&token, "reject").await;
-        assert_eq!(listener.next_of("agentvoice:error").await["error"], "invalid_token");
+        subscriber.decide(&token, "reject").await;
+        assert_eq!(subscriber.next_of("agentvoice:error").await["error"], "invalid_token");
         assert_eq!(hub.settlement(&token).await.outcome, Outcome::Accept, "the first one stands");
     }
 }
@@ -57,14 +57,14 @@ async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
 async fn what_is_no_message_is_answered_alike_on_every_wire() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
+        let mut subscriber = hub.subscriber(wire).await;
         for wrong in ["{\"type\":\"confirmation.reply\"}", "[1]", "{}"] {
-            listener.link.sender.send(wrong.to_owned()).await.expect("open");
-            let error = listener.next_of("agentvoice:error").await;
+            subscriber.link.sender.send(wrong.to_owned()).await.expect("open");
+            let error = subscriber.next_of("agentvoice:error").await;
             assert_eq!(error["error"], "not_valid", "{wire:?} {wrong}");
         }
         hub.publish(started("sess_1", "I begin.")).await;
-        listener.next_of("aaep:agent.session.started").await;
+        subscriber.next_of("aaep:agent.session.started").await;
     }
 }
 
@@ -72,13 +72,13 @@ async fn what_is_no_message_is_answered_alike_on_every_wire() {
 async fn terms_change_on_every_wire() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
+        let mut subscriber = hub.subscriber(wire).await;
         let change = json!({
-            "type": "subscription.renegotiate", "subscription_id": listener.id,
+            "type": "subscription.renegotiate", "subscription_id": subscriber.id,
             "capabilities": { "max_events_per_second": 1 },
         });
-        listener.say(&change).await;
-        let accepted = listener.next_of("subscription.accepted").await;
+        subscriber.say(&change).await;
+        let accepted = subscriber.next_of("subscription.accepted").await;
         assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], 1, "{wire:?}");
     }
 }
@@ -87,14 +87,14 @@ async fn terms_change_on_every_wire() {
 async fn a_message_of_64_kibibytes_comes_whole_on_every_wire() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
+        let mut subscriber = hub.subscriber(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
         let long = "漢".repeat(10_500);
         let mut event = question("sess_1");
         event["action"] = long.as_str().into();
         event["consequence"] = long.as_str().into();
         hub.publish(event).await;
-        let heard = listener.next_of("aaep:agent.awaiting.confirmation").await;
+        let heard = subscriber.next_of("aaep:agent.awaiting.confirmation").await;
         assert!(heard.to_string().len() > 63_000, "{wire:?}");
         assert_eq!((&heard["action"], &heard["consequence"]), (&json!(long), &json!(long)));
     }
@@ -104,12 +104,12 @@ async fn a_message_of_64_kibibytes_comes_whole_on_every_wire() {
 async fn what_was_said_before_the_link_is_dropped_arrives() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.listener(wire).await;
+        let mut subscriber = hub.subscriber(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
         let token = hub.ask("sess_1").await;
-        listener.next_of("aaep:agent.awaiting.confirmation").await;
-        listener.decide(&token, "accept").await;
-        drop(listener);
+        subscriber.next_of("aaep:agent.awaiting.confirmation").await;
+        subscriber.decide(&token, "accept").await;
+        drop(subscriber);
         assert_eq!(hub.settlement(&token).await.outcome, Outcome::Accept, "{wire:?}");
     }
 }
@@ -117,19 +117,19 @@ async fn what_was_said_before_the_link_is_dropped_arrives() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_goes_on_where_it_was_left() {
     let hub = TestHub::new().await;
-    let mut listener = hub.listener(Wire::Sse).await;
+    let mut subscriber = hub.subscriber(Wire::Sse).await;
     hub.publish(started("sess_1", "One.")).await;
-    let first = listener.next_of("aaep:agent.session.started").await;
-    let id = std::mem::take(&mut listener.id);
-    drop(listener);
+    let first = subscriber.next_of("aaep:agent.session.started").await;
+    let id = std::mem::take(&mut subscriber.id);
+    drop(subscriber);
     hub.publish(started("sess_2", "Two.")).await;
     let resume = Resume {
         subscription_id: Some(id),
         last_event_id: Some(first["event_id"].as_str().expect("an id").to_owned()),
     };
     let options = DialOptions { resume: Some(resume), ..DialOptions::default() };
-    let mut listener = hub.dial(Wire::Sse, options).await.expect("a link");
-    let next = listener.next_of("aaep:agent.session.started").await;
+    let mut subscriber = hub.dial(Wire::Sse, options).await.expect("a link");
+    let next = subscriber.next_of("aaep:agent.session.started").await;
     assert_eq!(next["summary_normal"], "Two.", "nothing is heard twice and nothing is missed");
 }
 
@@ -149,11 +149,11 @@ async fn a_producer_without_a_handshake_is_heard_at_its_own_address() {
         let target = target(&format!("{scheme}://127.0.0.1:{}/events", hub.port()));
         let options = DialOptions { without_handshake: true, ..DialOptions::default() };
         let link = dial(&target, &options).await.expect("a link");
-        let mut listener = Listener { link, id: String::new() };
+        let mut subscriber = Subscriber { link, id: String::new() };
         // There is no handshake that would say from when on something is heard.
         for number in 0.. {
             hub.publish(started(&format!("sess_{scheme}{number}"), "I begin.")).await;
-            if let Ok(heard) = timeout(Duration::from_millis(50), listener.next()).await {
+            if let Ok(heard) = timeout(Duration::from_millis(50), subscriber.next()).await {
                 let kind = heard["type"].as_str().expect("a type");
                 assert!(kind.starts_with("aaep:agent."), "{kind}");
                 break;
@@ -161,8 +161,8 @@ async fn a_producer_without_a_handshake_is_heard_at_its_own_address() {
         }
         if scheme == "http" {
             // Answers have an address there, and nothing else has.
-            listener.say(&json!({ "type": "subscription.renegotiate" })).await;
-            let error = listener.next_of("agentvoice:error").await;
+            subscriber.say(&json!({ "type": "subscription.renegotiate" })).await;
+            let error = subscriber.next_of("agentvoice:error").await;
             assert_eq!(error["error"], "no_way_back");
         }
     }

@@ -1,4 +1,4 @@
-//! Who is let in, and to whom a listener speaks.
+//! Who is let in, and to whom a subscriber speaks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,10 +26,10 @@ async fn who_shows_the_right_token_is_let_in() {
     let hub = guarded().await;
     let token = token(&hub.folder, "reader", &[Scope::Listen, Scope::Reply]);
     for &wire in NETWORK_WIRES {
-        let mut listener = hub.dial(wire, with_token(&token)).await.expect("a link");
-        listener.subscribe(subscription_request()).await;
+        let mut subscriber = hub.dial(wire, with_token(&token)).await.expect("a link");
+        subscriber.subscribe(subscription_request()).await;
         hub.publish(started(&format!("sess_{wire:?}"), "I begin.")).await;
-        listener.next_of("aaep:agent.session.started").await;
+        subscriber.next_of("aaep:agent.session.started").await;
     }
 }
 
@@ -39,10 +39,10 @@ async fn who_shows_none_or_a_wrong_one_is_refused_on_every_wire() {
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     for options in [DialOptions::default(), with_token("aaep_wrong"), with_token(&agent)] {
         for &wire in NETWORK_WIRES {
-            let mut listener = hub.dial(wire, options.clone()).await.expect("a link");
+            let mut subscriber = hub.dial(wire, options.clone()).await.expect("a link");
             // The hub may have ended already.
-            let _ = listener.link.sender.send(subscription_request().to_string()).await;
-            match listener.end().await {
+            let _ = subscriber.link.sender.send(subscription_request().to_string()).await;
+            match subscriber.end().await {
                 LinkEnd::Refused { reason } => {
                     assert!(!reason.is_empty() && !reason.contains(agent.as_str()), "{reason}");
                 }
@@ -126,12 +126,12 @@ async fn links_are_encrypted_and_only_with_whom_is_trusted() {
     for scheme in wires {
         let at = |host: &str| target(&format!("{scheme}://{host}:{}", hub.port()));
         let link = dial(&at("localhost"), &authority.trusted()).await.expect("a link");
-        let mut listener = Listener { link, id: String::new() };
-        listener.subscribe(subscription_request()).await;
+        let mut subscriber = Subscriber { link, id: String::new() };
+        subscriber.subscribe(subscription_request()).await;
         hub.publish(started(&format!("sess_{scheme}"), "I begin.")).await;
         let token = hub.ask(&format!("sess_{scheme}")).await;
-        listener.next_of("aaep:agent.awaiting.confirmation").await;
-        listener.decide(&token, "reject").await;
+        subscriber.next_of("aaep:agent.awaiting.confirmation").await;
+        subscriber.decide(&token, "reject").await;
         hub.settlement(&token).await;
         for (target, options) in
             [(at("localhost"), stranger.trusted()), (at("127.0.0.1"), authority.trusted())]
@@ -143,9 +143,9 @@ async fn links_are_encrypted_and_only_with_whom_is_trusted() {
     for &plain in NETWORK_WIRES {
         let refused = match hub.dial(plain, DialOptions::default()).await {
             Err(error) => LinkEnd::from(error),
-            Ok(mut listener) => {
-                let _ = listener.link.sender.send(subscription_request().to_string()).await;
-                listener.end().await
+            Ok(mut subscriber) => {
+                let _ = subscriber.link.sender.send(subscription_request().to_string()).await;
+                subscriber.end().await
             }
         };
         assert!(matches!(refused, LinkEnd::Cut(_)), "{plain:?} {refused:?}");

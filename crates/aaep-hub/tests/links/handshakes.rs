@@ -69,10 +69,10 @@ async fn a_request_is_rejected_as_one_however_malformed_it_is_on_every_wire() {
     for &wire in WIRES {
         for request in malformed_requests() {
             let about = format!("{wire:?} {request}");
-            let mut listener = hub.dial(wire, DialOptions::default()).await.expect("a link");
-            listener.say(&request).await;
-            check_rejected(&listener.next().await, "unknown", &about);
-            match listener.end().await {
+            let mut subscriber = hub.dial(wire, DialOptions::default()).await.expect("a link");
+            subscriber.say(&request).await;
+            check_rejected(&subscriber.next().await, "unknown", &about);
+            match subscriber.end().await {
                 LinkEnd::Closed { code, .. } => assert_eq!(code, Some(4001), "{about}"),
                 other => panic!("{about}: {other:?}"),
             }
@@ -88,10 +88,10 @@ async fn a_version_that_is_not_spoken_is_the_reason_whatever_else_is_wrong() {
             let request = json!({
                 "type": "subscription.request", "aaep_version": version, "new_in_2": [],
             });
-            let mut listener = hub.dial(wire, DialOptions::default()).await.expect("a link");
-            listener.say(&request).await;
+            let mut subscriber = hub.dial(wire, DialOptions::default()).await.expect("a link");
+            subscriber.say(&request).await;
             let about = format!("{wire:?} {version}");
-            check_rejected(&listener.next().await, "version_unsupported", &about);
+            check_rejected(&subscriber.next().await, "version_unsupported", &about);
         }
     }
 }
@@ -107,16 +107,17 @@ async fn a_close_counts_whatever_else_is_wrong_with_it_and_the_default_applies()
             ("aaep_version", json!({ "deep": [[[]]] })),
         ] {
             let hub = TestHub::new().await;
-            let mut listener = hub.listener(wire).await;
+            let mut subscriber = hub.subscriber(wire).await;
             hub.publish(started("sess_1", "I begin.")).await;
             let token = hub.ask("sess_1").await;
-            listener.next_of("aaep:agent.awaiting.confirmation").await;
-            let mut close = json!({ "type": "subscription.close", "subscription_id": listener.id });
+            subscriber.next_of("aaep:agent.awaiting.confirmation").await;
+            let mut close =
+                json!({ "type": "subscription.close", "subscription_id": subscriber.id });
             close[field] = value;
-            listener.say(&close).await;
+            subscriber.say(&close).await;
             let settled = hub.settlement(&token).await;
             assert_eq!(settled.outcome, Outcome::Reject, "{wire:?} {close}");
-            let id = aaep::SubscriptionId::parse(&listener.id).expect("an id");
+            let id = aaep::SubscriptionId::parse(&subscriber.id).expect("an id");
             let is_there = hub.hub().has_subscription(&Principal::local(), &id).await;
             assert!(!is_there.expect("an answer"), "{wire:?} {close}");
         }
@@ -154,7 +155,7 @@ async fn a_close_of_a_foreign_subscription_closes_nothing() {
 async fn a_renegotiation_changes_only_what_it_names() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
-        let mut listener = hub.dial(wire, DialOptions::default()).await.expect("a link");
+        let mut subscriber = hub.dial(wire, DialOptions::default()).await.expect("a link");
         let mut request = subscription_request();
         request["capabilities"] = json!({
             "supports_confirmation_reply": true, "max_events_per_second": 4, "pace_wpm": 300,
@@ -163,13 +164,13 @@ async fn a_renegotiation_changes_only_what_it_names() {
             "supported_conformance_levels": [1, 2],
         });
         let asked = request["capabilities"].clone();
-        listener.subscribe(request).await;
+        subscriber.subscribe(request).await;
         let change = json!({
-            "type": "subscription.renegotiate", "subscription_id": listener.id,
+            "type": "subscription.renegotiate", "subscription_id": subscriber.id,
             "capabilities": { "max_events_per_second": 1 },
         });
-        listener.say(&change).await;
-        let accepted = listener.next_of("subscription.accepted").await;
+        subscriber.say(&change).await;
+        let accepted = subscriber.next_of("subscription.accepted").await;
         let honored = &accepted["honored_capabilities"];
         assert_eq!(honored["max_events_per_second"], 1, "{wire:?}");
         for (field, value) in asked.as_object().expect("an object") {
@@ -185,11 +186,11 @@ async fn a_renegotiation_changes_only_what_it_names() {
 async fn levels_that_need_replies_are_not_granted_without_them() {
     let hub = TestHub::new().await;
     for &wire in WIRES {
-        let mut listener = hub.dial(wire, DialOptions::default()).await.expect("a link");
+        let mut subscriber = hub.dial(wire, DialOptions::default()).await.expect("a link");
         let mut request = subscription_request();
         request["capabilities"] = json!({ "supported_conformance_levels": [1, 2, 3] });
-        listener.say(&request).await;
-        let accepted = listener.next().await;
+        subscriber.say(&request).await;
+        let accepted = subscriber.next().await;
         let levels = &accepted["honored_capabilities"]["supported_conformance_levels"];
         assert_eq!(levels, &json!([1]), "{wire:?} {accepted}");
     }

@@ -1,4 +1,4 @@
-//! A listener's links to a real hub: the same conversation, whichever wire carries it.
+//! A subscriber's links to a real hub: the same conversation, whichever wire carries it.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! A hub that is reached over every wire, and a listener that sees no difference between them.
+//! A hub that is reached over every wire, and a subscriber that sees no difference between them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -99,17 +99,17 @@ impl TestHub {
         &self,
         wire: Wire,
         options: DialOptions,
-    ) -> Result<Listener, DialError> {
+    ) -> Result<Subscriber, DialError> {
         let framing = if wire == Wire::UnixLines { Framing::Lines } else { Framing::Length };
         let link = dial(&self.target(wire), &DialOptions { framing, ..options }).await?;
-        Ok(Listener { link, id: String::new() })
+        Ok(Subscriber { link, id: String::new() })
     }
 
-    /// A listener that hears everything and may answer.
-    pub(crate) async fn listener(&self, wire: Wire) -> Listener {
-        let mut listener = self.dial(wire, DialOptions::default()).await.expect("a link");
-        listener.subscribe(subscription_request()).await;
-        listener
+    /// A subscriber that hears everything and may answer.
+    pub(crate) async fn subscriber(&self, wire: Wire) -> Subscriber {
+        let mut subscriber = self.dial(wire, DialOptions::default()).await.expect("a link");
+        subscriber.subscribe(subscription_request()).await;
+        subscriber
     }
 
     pub(crate) async fn publish(&self, event: Value) -> Option<ReplyToken> {
@@ -140,12 +140,12 @@ impl TestHub {
     }
 }
 
-pub(crate) struct Listener {
+pub(crate) struct Subscriber {
     pub(crate) link: Link,
     pub(crate) id: String,
 }
 
-impl Listener {
+impl Subscriber {
     pub(crate) async fn subscribe(&mut self, request: Value) {
         self.say(&request).await;
         let accepted = self.next().await;

@@ -22,7 +22,7 @@ fn key(hub: &TestHub) -> DialOptions {
 async fn a_program_without_the_persons_key_answers_on_no_wire() {
     for &wire in WIRES {
         let hub = hub().await;
-        let mut program = hub.listener(wire).await;
+        let mut program = hub.subscriber(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
         program.next_of("aaep:agent.session.started").await;
         let token = hub.ask("sess_1").await;
@@ -41,7 +41,7 @@ async fn a_program_does_not_answer_on_the_subscription_of_the_person_on_any_wire
         let hub = hub().await;
         let mut person = hub.dial(wire, key(&hub)).await.expect("a link");
         person.subscribe(subscription_request()).await;
-        let mut program = hub.listener(wire).await;
+        let mut program = hub.subscriber(wire).await;
         hub.publish(started("sess_1", "I begin.")).await;
         let token = hub.ask("sess_1").await;
         person.next_of("aaep:agent.awaiting.confirmation").await;

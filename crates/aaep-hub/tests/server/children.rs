@@ -19,7 +19,7 @@ fn child(does: &str) -> ChildTable {
     ChildTable { command, agent_id: Some("photos".to_owned()), restart: false }
 }
 
-/// A hub with a listener, and then a child.
+/// A hub with a subscriber, and then a child.
 struct Scene {
     hub: TestHub,
     id: String,

@@ -94,17 +94,17 @@ fn a_reject_counts_whatever_the_agent_allows() {
 #[test]
 fn a_rule_does_not_accept_what_only_a_person_may() {
     let hub = TestHub::new();
-    let listener = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
-    let id = hub.subscribe(&listener);
-    let mut stream = hub.stream(&listener, &id);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
+    let id = hub.subscribe(&subscriber);
+    let mut stream = hub.stream(&subscriber, &id);
     hub.begin("sess_1");
     let open = hub.post("/aaep/v1/asks?wait_seconds=0", &question("sess_1"));
     let token = open.json()["reply_token"].as_str().expect("a token").to_owned();
     stream.event_of("aaep:agent.awaiting.confirmation");
     let mut by_rule = reply(&token, &id, "accept");
     by_rule["decided_by"] = "auto:configured_policy".into();
-    let answer = hub.as_someone(&listener, "POST", "/aaep/v1/replies", &by_rule.to_string());
+    let answer = hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &by_rule.to_string());
     answer.refuses(400, "invalid_token");
     let by_person = reply(&token, &id, "accept").to_string();
-    assert_eq!(hub.as_someone(&listener, "POST", "/aaep/v1/replies", &by_person).status, 204);
+    assert_eq!(hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &by_person).status, 204);
 }

@@ -201,14 +201,14 @@ fn a_token_in_the_address_is_refused_unless_it_is_configured() {
 #[test]
 fn a_scope_allows_what_it_is_for_and_nothing_else() {
     let hub = with_credentials();
-    let listener = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     let admin = token(&hub.folder, "admin", &[Scope::Admin]);
     for (who, method, path) in [
-        (&listener, "POST", "/aaep/v1/publish"),
-        (&listener, "POST", "/aaep/v1/asks"),
-        (&listener, "GET", "/aaep/v1/agents/builder/inbox"),
-        (&listener, "GET", "/metrics"),
+        (&subscriber, "POST", "/aaep/v1/publish"),
+        (&subscriber, "POST", "/aaep/v1/asks"),
+        (&subscriber, "GET", "/aaep/v1/agents/builder/inbox"),
+        (&subscriber, "GET", "/metrics"),
         (&agent, "GET", "/events"),
         (&agent, "POST", "/aaep/v1/replies"),
         (&agent, "GET", "/metrics"),

@@ -1,4 +1,4 @@
-//! Listeners over gRPC, and who else calls.
+//! Subscribers over gRPC, and who else calls.
 
 mod calls;
 mod connections;

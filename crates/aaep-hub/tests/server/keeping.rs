@@ -77,14 +77,14 @@ fn a_backup_comes_over_http_and_can_be_restored() {
 #[test]
 fn only_an_admin_who_hears_everyone_keeps_the_hub() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply, Scope::Publish]);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply, Scope::Publish]);
     let mail = Hears::Only(["mail".to_owned()].into());
     let restricted = token_hearing(&hub.folder, "mail admin", &[Scope::Admin], mail);
     let admin = token(&hub.folder, "admin", &[Scope::Admin]);
     // A new token is known within about a second.
     while hub.as_someone(&admin, "GET", "/aaep/v1/audit", "").status == 401 {}
     for path in ["/aaep/v1/audit", "/aaep/v1/backup"] {
-        hub.as_someone(&listener, "GET", path, "").refuses(403, "scope_missing");
+        hub.as_someone(&subscriber, "GET", path, "").refuses(403, "scope_missing");
         hub.as_someone(&restricted, "GET", path, "").refuses(403, "hears_some");
     }
     assert_eq!(hub.as_someone(&admin, "GET", "/aaep/v1/audit", "").status, 200);

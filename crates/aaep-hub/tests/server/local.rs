@@ -87,7 +87,7 @@ impl Drop for LocalHub {
     }
 }
 
-/// A listener that speaks in messages.
+/// A subscriber that speaks in messages.
 struct Speaker {
     stream: UnixStream,
     framing: Framing,
@@ -137,26 +137,26 @@ impl Speaker {
 }
 
 #[test]
-fn a_listener_does_everything_on_the_local_socket_whichever_framing() {
+fn a_subscriber_does_everything_on_the_local_socket_whichever_framing() {
     for framing in BOTH {
         let hub = LocalHub::new();
         let mode = std::fs::metadata(&hub.path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let mut listener = hub.speak(framing);
-        let id = listener.subscribe();
+        let mut subscriber = hub.speak(framing);
+        let id = subscriber.subscribe();
         hub.begin("sess_1");
-        listener.hear_of("aaep:agent.session.started");
+        subscriber.hear_of("aaep:agent.session.started");
         let answer = hub.http("POST", "/aaep/v1/publish", &question("sess_1").to_string());
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        let ask = listener.hear_of("aaep:agent.awaiting.confirmation");
+        let ask = subscriber.hear_of("aaep:agent.awaiting.confirmation");
         let token = ask["reply_token"].as_str().expect("a token");
-        listener.say(&crate::support::reply(token, &id, "accept"));
+        subscriber.say(&crate::support::reply(token, &id, "accept"));
         let state = hub.http("GET", &format!("/aaep/v1/asks/{token}?wait_seconds=10"), "");
         assert!(state.contains("\"accept\""), "{state}");
-        listener.say(&json!({ "type": "subscription.close", "subscription_id": id }));
-        let closed = listener.hear_of("agentvoice:closed");
+        subscriber.say(&json!({ "type": "subscription.close", "subscription_id": id }));
+        let closed = subscriber.hear_of("agentvoice:closed");
         assert_eq!(closed["code"], 4005);
-        assert_eq!(listener.hear(), None);
+        assert_eq!(subscriber.hear(), None);
     }
 }
 
@@ -164,19 +164,19 @@ fn a_listener_does_everything_on_the_local_socket_whichever_framing() {
 fn what_is_no_message_is_answered_and_the_connection_stays() {
     for framing in BOTH {
         let hub = LocalHub::new();
-        let mut listener = hub.speak(framing);
-        listener.say(&json!({ "type": "nonsense" }));
-        let error = listener.hear_of("agentvoice:error");
+        let mut subscriber = hub.speak(framing);
+        subscriber.say(&json!({ "type": "nonsense" }));
+        let error = subscriber.hear_of("agentvoice:error");
         assert_eq!(error["error"], "not_valid");
-        listener.subscribe();
+        subscriber.subscribe();
     }
 }
 
 #[test]
 fn who_speaks_neither_messages_nor_http_is_let_go_and_nobody_else_is_harmed() {
     let hub = LocalHub::new();
-    let mut listener = hub.speak(Framing::Length);
-    listener.subscribe();
+    let mut subscriber = hub.speak(Framing::Length);
+    subscriber.subscribe();
     let mut stranger = hub.connect();
     stranger.write_all(b"\x16\x03\x01 a TLS hello").expect("sent");
     let mut rest = Vec::new();
@@ -185,17 +185,17 @@ fn who_speaks_neither_messages_nor_http_is_let_go_and_nobody_else_is_harmed() {
     assert!(rest.is_empty(), "{rest:?}");
     drop(hub.connect());
     hub.begin("sess_1");
-    listener.hear_of("aaep:agent.session.started");
+    subscriber.hear_of("aaep:agent.session.started");
 }
 
 #[test]
-fn the_socket_is_gone_when_the_hub_is_and_listeners_are_told_why() {
+fn the_socket_is_gone_when_the_hub_is_and_subscribers_are_told_why() {
     let mut hub = LocalHub::new();
-    let mut listener = hub.speak(Framing::Lines);
-    listener.subscribe();
+    let mut subscriber = hub.speak(Framing::Lines);
+    subscriber.subscribe();
     let daemon = hub.daemon.take().expect("it runs");
     hub.runtime.block_on(daemon.stop());
-    assert_eq!(listener.hear_of("agentvoice:closed")["code"], 1001);
+    assert_eq!(subscriber.hear_of("agentvoice:closed")["code"], 1001);
     assert!(!hub.path.exists());
 }
 

@@ -13,7 +13,6 @@ mod everyone;
 mod grpc;
 mod keeping;
 mod legacy;
-mod listeners;
 #[cfg(unix)]
 mod local;
 mod refusals;
@@ -23,6 +22,7 @@ mod sessions;
 mod shares;
 mod sockets;
 mod stopping;
+mod subscribers;
 mod support;
 #[cfg(unix)]
 mod tls;

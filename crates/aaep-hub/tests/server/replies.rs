@@ -1,4 +1,4 @@
-//! Answers to questions, and everything else that listeners say: once, twice, forged, by the wrong ones.
+//! Answers to questions, and everything else that subscribers say: once, twice, forged, by the wrong ones.
 
 use aaep_hub::access::Scope;
 use serde_json::{Value, json};
@@ -41,18 +41,18 @@ fn a_reply_counts_once() {
 #[test]
 fn replies_that_do_not_count_get_one_answer_whatever_the_reason() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = false);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
     let deaf = token(&hub.folder, "may not reply", &[Scope::Listen]);
     let stranger = token(&hub.folder, "stranger", &[Scope::Listen, Scope::Reply]);
     let deaf_id = hub.subscribe(&deaf);
     let stranger_id = hub.subscribe(&stranger);
-    let (id, _stream, open) = asked(&listener, &hub);
+    let (id, _stream, open) = asked(&subscriber, &hub);
     let forged = "rpl_00000000000000000000000000000000";
     let mut answers = Vec::new();
     for (who, token, subscription) in [
-        (&listener, forged, id.as_str()),
-        (&listener, open.as_str(), "sub_unknown"),
-        (&listener, open.as_str(), stranger_id.as_str()),
+        (&subscriber, forged, id.as_str()),
+        (&subscriber, open.as_str(), "sub_unknown"),
+        (&subscriber, open.as_str(), stranger_id.as_str()),
         (&stranger, open.as_str(), id.as_str()),
         (&deaf, open.as_str(), deaf_id.as_str()),
         (&deaf, open.as_str(), id.as_str()),
@@ -63,13 +63,13 @@ fn replies_that_do_not_count_get_one_answer_whatever_the_reason() {
         answers.push(refused.body);
     }
     let maybe = reply(&open, &id, "postpone").to_string();
-    let refused = hub.as_someone(&listener, "POST", "/aaep/v1/replies", &maybe);
+    let refused = hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &maybe);
     assert_eq!(refused.status, 400);
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(outcome(&hub, &open)["status"], "open", "nothing was decided");
     let accept = reply(&open, &id, "accept").to_string();
-    assert_eq!(hub.as_someone(&listener, "POST", "/aaep/v1/replies", &accept).status, 204);
+    assert_eq!(hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &accept).status, 204);
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn an_admin_who_hears_some_agents_deletes_only_their_sessions() {
 #[test]
 fn deleting_takes_the_scope_for_it() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen]);
-    let delete = hub.as_someone(&listener, "DELETE", "/aaep/v1/sessions/sess_1", "");
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen]);
+    let delete = hub.as_someone(&subscriber, "DELETE", "/aaep/v1/sessions/sess_1", "");
     delete.refuses(403, "scope_missing");
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     // A new token is known within about a second.
@@ -93,16 +93,16 @@ fn deleting_takes_the_scope_for_it() {
 #[test]
 fn a_stream_ends_when_its_token_is_revoked() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
-    let id = hub.subscribe(&listener);
-    let mut stream = hub.stream(&listener, &id);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);
+    let id = hub.subscribe(&subscriber);
+    let mut stream = hub.stream(&subscriber, &id);
     let mut tokens = Tokens::load(&hub.folder.path().join("tokens.toml")).expect("tokens");
     tokens.refresh(Now { monotonic_us: 0, unix_us: 0 });
     let id_of_token = tokens.list()[0].id.clone();
     tokens.revoke(&id_of_token).expect("revoked");
     stream.rest();
     let path = format!("/aaep/v1/events?subscription_id={id}");
-    hub.as_someone(&listener, "GET", &path, "").refuses(401, "credentials_refused");
+    hub.as_someone(&subscriber, "GET", &path, "").refuses(401, "credentials_refused");
 }
 
 /// Asks in a session of its own and answers it as this person, with more fields in the reply.

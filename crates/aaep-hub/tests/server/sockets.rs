@@ -1,4 +1,4 @@
-//! Listeners and agents on a WebSocket.
+//! Subscribers and agents on a WebSocket.
 
 use std::net::TcpStream;
 
@@ -54,7 +54,7 @@ pub(crate) fn close_code(socket: &mut WebSocket<TcpStream>) -> u16 {
 }
 
 #[test]
-fn a_listener_does_everything_on_its_socket() {
+fn a_subscriber_does_everything_on_its_socket() {
     let hub = TestHub::new();
     let mut socket = open(&hub, "/aaep/v1/ws", "aaep.v1", "");
     send(&mut socket, &subscription_request());
@@ -104,19 +104,19 @@ fn a_socket_is_made_only_as_the_standard_says() {
 fn who_may_not_have_a_socket_is_told_so_by_its_close_code() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen]);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen]);
     let wrong = "authorization: Bearer aaep_wrong";
     for (path, subprotocol, who, code) in [
         ("/aaep/v1/ws", "aaep.v1", "", 4002),
         ("/aaep/v1/ws", "aaep.v1", wrong, 4002),
         ("/aaep/v1/ws", "aaep.v1", agent.as_str(), 4003),
-        ("/aaep/v1/agent", "aaep.agent.v1", listener.as_str(), 4003),
+        ("/aaep/v1/agent", "aaep.agent.v1", subscriber.as_str(), 4003),
         ("/events", "", "", 4002),
     ] {
         let mut socket = open(&hub, path, subprotocol, who);
         assert_eq!(close_code(&mut socket), code, "{path} {who}");
     }
-    let mut good = open(&hub, "/aaep/v1/ws", "aaep.v1", &listener);
+    let mut good = open(&hub, "/aaep/v1/ws", "aaep.v1", &subscriber);
     send(&mut good, &subscription_request());
     assert_eq!(next(&mut good)["type"], "subscription.accepted");
 }

@@ -45,7 +45,7 @@ fn tokens_of(asks: &[Value]) -> Vec<&str> {
     asks.iter().map(|ask| ask["reply_token"].as_str().expect("a token")).collect()
 }
 
-/// A listener who can answer, so that questions stay open.
+/// A subscriber who can answer, so that questions stay open.
 fn listen(hub: &TestHub, headers: &str) -> (String, Client) {
     let mut request = subscription_request();
     let capabilities = &mut request["capabilities"];

@@ -200,8 +200,8 @@ impl Invariant for OnlyText {
             self.waiting.insert(at);
         }
         for output in step.outputs {
-            if let Output::More { listener } = output {
-                self.waiting.extend(truth.of(*listener).map(|(at, _)| at));
+            if let Output::More { subscriber } = output {
+                self.waiting.extend(truth.of(*subscriber).map(|(at, _)| at));
             }
         }
         for &at in truth.by_key.values() {

@@ -57,7 +57,7 @@ pub(super) fn sent_to(at: usize, step: &Step<'_>) -> usize {
 /// No critical event is held, dropped or filtered.
 #[derive(Default)]
 pub struct AtOnce {
-    /// What waits for listeners whose wire is full, or who were sent as much as goes at a time.
+    /// What waits for subscribers whose wire is full, or who were sent as much as goes at a time.
     waiting: BTreeMap<usize, Vec<Arc<Event>>>,
     /// For whom there is more, when their wire has taken what it was sent.
     resting: BTreeSet<usize>,
@@ -71,7 +71,7 @@ impl Invariant for AtOnce {
     }
 
     fn meaning(&self) -> &'static str {
-        "A critical event is sent at once to everyone who can be reached, and to a stalled listener \
+        "A critical event is sent at once to everyone who can be reached, and to a stalled subscriber \
          as soon as its wire takes something; except that whoever is behind is sent a part at a time."
     }
 
@@ -130,8 +130,8 @@ impl Invariant for AtOnce {
             self.waiting.remove(&at);
         }
         for output in step.outputs {
-            if let Output::More { listener } = output {
-                self.resting.extend(truth.of(*listener).map(|(at, _)| at));
+            if let Output::More { subscriber } = output {
+                self.resting.extend(truth.of(*subscriber).map(|(at, _)| at));
             }
         }
         for (at, waiting) in &mut self.waiting {

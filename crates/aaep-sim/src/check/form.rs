@@ -48,7 +48,7 @@ impl Invariant for ValidFrames {
                 _ => continue,
             };
             if let Some(fault) = faults.iter().find(|it| it.severity == Severity::Error) {
-                return Err(format!("An answer to a listener is not valid: {fault}"));
+                return Err(format!("An answer to a subscriber is not valid: {fault}"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Terms: never wider than asked for, and never more listeners than there are places.
+//! Terms: never wider than asked for, and never more subscribers than there are places.
 
 use aaep::{Capabilities, CoreType, EventType};
 use aaep_engine::{MAX_OPEN_ASKS, Output};
@@ -16,14 +16,14 @@ impl Invariant for WithinRequest {
     }
 
     fn meaning(&self) -> &'static str {
-        "No honored term is wider than what the listener asked for."
+        "No honored term is wider than what the subscriber asked for."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
-            let Output::Accepted { listener, message } = output else { continue };
-            let Some((_, subscription)) = truth.of(*listener) else { continue };
+            let Output::Accepted { subscriber, message } = output else { continue };
+            let Some((_, subscription)) = truth.of(*subscriber) else { continue };
             let honored = &message.honored_capabilities;
             if let Some(field) = wider(honored, &subscription.asked) {
                 return Err(format!("{field} is wider than asked for, for {}.", subscription.id));
@@ -79,7 +79,7 @@ impl Invariant for Places {
 
     fn meaning(&self) -> &'static str {
         "No more subscriptions than places, no more open questions than allowed, and no step that \
-         floods one listener."
+         floods one subscriber."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {

@@ -1,5 +1,5 @@
-//! What listeners are still to get: kept for each subscription until it arrives, goes on to another
-//! one, or the listener is told that something is missing.
+//! What subscribers are still to get: kept for each subscription until it arrives, goes on to another
+//! one, or the subscriber is told that something is missing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

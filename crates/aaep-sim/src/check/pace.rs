@@ -1,4 +1,4 @@
-//! How much a listener gets: its rate, its filter, and nothing while it cannot be reached.
+//! How much a subscriber gets: its rate, its filter, and nothing while it cannot be reached.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -42,15 +42,15 @@ impl Invariant for Rate {
     }
 
     fn meaning(&self) -> &'static str {
-        "In no second does a listener get more non-critical events than its rate."
+        "In no second does a subscriber get more non-critical events than its rate."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
         let Moment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             // Who had no rate so far starts to count when it gets one.
-            let Output::Accepted { listener, .. } = output else { continue };
-            if let Some((at, _)) = truth.of(*listener) {
+            let Output::Accepted { subscriber, .. } = output else { continue };
+            if let Some((at, _)) = truth.of(*subscriber) {
                 self.sent.entry(at).or_default();
             }
         }
@@ -179,7 +179,7 @@ impl Invariant for Quiet {
     }
 
     fn meaning(&self) -> &'static str {
-        "A listener that cannot take anything is sent nothing, so no queue grows for it."
+        "A subscriber that cannot take anything is sent nothing, so no queue grows for it."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {

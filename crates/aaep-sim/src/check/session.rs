@@ -72,7 +72,7 @@ impl Invariant for Ending {
     }
 
     fn meaning(&self) -> &'static str {
-        "After the end of a session, neither history nor any listener gets more of it."
+        "After the end of a session, neither history nor any subscriber gets more of it."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {

@@ -1,11 +1,11 @@
-//! No listener's stall is visible to another: told by a twin hub in which nobody ever stalls.
+//! No subscriber's stall is visible to another: told by a twin hub in which nobody ever stalls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::extension::Delivery;
 use aaep::{Message, Mode};
-use aaep_engine::{Engine, Frame, Input, ListenerKey, Now, Output};
+use aaep_engine::{Engine, Frame, Input, Now, Output, SubscriberKey};
 
 use super::{Invariant, Moment, Step};
 use crate::truth::{Presence, Subscription, Truth};
@@ -14,7 +14,7 @@ use crate::truth::{Presence, Subscription, Truth};
 pub struct Stall {
     twin: Engine,
     /// The subscriptions as the twin numbers them.
-    twins: BTreeMap<ListenerKey, usize>,
+    twins: BTreeMap<SubscriberKey, usize>,
     stalled: BTreeSet<usize>,
     is_over: bool,
 }
@@ -25,27 +25,27 @@ impl Stall {
         Stall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new(), is_over: false }
     }
 
-    /// The number that the twin gave a listener.
-    fn twin_of(&self, listener: ListenerKey, truth: &Truth) -> ListenerKey {
-        let at = truth.of(listener).map(|(at, _)| at);
-        let is_it = |it: &(&ListenerKey, &usize)| Some(*it.1) == at;
-        self.twins.iter().find(is_it).map_or(listener, |(key, _)| *key)
+    /// The number that the twin gave a subscriber.
+    fn twin_of(&self, subscriber: SubscriberKey, truth: &Truth) -> SubscriberKey {
+        let at = truth.of(subscriber).map(|(at, _)| at);
+        let is_it = |it: &(&SubscriberKey, &usize)| Some(*it.1) == at;
+        self.twins.iter().find(is_it).map_or(subscriber, |(key, _)| *key)
     }
 
     /// In the twin, the wires of those who stalled take everything at once.
     fn take_at_once(&mut self, now: Now, outputs: &[Output]) {
-        let mut more: Vec<ListenerKey> = outputs.iter().filter_map(more_for).collect();
-        while let Some(listener) = more.pop() {
-            let at = self.twins.get(&listener);
+        let mut more: Vec<SubscriberKey> = outputs.iter().filter_map(more_for).collect();
+        while let Some(subscriber) = more.pop() {
+            let at = self.twins.get(&subscriber);
             if at.is_some_and(|at| self.stalled.contains(at)) {
-                let outputs = self.twin.handle(now, Input::Unblock { listener });
+                let outputs = self.twin.handle(now, Input::Unblock { subscriber });
                 more.extend(outputs.iter().filter_map(more_for));
             }
         }
     }
 
-    fn has_stalled(&self, listener: ListenerKey, truth: &Truth) -> bool {
-        truth.of(listener).is_none_or(|(at, _)| self.stalled.contains(&at))
+    fn has_stalled(&self, subscriber: SubscriberKey, truth: &Truth) -> bool {
+        truth.of(subscriber).is_none_or(|(at, _)| self.stalled.contains(&at))
     }
 
     /// Who goes on with a subscription that stalled has stalled. Who was told that something is
@@ -66,10 +66,10 @@ impl Stall {
     }
 }
 
-/// The listener for whom there is more.
-fn more_for(output: &Output) -> Option<ListenerKey> {
+/// The subscriber for whom there is more.
+fn more_for(output: &Output) -> Option<SubscriberKey> {
     match output {
-        Output::More { listener } => Some(*listener),
+        Output::More { subscriber } => Some(*subscriber),
         _ => None,
     }
 }
@@ -102,27 +102,27 @@ impl Invariant for Stall {
             return Ok(());
         }
         let input = match step.input {
-            Input::Block { listener } => {
-                self.stalled.extend(truth.of(*listener).map(|(at, _)| at));
+            Input::Block { subscriber } => {
+                self.stalled.extend(truth.of(*subscriber).map(|(at, _)| at));
                 Input::Tick
             }
             Input::TakeBack { .. } => Input::Tick,
-            Input::Unblock { listener } if self.has_stalled(*listener, truth) => Input::Tick,
+            Input::Unblock { subscriber } if self.has_stalled(*subscriber, truth) => Input::Tick,
             other => other.clone(),
         };
         let input = match input {
-            // A listener is known by the number that the twin gave it.
-            Input::Disconnect { listener } => {
-                Input::Disconnect { listener: self.twin_of(listener, truth) }
+            // A subscriber is known by the number that the twin gave it.
+            Input::Disconnect { subscriber } => {
+                Input::Disconnect { subscriber: self.twin_of(subscriber, truth) }
             }
-            Input::Unblock { listener } => {
-                Input::Unblock { listener: self.twin_of(listener, truth) }
+            Input::Unblock { subscriber } => {
+                Input::Unblock { subscriber: self.twin_of(subscriber, truth) }
             }
             other => other,
         };
         let twin = self.twin.handle(step.now, input);
         let granted = twin.iter().filter_map(|it| match it {
-            Output::Accepted { listener, .. } => Some(*listener),
+            Output::Accepted { subscriber, .. } => Some(*subscriber),
             _ => None,
         });
         for (key, (at, _)) in granted.zip(step.accepted) {
@@ -159,11 +159,11 @@ impl Invariant for Stall {
     }
 }
 
-/// What was sent to each subscription, in order. The two hubs may number their listeners differently,
+/// What was sent to each subscription, in order. The two hubs may number their subscribers differently,
 /// because one that resumes may take the place of another.
 fn sent(
     outputs: &[Output],
-    subscription: impl Fn(ListenerKey) -> Option<usize>,
+    subscription: impl Fn(SubscriberKey) -> Option<usize>,
 ) -> Vec<(usize, &Arc<Frame>)> {
     let mut sent = Vec::new();
     for output in outputs {

@@ -1,4 +1,4 @@
-//! The stream of a listener as it arrives: each event once, in order, numbered right, nothing lost.
+//! The stream of a subscriber as it arrives: each event once, in order, numbered right, nothing lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ impl Invariant for Once {
 
     fn meaning(&self) -> &'static str {
         "No event arrives twice, but for questions after a gap or under other terms, and for what is \
-         critical when a listener goes on with another subscription or after a kill."
+         critical when a subscriber goes on with another subscription or after a kill."
     }
 
     fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
@@ -332,7 +332,7 @@ impl Invariant for Nothing {
     }
 }
 
-/// Whether an event was made for one listener alone.
+/// Whether an event was made for one subscriber alone.
 pub fn is_personal(event: &Event) -> bool {
     is_sum_up(event)
 }

@@ -28,7 +28,7 @@ struct Written {
     is_complete: bool,
 }
 
-/// What a listener has of an output.
+/// What a subscriber has of an output.
 #[derive(Clone, Copy, Default)]
 struct Heard {
     chars: usize,
@@ -39,7 +39,7 @@ struct Heard {
     went_along: bool,
 }
 
-/// One listener's texts.
+/// One subscriber's texts.
 #[derive(Clone, Default)]
 struct Texts {
     heard: BTreeMap<Key, Heard>,
@@ -47,7 +47,7 @@ struct Texts {
     strict_since: u64,
     /// When something was last allowed to be missing: after what was on its way by then.
     loose_us: u64,
-    /// Whether the listener goes on with another subscription, or after a kill.
+    /// Whether the subscriber goes on with another subscription, or after a kill.
     is_resumed: bool,
 }
 
@@ -213,7 +213,7 @@ impl Whole {
     }
 }
 
-/// No piece ends off a boundary that its listener asked for.
+/// No piece ends off a boundary that its subscriber asked for.
 #[derive(Default)]
 pub struct Boundary {
     ended: BTreeSet<SessionId>,
@@ -230,7 +230,7 @@ impl Invariant for Boundary {
     }
 
     fn meaning(&self) -> &'static str {
-        "Every piece of text ends at a boundary that its listener asked for, where the text ends, or before an ask or \
+        "Every piece of text ends at a boundary that its subscriber asked for, where the text ends, or before an ask or \
          another language. With none, it ends where a chunk does."
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::Payload;
-use aaep_engine::{Frame, Input, ListenerKey, Now, Output};
+use aaep_engine::{Frame, Input, Now, Output, SubscriberKey};
 
 use super::Hand;
 use super::hands::{event, frames, rewrite};
@@ -63,17 +63,17 @@ impl Hand for AskFirst {
 /// Sends tools to those with a pace when the next thing happens.
 #[derive(Default)]
 pub(super) struct HoldTools {
-    paced: BTreeSet<ListenerKey>,
+    paced: BTreeSet<SubscriberKey>,
     held: Vec<Output>,
 }
 
 impl Hand for HoldTools {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
-            if let Output::Accepted { listener, message } = output
+            if let Output::Accepted { subscriber, message } = output
                 && message.honored_capabilities.pace_wpm.is_some()
             {
-                self.paced.insert(*listener);
+                self.paced.insert(*subscriber);
             }
         }
         let mut late = std::mem::take(&mut self.held);
@@ -83,7 +83,7 @@ impl Hand for HoldTools {
             if !is_tool {
                 continue;
             }
-            let (held, now): (Vec<ListenerKey>, Vec<ListenerKey>) =
+            let (held, now): (Vec<SubscriberKey>, Vec<SubscriberKey>) =
                 to.iter().partition(|it| self.paced.contains(it));
             *to = now;
             if !held.is_empty() {
@@ -97,17 +97,17 @@ impl Hand for HoldTools {
 /// Keeps what goes to someone who is behind until there are two, and then sends both.
 #[derive(Default)]
 pub(super) struct Burst {
-    rated: BTreeSet<ListenerKey>,
-    held: BTreeMap<ListenerKey, Arc<Frame>>,
+    rated: BTreeSet<SubscriberKey>,
+    held: BTreeMap<SubscriberKey, Arc<Frame>>,
 }
 
 impl Hand for Burst {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
-            if let Output::Accepted { listener, message } = output
+            if let Output::Accepted { subscriber, message } = output
                 && message.honored_capabilities.max_events_per_second.is_some()
             {
-                self.rated.insert(*listener);
+                self.rated.insert(*subscriber);
             }
         }
         if !matches!(input, Input::Tick) {
@@ -115,16 +115,16 @@ impl Hand for Burst {
         }
         for index in (0..outputs.len()).rev() {
             let Output::Deliver { frame, to } = &outputs[index] else { continue };
-            let [listener] = to.as_slice() else { continue };
-            if frame.is_critical || !self.rated.contains(listener) {
+            let [subscriber] = to.as_slice() else { continue };
+            if frame.is_critical || !self.rated.contains(subscriber) {
                 continue;
             }
-            let (listener, frame) = (*listener, Arc::clone(frame));
-            if let Some(before) = self.held.remove(&listener) {
-                outputs.insert(index, Output::Deliver { frame: before, to: vec![listener] });
+            let (subscriber, frame) = (*subscriber, Arc::clone(frame));
+            if let Some(before) = self.held.remove(&subscriber) {
+                outputs.insert(index, Output::Deliver { frame: before, to: vec![subscriber] });
             } else {
                 outputs.remove(index);
-                self.held.insert(listener, frame);
+                self.held.insert(subscriber, frame);
             }
         }
     }

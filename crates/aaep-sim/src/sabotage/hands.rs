@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Message, Mode, Payload};
-use aaep_engine::{Author, Frame, Input, ListenerKey, Now, Output, Record, Resolution};
+use aaep_engine::{Author, Frame, Input, Now, Output, Record, Resolution, SubscriberKey};
 use serde_json::Value;
 
 use super::Hand;
@@ -31,7 +31,7 @@ pub(super) fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Fra
 
 pub(super) fn frames(
     outputs: &mut [Output],
-) -> impl Iterator<Item = (&mut Arc<Frame>, &mut Vec<ListenerKey>)> {
+) -> impl Iterator<Item = (&mut Arc<Frame>, &mut Vec<SubscriberKey>)> {
     outputs.iter_mut().filter_map(|output| match output {
         Output::Deliver { frame, to } => Some((frame, to)),
         _ => None,
@@ -101,7 +101,7 @@ impl Hand for Flood {
 /// Sends the event after the budget is spent: promises a lower rate than it keeps.
 #[derive(Default)]
 pub(super) struct Haste {
-    asked: BTreeMap<ListenerKey, u64>,
+    asked: BTreeMap<SubscriberKey, u64>,
 }
 
 impl Hand for Haste {
@@ -116,12 +116,12 @@ impl Hand for Haste {
 
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
-            if let Output::Accepted { listener, message } = output
+            if let Output::Accepted { subscriber, message } = output
                 && let Some(rate) = &mut message.honored_capabilities.max_events_per_second
                 && *rate > 1
             {
                 *rate -= 1;
-                self.asked.insert(*listener, *rate);
+                self.asked.insert(*subscriber, *rate);
             }
         }
     }
@@ -130,14 +130,14 @@ impl Hand for Haste {
 /// Sends every frame to everyone.
 #[derive(Default)]
 pub(super) struct Everyone {
-    all: BTreeSet<ListenerKey>,
+    all: BTreeSet<SubscriberKey>,
 }
 
 impl Hand for Everyone {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
-            if let Output::Accepted { listener, .. } = output {
-                self.all.insert(*listener);
+            if let Output::Accepted { subscriber, .. } = output {
+                self.all.insert(*subscriber);
             }
         }
         for (frame, to) in frames(outputs) {
@@ -153,14 +153,14 @@ impl Hand for Everyone {
 /// Sends to whoever cannot take anything.
 #[derive(Default)]
 pub(super) struct Push {
-    full: BTreeSet<ListenerKey>,
+    full: BTreeSet<SubscriberKey>,
 }
 
 impl Hand for Push {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         match input {
-            Input::Block { listener } | Input::Disconnect { listener } => {
-                self.full.insert(*listener);
+            Input::Block { subscriber } | Input::Disconnect { subscriber } => {
+                self.full.insert(*subscriber);
             }
             _ => {}
         }
@@ -265,21 +265,21 @@ impl Hand for NeverSettle {
     }
 }
 
-/// Leaks questions to every listener.
+/// Leaks questions to every subscriber.
 #[derive(Default)]
 pub(super) struct AskEveryone {
-    all: BTreeSet<ListenerKey>,
+    all: BTreeSet<SubscriberKey>,
 }
 
 impl Hand for AskEveryone {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
-            if let Output::Accepted { listener, .. } = output {
-                self.all.insert(*listener);
+            if let Output::Accepted { subscriber, .. } = output {
+                self.all.insert(*subscriber);
             }
         }
-        if let Input::Disconnect { listener } | Input::Block { listener } = input {
-            self.all.remove(listener);
+        if let Input::Disconnect { subscriber } | Input::Block { subscriber } = input {
+            self.all.remove(subscriber);
         }
         for (frame, to) in frames(outputs) {
             let is_question = event(frame)
@@ -500,14 +500,14 @@ impl Hand for CutWord {
 /// Sends nothing that can wait to anyone while someone's wire is full.
 #[derive(Default)]
 pub(super) struct WaitForAll {
-    full: BTreeSet<ListenerKey>,
+    full: BTreeSet<SubscriberKey>,
 }
 
 impl Hand for WaitForAll {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         match input {
-            Input::Block { listener } => drop(self.full.insert(*listener)),
-            Input::Unblock { listener } => drop(self.full.remove(listener)),
+            Input::Block { subscriber } => drop(self.full.insert(*subscriber)),
+            Input::Unblock { subscriber } => drop(self.full.remove(subscriber)),
             _ => {}
         }
         if !self.full.is_empty() {

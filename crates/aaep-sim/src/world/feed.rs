@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use aaep::{Event, Message, Mode};
-use aaep_engine::{Frame, Input, ListenerKey, Output};
+use aaep_engine::{Frame, Input, Output, SubscriberKey};
 
 use super::{Todo, Who, World, words};
 use crate::check::{Delivered, Moment, Step};
-use crate::listener::WIRE;
+use crate::subscriber::WIRE;
 use crate::truth::{Presence, Subscription, Terms};
 
-/// A frame as listeners read it.
+/// A frame as subscribers read it.
 struct Read {
     event: Rc<Event>,
     fault: Option<Rc<str>>,
@@ -26,7 +26,7 @@ impl World {
         }
         self.steps += 1;
         let now = self.now();
-        let said = words::input(input, &self.truth, &self.listeners);
+        let said = words::input(input, &self.truth, &self.subscribers);
         self.tell(&said);
         let outputs = self.hub.handle(now, input.clone());
         self.take(who, input, &outputs);
@@ -51,24 +51,25 @@ impl World {
                         delivered.extend(self.delivered(*key, frame, read));
                     }
                 }
-                Output::Accepted { listener, .. } => {
-                    accepted.extend(self.accept(who, input, *listener, output));
+                Output::Accepted { subscriber, .. } => {
+                    accepted.extend(self.accept(who, input, *subscriber, output));
                 }
-                Output::Resumed { listener, is_complete } => {
-                    let at = self.resumed(input, *listener, *is_complete);
+                Output::Resumed { subscriber, is_complete } => {
+                    let at = self.resumed(input, *subscriber, *is_complete);
                     lost.extend(at.filter(|_| !*is_complete));
                 }
-                Output::Rejected { listener: Some(listener), .. } | Output::Closed { listener } => {
-                    ended.push(*listener);
+                Output::Rejected { subscriber: Some(subscriber), .. }
+                | Output::Closed { subscriber } => {
+                    ended.push(*subscriber);
                 }
                 _ => {}
             }
-            if let Some(line) = words::output(output, &self.truth, &self.listeners) {
+            if let Some(line) = words::output(output, &self.truth, &self.subscribers) {
                 self.tell(&line);
             }
         }
-        for listener in ended {
-            self.end(listener);
+        for subscriber in ended {
+            self.end(subscriber);
         }
         for (at, _) in &accepted {
             let before = self.truth.subscriptions[*at].resumes;
@@ -95,12 +96,12 @@ impl World {
     fn change_presence(&mut self, input: &Input, outputs: &[Output]) -> Option<(usize, Presence)> {
         let is_unknown = outputs.contains(&Output::NoSuchSubscription);
         let (at, presence) = match input {
-            Input::Block { listener } | Input::TakeBack { listener, .. } => {
-                (self.truth.of(*listener)?.0, Presence::Blocked)
+            Input::Block { subscriber } | Input::TakeBack { subscriber, .. } => {
+                (self.truth.of(*subscriber)?.0, Presence::Blocked)
             }
-            Input::Unblock { listener } => (self.truth.of(*listener)?.0, Presence::Here),
-            Input::Disconnect { listener } => {
-                (self.truth.of(*listener)?.0, Presence::Away(self.now_us))
+            Input::Unblock { subscriber } => (self.truth.of(*subscriber)?.0, Presence::Here),
+            Input::Disconnect { subscriber } => {
+                (self.truth.of(*subscriber)?.0, Presence::Away(self.now_us))
             }
             Input::Reconnect { subscription_id, .. } if !is_unknown => {
                 (self.truth.named(subscription_id)?.0, Presence::Here)
@@ -112,7 +113,7 @@ impl World {
         Some((at, was))
     }
 
-    fn delivered(&self, key: ListenerKey, frame: &Arc<Frame>, read: &Read) -> Option<Delivered> {
+    fn delivered(&self, key: SubscriberKey, frame: &Arc<Frame>, read: &Read) -> Option<Delivered> {
         let (subscription, it) = self.truth.of(key)?;
         Some(Delivered {
             subscription,
@@ -129,7 +130,7 @@ impl World {
         &mut self,
         who: Option<Who>,
         input: &Input,
-        key: ListenerKey,
+        key: SubscriberKey,
         output: &Output,
     ) -> Option<(usize, bool)> {
         let Output::Accepted { message, .. } = output else { return None };
@@ -142,13 +143,13 @@ impl World {
             subscription.terms = terms;
             return Some((at, false));
         }
-        let (Some(Who::Listener(listener)), Input::Subscribe { request, resume, .. }) =
+        let (Some(Who::Subscriber(subscriber)), Input::Subscribe { request, resume, .. }) =
             (who, input)
         else {
             return None;
         };
         let at = self.truth.subscriptions.len();
-        let it = &mut self.listeners[listener];
+        let it = &mut self.subscribers[subscriber];
         let before = it.before.replace(at);
         it.subscription = Some((at, message.subscription_id.clone()));
         it.earlier = Some(message.subscription_id.clone());
@@ -159,7 +160,7 @@ impl World {
             self.truth.subscriptions[earlier].presence = Presence::Gone;
         }
         self.truth.subscriptions.push(Subscription {
-            listener,
+            subscriber,
             key,
             id: message.subscription_id.clone(),
             principal: it.principal,
@@ -176,8 +177,8 @@ impl World {
         Some((at, true))
     }
 
-    /// A listener goes on where it was, or where it can: which one.
-    fn resumed(&mut self, input: &Input, key: ListenerKey, is_complete: bool) -> Option<usize> {
+    /// A subscriber goes on where it was, or where it can: which one.
+    fn resumed(&mut self, input: &Input, key: SubscriberKey, is_complete: bool) -> Option<usize> {
         let (at, it) = self.truth.of(key)?;
         let Input::Subscribe { .. } = input else { return Some(at) };
         let before = it.resumes.map(|before| &self.truth.subscriptions[before]);
@@ -194,12 +195,12 @@ impl World {
     }
 
     /// A subscription is over.
-    fn end(&mut self, key: ListenerKey) {
+    fn end(&mut self, key: SubscriberKey) {
         let Some(at) = self.truth.by_key.remove(&key) else { return };
         self.truth.subscriptions[at].presence = Presence::Gone;
-        let listener = &mut self.listeners[self.truth.subscriptions[at].listener];
-        if listener.subscription.as_ref().is_some_and(|(mine, _)| *mine == at) {
-            listener.lose_connection();
+        let subscriber = &mut self.subscribers[self.truth.subscriptions[at].subscriber];
+        if subscriber.subscription.as_ref().is_some_and(|(mine, _)| *mine == at) {
+            subscriber.lose_connection();
         }
     }
 
@@ -211,41 +212,41 @@ impl World {
         outputs: &[Output],
         delivered: Vec<Delivered>,
     ) {
-        if let Some(Who::Listener(at)) = who {
+        if let Some(Who::Subscriber(at)) = who {
             let is_unknown = outputs.contains(&Output::NoSuchSubscription);
-            let listener = &mut self.listeners[at];
+            let subscriber = &mut self.subscribers[at];
             match input {
                 Input::Reconnect { .. } if is_unknown => {
-                    listener.is_pending = false;
-                    listener.subscription = None;
+                    subscriber.is_pending = false;
+                    subscriber.subscription = None;
                 }
                 Input::Reconnect { .. } => {
-                    listener.is_pending = false;
-                    listener.lose_connection();
-                    listener.is_connected = true;
+                    subscriber.is_pending = false;
+                    subscriber.lose_connection();
+                    subscriber.is_connected = true;
                 }
-                Input::Subscribe { .. } => listener.is_pending = false,
+                Input::Subscribe { .. } => subscriber.is_pending = false,
                 _ => {}
             }
         }
         for it in delivered {
-            let listener = self.truth.subscriptions[it.subscription].listener;
+            let subscriber = self.truth.subscriptions[it.subscription].subscriber;
             let pause = self.rng.between(100, 40_000);
-            let wire = &mut self.listeners[listener];
+            let wire = &mut self.subscribers[subscriber];
             let is_current =
                 wire.subscription.as_ref().is_some_and(|(at, _)| *at == it.subscription);
             if is_current && wire.is_connected {
                 wire.wire.push_back(it);
                 wire.wire_free_us = wire.wire_free_us.max(self.now_us + pause);
                 let (at, epoch) = (wire.wire_free_us, wire.epoch);
-                self.at(at, Todo::Arrives(listener, epoch));
+                self.at(at, Todo::Arrives(subscriber, epoch));
             }
         }
         for output in outputs {
-            if let Output::More { listener } = output
-                && let Some((_, it)) = self.truth.of(*listener)
+            if let Output::More { subscriber } = output
+                && let Some((_, it)) = self.truth.of(*subscriber)
             {
-                let (at, epoch) = (it.listener, self.listeners[it.listener].epoch);
+                let (at, epoch) = (it.subscriber, self.subscribers[it.subscriber].epoch);
                 let pause = self.rng.between(50, 30_000);
                 self.later(pause, Todo::Takes(at, epoch));
             }
@@ -261,23 +262,23 @@ impl World {
     }
 
     /// A wire that is full gives back what it has not begun to send.
-    fn give_back(&mut self, at: usize, listener: ListenerKey) {
-        let wire = &mut self.listeners[at].wire;
+    fn give_back(&mut self, at: usize, subscriber: SubscriberKey) {
+        let wire = &mut self.subscribers[at].wire;
         let kept = self.rng.size(1, wire.len().max(1));
         wire.truncate(kept);
         let Some(last) = wire.back() else { return };
         let last_event_id = last.frame.event_id.clone();
-        self.feed(None, &Input::TakeBack { listener, last_event_id });
+        self.feed(None, &Input::TakeBack { subscriber, last_event_id });
     }
 
     fn block_full_wires(&mut self) {
-        for at in 0..self.listeners.len() {
-            let listener = &mut self.listeners[at];
-            let Some((subscription, _)) = listener.subscription else { continue };
-            if listener.is_connected && !listener.is_blocked && listener.wire.len() > WIRE {
-                listener.is_blocked = true;
+        for at in 0..self.subscribers.len() {
+            let subscriber = &mut self.subscribers[at];
+            let Some((subscription, _)) = subscriber.subscription else { continue };
+            if subscriber.is_connected && !subscriber.is_blocked && subscriber.wire.len() > WIRE {
+                subscriber.is_blocked = true;
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, &Input::Block { listener: key });
+                self.feed(None, &Input::Block { subscriber: key });
                 if self.rng.chance(50) {
                     self.give_back(at, key);
                 }
@@ -286,7 +287,7 @@ impl World {
     }
 }
 
-/// Reads a frame strictly, or as far as a tolerant listener gets.
+/// Reads a frame strictly, or as far as a tolerant subscriber gets.
 fn read(frame: &Arc<Frame>) -> Option<Read> {
     let strict = aaep::read(&frame.json, Mode::Strict);
     if let Some(Message::Event(event)) = strict.message {

@@ -79,9 +79,9 @@ impl World {
     /// The hub is killed, and starts again a while later.
     pub(super) fn kill(&mut self) {
         self.tell("The hub is killed.");
-        for listener in &mut self.listeners {
-            listener.lose_connection();
-            listener.is_pending = false;
+        for subscriber in &mut self.subscribers {
+            subscriber.lose_connection();
+            subscriber.is_pending = false;
         }
         // Long enough that no second has events of both lives.
         self.now_us += self.rng.between(1_100_000, 6_000_000);
@@ -120,8 +120,8 @@ impl World {
             // Which terms an event came under is not stored.
             it.is_excused |= it.changed_terms;
             let key = outputs.iter().find_map(|output| match output {
-                Output::Recovered { listener, subscription_id } if *subscription_id == it.id => {
-                    Some(*listener)
+                Output::Recovered { subscriber, subscription_id } if *subscription_id == it.id => {
+                    Some(*subscriber)
                 }
                 _ => None,
             });

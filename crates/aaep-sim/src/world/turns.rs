@@ -1,4 +1,4 @@
-//! What happens next: agents act, listeners act, the network and the machine misbehave.
+//! What happens next: agents act, subscribers act, the network and the machine misbehave.
 
 use aaep::handshake::SubscriptionClose;
 use aaep::{Object, SubscriptionId};
@@ -8,18 +8,18 @@ use aaep_engine::terms::Door;
 use super::{Todo, Who, World};
 use crate::agent::Agent;
 use crate::check::Moment;
-use crate::listener::{Temper, WIRE};
 use crate::rng::Rng;
+use crate::subscriber::{Temper, WIRE};
 use crate::truth::Presence;
 
 impl World {
     pub(super) fn turn(&mut self, todo: Todo) {
         match todo {
             Todo::AgentActs(at) => self.agent_acts(at),
-            Todo::ListenerActs(at) => self.listener_acts(at),
+            Todo::SubscriberActs(at) => self.subscriber_acts(at),
             Todo::Reaches(who, input) => self.feed(Some(who), &input),
             Todo::Arrives(at, epoch) => self.arrives(at, epoch),
-            Todo::Takes(listener, epoch) => self.takes(listener, epoch),
+            Todo::Takes(subscriber, epoch) => self.takes(subscriber, epoch),
             Todo::Notices(subscription, epoch) => self.notices(subscription, epoch),
             Todo::Answers(at, token, resolution) => self.agents[at].hear(&token, &resolution),
             Todo::Trouble => self.trouble(),
@@ -57,75 +57,75 @@ impl World {
         self.at(arrives_us, Todo::Reaches(Who::Agent, Box::new(input)));
     }
 
-    /// What a listener says reaches the hub in its order.
-    fn listener_says(&mut self, at: usize, after_us: u64, input: Input) {
+    /// What a subscriber says reaches the hub in its order.
+    fn subscriber_says(&mut self, at: usize, after_us: u64, input: Input) {
         let pause = after_us + self.rng.between(100, 50_000);
-        let listener = &mut self.listeners[at];
-        let arrives_us = listener.link_free_us.max(self.now_us + pause);
+        let subscriber = &mut self.subscribers[at];
+        let arrives_us = subscriber.link_free_us.max(self.now_us + pause);
         if after_us == 0 {
-            listener.link_free_us = arrives_us;
+            subscriber.link_free_us = arrives_us;
         }
-        self.at(arrives_us, Todo::Reaches(Who::Listener(at), Box::new(input)));
+        self.at(arrives_us, Todo::Reaches(Who::Subscriber(at), Box::new(input)));
     }
 
-    fn listener_acts(&mut self, at: usize) {
-        let listener = &self.listeners[at];
-        if listener.is_gone {
+    fn subscriber_acts(&mut self, at: usize) {
+        let subscriber = &self.subscribers[at];
+        if subscriber.is_gone {
             return;
         }
-        if !listener.is_connected && !listener.is_pending {
+        if !subscriber.is_connected && !subscriber.is_pending {
             self.come(at);
-        } else if listener.is_connected && !self.is_calm {
+        } else if subscriber.is_connected && !self.is_calm {
             self.misbehave(at);
         }
-        let is_settled = self.is_calm && self.listeners[at].is_connected;
+        let is_settled = self.is_calm && self.subscribers[at].is_connected;
         if !is_settled {
             let pause = self.rng.between(200_000, 3_000_000);
-            self.later(pause, Todo::ListenerActs(at));
+            self.later(pause, Todo::SubscriberActs(at));
         }
     }
 
-    /// A listener without a connection comes, or comes back.
+    /// A subscriber without a connection comes, or comes back.
     fn come(&mut self, at: usize) {
         let door = if self.rng.chance(3) { Door::AuthorizationDenied } else { Door::Open };
-        let listener = &mut self.listeners[at];
-        listener.is_pending = true;
-        let input = match &listener.subscription {
+        let subscriber = &mut self.subscribers[at];
+        subscriber.is_pending = true;
+        let input = match &subscriber.subscription {
             Some((subscription, id))
                 if self.truth.subscriptions[*subscription].presence != Presence::Gone
                     && !self.rng.chance(10) =>
             {
                 Input::Reconnect {
-                    principal: listener.principal,
+                    principal: subscriber.principal,
                     subscription_id: id.clone(),
-                    last_event_id: listener.last.clone(),
+                    last_event_id: subscriber.last.clone(),
                 }
             }
-            _ => listener.subscribe(door),
+            _ => subscriber.subscribe(door),
         };
-        self.listener_says(at, 0, input);
+        self.subscriber_says(at, 0, input);
     }
 
-    /// What a connected listener does of itself, as its temper is.
+    /// What a connected subscriber does of itself, as its temper is.
     fn misbehave(&mut self, at: usize) {
-        let listener = &mut self.listeners[at];
-        let Some((_, id)) = listener.subscription.clone() else { return };
-        match listener.temper {
+        let subscriber = &mut self.subscribers[at];
+        let Some((_, id)) = subscriber.subscription.clone() else { return };
+        match subscriber.temper {
             Temper::Stalled => {
-                listener.is_reading = !listener.is_reading;
-                if listener.is_reading {
+                subscriber.is_reading = !subscriber.is_reading;
+                if subscriber.is_reading {
                     self.read_on(at);
                 }
             }
             Temper::Vanishing if self.rng.chance(12) => {
-                listener.is_gone = true;
-                let name = format!("{} vanishes.", listener.name);
+                subscriber.is_gone = true;
+                let name = format!("{} vanishes.", subscriber.name);
                 self.tell(&name);
                 self.break_connection(at);
             }
             Temper::Renegotiating if self.rng.chance(60) => {
-                let input = self.listeners[at].renegotiate(&id, &mut self.rng);
-                self.listener_says(at, 0, input);
+                let input = self.subscribers[at].renegotiate(&id, &mut self.rng);
+                self.subscriber_says(at, 0, input);
             }
             Temper::Forging if self.rng.chance(15) => {
                 if let Some(other) = self.others(at).first().cloned() {
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// A listener says that a subscription ends, its own or not.
+    /// A subscriber says that a subscription ends, its own or not.
     fn close(&mut self, at: usize, subscription_id: SubscriptionId) {
         let message = SubscriptionClose {
             subscription_id,
@@ -147,87 +147,87 @@ impl World {
             extensions: None,
             other: Object::new(),
         };
-        let principal = self.listeners[at].principal;
-        self.listener_says(at, 0, Input::Close { principal, message: Box::new(message) });
+        let principal = self.subscribers[at].principal;
+        self.subscriber_says(at, 0, Input::Close { principal, message: Box::new(message) });
     }
 
     /// The subscriptions of everyone else.
     fn others(&self, at: usize) -> Vec<SubscriptionId> {
-        let theirs = self.listeners.iter().enumerate().filter(|(other, _)| *other != at);
+        let theirs = self.subscribers.iter().enumerate().filter(|(other, _)| *other != at);
         theirs.filter_map(|(_, it)| it.subscription.as_ref().map(|(_, id)| id.clone())).collect()
     }
 
-    /// A listener reads again: what is on its wire arrives.
+    /// A subscriber reads again: what is on its wire arrives.
     fn read_on(&mut self, at: usize) {
-        let listener = &mut self.listeners[at];
-        let (count, epoch) = (listener.wire.len() as u64, listener.epoch);
+        let subscriber = &mut self.subscribers[at];
+        let (count, epoch) = (subscriber.wire.len() as u64, subscriber.epoch);
         for number in 0..count {
             let arrives_us = self.now_us + (number + 1) * 1_000;
-            self.listeners[at].wire_free_us = arrives_us;
+            self.subscribers[at].wire_free_us = arrives_us;
             self.at(arrives_us, Todo::Arrives(at, epoch));
         }
     }
 
     fn arrives(&mut self, at: usize, epoch: u64) {
-        let listener = &mut self.listeners[at];
-        if listener.epoch != epoch || !listener.is_reading {
+        let subscriber = &mut self.subscribers[at];
+        if subscriber.epoch != epoch || !subscriber.is_reading {
             return;
         }
-        let Some(sent) = listener.wire.pop_front() else { return };
-        listener.last = Some(sent.frame.event_id.clone());
+        let Some(sent) = subscriber.wire.pop_front() else { return };
+        subscriber.last = Some(sent.frame.event_id.clone());
         self.show(&Moment::Arrived(&sent));
         let others = self.others(at);
-        let replies = self.listeners[at].answer(&sent.event, &others, &mut self.rng);
+        let replies = self.subscribers[at].answer(&sent.event, &others, &mut self.rng);
         for (after_us, reply) in replies {
-            self.listener_says(at, after_us, reply);
+            self.subscriber_says(at, after_us, reply);
         }
-        let listener = &mut self.listeners[at];
-        if listener.is_blocked && listener.wire.len() <= WIRE / 2 {
-            listener.is_blocked = false;
-            if let Some((subscription, _)) = listener.subscription {
+        let subscriber = &mut self.subscribers[at];
+        if subscriber.is_blocked && subscriber.wire.len() <= WIRE / 2 {
+            subscriber.is_blocked = false;
+            if let Some((subscription, _)) = subscriber.subscription {
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, &Input::Unblock { listener: key });
+                self.feed(None, &Input::Unblock { subscriber: key });
             }
         }
     }
 
     /// A wire has taken what it was sent, and the hub hears of it. If it is full, it says so when it is free.
     fn takes(&mut self, at: usize, epoch: u64) {
-        let listener = &self.listeners[at];
-        if listener.epoch != epoch || !listener.is_connected || listener.is_blocked {
+        let subscriber = &self.subscribers[at];
+        if subscriber.epoch != epoch || !subscriber.is_connected || subscriber.is_blocked {
             return;
         }
-        if let Some((subscription, _)) = listener.subscription {
+        if let Some((subscription, _)) = subscriber.subscription {
             let key = self.truth.subscriptions[subscription].key;
-            self.feed(None, &Input::Unblock { listener: key });
+            self.feed(None, &Input::Unblock { subscriber: key });
         }
     }
 
     /// A connection breaks; the hub notices a little later.
     fn break_connection(&mut self, at: usize) {
-        let listener = &mut self.listeners[at];
-        if !listener.is_connected {
+        let subscriber = &mut self.subscribers[at];
+        if !subscriber.is_connected {
             return;
         }
-        listener.lose_connection();
-        let Some((subscription, _)) = listener.subscription else { return };
-        let epoch = listener.epoch;
+        subscriber.lose_connection();
+        let Some((subscription, _)) = subscriber.subscription else { return };
+        let epoch = subscriber.epoch;
         self.show(&Moment::Lost(subscription));
         let pause = self.rng.between(0, 1_500_000);
         self.later(pause, Todo::Notices(subscription, epoch));
-        if !self.listeners[at].is_gone && self.is_calm {
-            self.later(10_000, Todo::ListenerActs(at));
+        if !self.subscribers[at].is_gone && self.is_calm {
+            self.later(10_000, Todo::SubscriberActs(at));
         }
     }
 
     fn notices(&mut self, subscription: usize, epoch: u64) {
         let it = &self.truth.subscriptions[subscription];
-        let listener = &self.listeners[it.listener];
-        let is_back = listener.epoch != epoch
-            && listener.subscription.as_ref().is_some_and(|(at, _)| *at == subscription);
+        let subscriber = &self.subscribers[it.subscriber];
+        let is_back = subscriber.epoch != epoch
+            && subscriber.subscription.as_ref().is_some_and(|(at, _)| *at == subscription);
         if !is_back && matches!(it.presence, Presence::Here | Presence::Blocked) {
             let key = it.key;
-            self.feed(None, &Input::Disconnect { listener: key });
+            self.feed(None, &Input::Disconnect { subscriber: key });
         }
     }
 
@@ -237,12 +237,13 @@ impl World {
             return;
         }
         self.hog_begins();
-        let listener = self.rng.size(0, self.listeners.len() - 1);
+        let subscriber = self.rng.size(0, self.subscribers.len() - 1);
         match self.rng.below(10) {
             0..=4 => {
-                let name = format!("The connection of {} breaks.", self.listeners[listener].name);
+                let name =
+                    format!("The connection of {} breaks.", self.subscribers[subscriber].name);
                 self.tell(&name);
-                self.break_connection(listener);
+                self.break_connection(subscriber);
             }
             5 | 6 if self.stored.is_killed => self.kill(),
             5 | 6 => {
@@ -260,7 +261,7 @@ impl World {
             }
             8 => {
                 self.tell("Everything loses its connection.");
-                for at in 0..self.listeners.len() {
+                for at in 0..self.subscribers.len() {
                     self.break_connection(at);
                 }
                 for free_us in &mut self.agent_free_us {
@@ -293,11 +294,11 @@ impl World {
         self.tell("From now on nothing goes wrong.");
         self.is_calm = true;
         self.agents.iter_mut().for_each(crate::agent::Agent::stop);
-        for at in 0..self.listeners.len() {
-            self.listeners[at].is_reading = true;
+        for at in 0..self.subscribers.len() {
+            self.subscribers[at].is_reading = true;
             self.read_on(at);
-            if !self.listeners[at].is_gone {
-                self.later(1_000, Todo::ListenerActs(at));
+            if !self.subscribers[at].is_gone {
+                self.later(1_000, Todo::SubscriberActs(at));
             }
         }
     }

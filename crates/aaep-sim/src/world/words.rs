@@ -1,16 +1,16 @@
 //! Inputs and outputs in plain words, for the story.
 
 use aaep::{Event, EventId, Payload, SubscriptionId};
-use aaep_engine::{Input, ListenerKey, Output};
+use aaep_engine::{Input, Output, SubscriberKey};
 
-use crate::listener::Listener;
+use crate::subscriber::Subscriber;
 use crate::truth::Truth;
 
 /// What happened.
-pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> String {
-    let name = |key: &ListenerKey| name(*key, truth, listeners);
+pub(super) fn input(input: &Input, truth: &Truth, subscribers: &[Subscriber]) -> String {
+    let name = |key: &SubscriberKey| name(*key, truth, subscribers);
     let person = |principal: &u64| {
-        let found = listeners.iter().find(|it| it.principal == *principal);
+        let found = subscribers.iter().find(|it| it.principal == *principal);
         found.map_or_else(|| format!("principal {principal}"), |it| it.name.clone())
     };
     match input {
@@ -34,9 +34,9 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
             let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
-        Input::Replace { listener, request, .. } => {
+        Input::Replace { subscriber, request, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
-            format!("{} asks for terms anew: {wish}.", name(listener))
+            format!("{} asks for terms anew: {wish}.", name(subscriber))
         }
         Input::Renegotiate { principal, change } => {
             let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
@@ -45,21 +45,21 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
         Input::Close { principal, message } => {
             format!("The {} closes {}.", person(principal), message.subscription_id)
         }
-        Input::End { listener, reason } => {
-            format!("The hub ends the subscription of {}: {}", name(listener), reason.words())
+        Input::End { subscriber, reason } => {
+            format!("The hub ends the subscription of {}: {}", name(subscriber), reason.words())
         }
-        Input::Disconnect { listener } => {
-            format!("The hub notices that {} is gone.", name(listener))
+        Input::Disconnect { subscriber } => {
+            format!("The hub notices that {} is gone.", name(subscriber))
         }
         Input::Reconnect { principal, last_event_id, .. } => {
             let after = last_event_id.as_ref().map_or("nothing", |id| id.as_str());
             format!("The {} is back after {after}.", person(principal))
         }
-        Input::Block { listener } => format!("The wire of {} is full.", name(listener)),
-        Input::TakeBack { listener, last_event_id } => {
-            format!("The wire of {} gives back what came after {last_event_id}.", name(listener))
+        Input::Block { subscriber } => format!("The wire of {} is full.", name(subscriber)),
+        Input::TakeBack { subscriber, last_event_id } => {
+            format!("The wire of {} gives back what came after {last_event_id}.", name(subscriber))
         }
-        Input::Unblock { listener } => format!("The wire of {} is free.", name(listener)),
+        Input::Unblock { subscriber } => format!("The wire of {} is free.", name(subscriber)),
         Input::Confirm { principal, reply } => format!(
             "The {} says {} to {} as {}.",
             person(principal),
@@ -92,10 +92,10 @@ pub(super) fn input(input: &Input, truth: &Truth, listeners: &[Listener]) -> Str
 }
 
 /// What the hub did, where it is worth telling.
-pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> Option<String> {
+pub(super) fn output(output: &Output, truth: &Truth, subscribers: &[Subscriber]) -> Option<String> {
     Some(match output {
         Output::Deliver { frame, to } => {
-            let names: Vec<String> = to.iter().map(|key| name(*key, truth, listeners)).collect();
+            let names: Vec<String> = to.iter().map(|key| name(*key, truth, subscribers)).collect();
             let text = String::from_utf8_lossy(&frame.json);
             let what = match aaep::read(&frame.json, aaep::Mode::Tolerant).message {
                 Some(aaep::Message::Event(event)) => about(&event),
@@ -109,23 +109,23 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Resolved { reply_token, resolution, decided_by, .. } => {
             format!("  {reply_token} is settled: {resolution:?} by {}.", decided_by.as_str())
         }
-        Output::Accepted { listener, message } => format!(
+        Output::Accepted { subscriber, message } => format!(
             "  Terms of {}: {}.",
-            name(*listener, truth, listeners),
+            name(*subscriber, truth, subscribers),
             message.subscription_id
         ),
         Output::Rejected { message, .. } => format!("  Not granted: {}", message.reason_message),
-        Output::Resumed { listener, is_complete } => {
+        Output::Resumed { subscriber, is_complete } => {
             let how = if *is_complete { "where it was" } else { "with something missing" };
-            format!("  The {} goes on {how}.", name(*listener, truth, listeners))
+            format!("  The {} goes on {how}.", name(*subscriber, truth, subscribers))
         }
-        Output::Ended { listener, message } => format!(
+        Output::Ended { subscriber, message } => format!(
             "  The hub takes leave of {}: {}",
-            name(*listener, truth, listeners),
+            name(*subscriber, truth, subscribers),
             message.reason_message.as_deref().unwrap_or_default()
         ),
-        Output::Closed { listener } => {
-            format!("  The subscription of {} is over.", name(*listener, truth, listeners))
+        Output::Closed { subscriber } => {
+            format!("  The subscription of {} is over.", name(*subscriber, truth, subscribers))
         }
         Output::TimeReplied { is_accepted } => {
             format!(
@@ -140,8 +140,8 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
         Output::Replied { is_accepted } => {
             format!("  The reply {}.", if *is_accepted { "counts" } else { "does not count" })
         }
-        Output::More { listener } => {
-            format!("  There is more for {}.", name(*listener, truth, listeners))
+        Output::More { subscriber } => {
+            format!("  There is more for {}.", name(*subscriber, truth, subscribers))
         }
         Output::Published { .. }
         | Output::Record(_)
@@ -153,10 +153,10 @@ pub(super) fn output(output: &Output, truth: &Truth, listeners: &[Listener]) -> 
     })
 }
 
-fn name(key: ListenerKey, truth: &Truth, listeners: &[Listener]) -> String {
+fn name(key: SubscriberKey, truth: &Truth, subscribers: &[Subscriber]) -> String {
     match truth.of(key) {
-        Some((_, it)) => listeners[it.listener].name.clone(),
-        None => format!("listener number {key}"),
+        Some((_, it)) => subscribers[it.subscriber].name.clone(),
+        None => format!("subscriber number {key}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::ReplyToken;
-use aaep_engine::listener::{CannotReply, OpenAsk, WhyWithdrawn};
+use aaep_engine::subscriber::{CannotReply, OpenAsk, WhyWithdrawn};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 

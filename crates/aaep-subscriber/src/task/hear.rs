@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep::{Event, ReplyToken, SessionId, printable};
-use aaep_engine::listener::{Change, Heard, HowEnded, ListenerViolation, Received};
+use aaep_engine::subscriber::{Change, Heard, HowEnded, Received, SubscriberViolation};
 use aaep_transport::link::NO_HANDSHAKE;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -97,10 +97,10 @@ impl<D: Dial> Task<D> {
         let mut must_leave = None;
         for violation in violations {
             match &violation {
-                ListenerViolation::TooFast { .. } if self.flood.report(now) => {
+                SubscriberViolation::TooFast { .. } if self.flood.report(now) => {
                     must_leave = Some(Ended::Flooded);
                 }
-                ListenerViolation::NotSigned => {
+                SubscriberViolation::NotSigned => {
                     must_leave = Some(Ended::NotTrusted("its manifest is not signed".to_owned()));
                 }
                 _ => {}

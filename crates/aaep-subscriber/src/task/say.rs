@@ -7,7 +7,7 @@ use aaep::ReplyToken;
 use aaep::extension::{
     AgentPrompt, AskExtend, AskPause, AskPresented, AskResume, SessionCancel, SessionSteer,
 };
-use aaep_engine::listener::CannotReply;
+use aaep_engine::subscriber::CannotReply;
 use aaep_transport::link::LinkEnd;
 use serde::Serialize;
 use tokio::time::timeout;

@@ -20,9 +20,9 @@ fn resolved(outcome: Outcome, decided_by: DecidedBy) -> AskState {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_sent_once_and_its_outcome_is_known() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     assert_eq!(ask.confirmation().expect("a confirmation").action, "Delete the database.");
     let words = ask.words();
     assert!(
@@ -43,18 +43,18 @@ async fn an_answer_is_sent_once_and_its_outcome_is_known() {
     assert!(line.hears_nothing_for(10 * SECOND).await);
     line.says(&notice(2, 1, "accept", "reply")).await;
     assert_eq!(ask.settled().await, resolved(Outcome::Accept, DecidedBy::Reply));
-    assert_eq!(next_ended(&mut listener).await.reply_token(), ask.reply_token());
+    assert_eq!(next_ended(&mut subscriber).await.reply_token(), ask.reply_token());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_said_where_the_person_says_nothing() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 5)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     let began = Instant::now();
     assert_eq!(ask.closed().await, AskState::Expired);
     assert!(began.elapsed() >= 4 * SECOND);
-    assert_eq!(next_ended(&mut listener).await.state(), AskState::Expired);
+    assert_eq!(next_ended(&mut subscriber).await.state(), AskState::Expired);
     let late = SayError::CannotReply(CannotReply::Expired);
     assert_eq!(ask.accept().await, Err(late));
     drop(ask);
@@ -63,17 +63,17 @@ async fn nothing_is_said_where_the_person_says_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_dropped_is_not_answered() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 5)).await;
-    drop(next_ask(&mut listener).await);
+    drop(next_ask(&mut subscriber).await);
     assert!(line.hears_nothing_for(60 * SECOND).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_withdrawn_while_the_person_thinks() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     let thinking = tokio::spawn({
         let ask = ask.clone();
         async move { ask.closed().await }
@@ -82,7 +82,7 @@ async fn a_question_is_withdrawn_while_the_person_thinks() {
     line.says(&notice(2, 1, "withdrawn", "withdrawn")).await;
     let why = AskState::Withdrawn(WhyWithdrawn::Said);
     assert_eq!(thinking.await.expect("thought"), why);
-    assert_eq!(next_ended(&mut listener).await.state(), why);
+    assert_eq!(next_ended(&mut subscriber).await.state(), why);
     let answer = ask.accept().await;
     assert_eq!(answer, Err(SayError::CannotReply(CannotReply::Withdrawn(WhyWithdrawn::Said))));
     assert!(line.hears_nothing_for(SECOND).await);
@@ -90,9 +90,9 @@ async fn a_question_is_withdrawn_while_the_person_thinks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_answered_elsewhere_says_so() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     line.says(&notice(2, 1, "reject", "reply")).await;
     assert_eq!(ask.closed().await, resolved(Outcome::Reject, DecidedBy::Reply));
     assert!(matches!(
@@ -104,13 +104,13 @@ async fn a_question_that_was_answered_elsewhere_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forged_notice_from_another_session_settles_nothing() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     let mut forged = notice(2, 1, "accept", "reply");
     forged["session_id"] = json!("sess_thief");
     line.says(&forged).await;
-    let all = until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    let all = until(&mut subscriber, |news| matches!(news, News::Event(_))).await;
     assert!(all.iter().any(|it| matches!(it, News::Violation(_))), "{all:?}");
     assert_eq!(ask.state(), AskState::Open);
     ask.reject().await.expect("still open");
@@ -119,11 +119,11 @@ async fn a_forged_notice_from_another_session_settles_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_given_while_the_line_is_broken_is_sent_when_it_is_back() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     drop(line);
-    until(&mut listener, |news| matches!(news, News::Reconnecting { .. })).await;
+    until(&mut subscriber, |news| matches!(news, News::Reconnecting { .. })).await;
     assert_eq!(ask.state(), AskState::Unreached);
     let answering = tokio::spawn({
         let ask = ask.clone();
@@ -143,11 +143,11 @@ async fn an_answer_given_while_the_line_is_broken_is_sent_when_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_waits_for_the_line_too_long_is_never_sent() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 3)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     drop(line);
-    until(&mut listener, |news| matches!(news, News::Reconnecting { .. })).await;
+    until(&mut subscriber, |news| matches!(news, News::Reconnecting { .. })).await;
     assert_eq!(ask.accept().await, Err(SayError::CannotReply(CannotReply::Expired)));
     let (mut line, _) = producer.grant("two").await;
     assert!(line.hears_nothing_for(10 * SECOND).await);
@@ -155,11 +155,11 @@ async fn an_answer_that_waits_for_the_line_too_long_is_never_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_taken_back_before_the_line_is_back_is_never_sent() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     drop(line);
-    until(&mut listener, |news| matches!(news, News::Reconnecting { .. })).await;
+    until(&mut subscriber, |news| matches!(news, News::Reconnecting { .. })).await;
     assert!(timeout(SECOND / 10, ask.accept()).await.is_err(), "it waits");
     let (mut line, _) = producer.grant("two").await;
     assert!(line.hears_nothing_for(10 * SECOND).await);
@@ -169,13 +169,13 @@ async fn an_answer_that_is_taken_back_before_the_line_is_back_is_never_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_cut_an_answer_that_may_not_have_arrived_says_so_and_is_not_repeated() {
-    let (mut listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     ask.accept().await.expect("said");
     line.hears().await;
     drop(line);
-    let ended = next_ended(&mut listener).await;
+    let ended = next_ended(&mut subscriber).await;
     assert_eq!((ended.state(), ask.state()), (AskState::Unknown, AskState::Unknown));
     let (mut line, _) = producer.grant("two").await;
     // The producer asks again, so the answer was lost. It is the person's to know, not ours to repeat.
@@ -190,9 +190,9 @@ async fn after_a_cut_an_answer_that_may_not_have_arrived_says_so_and_is_not_repe
 
 #[tokio::test(start_paused = true)]
 async fn what_was_settled_while_the_line_was_broken_is_told_when_it_is_back() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     drop(line);
     let (line, _) = producer.grant("two").await;
     line.says(&notice(2, 1, "accept", "reply")).await;
@@ -201,28 +201,28 @@ async fn what_was_settled_while_the_line_was_broken_is_told_when_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_the_producer_does_not_take_is_not_called_sent() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     ask.accept().await.expect("said");
     line.hears().await;
     let error = json!({ "type": "agentvoice:error", "error": "invalid_token", "message": "No." });
     line.says(&error).await;
-    assert_eq!(next_ended(&mut listener).await.state(), AskState::Unknown);
+    assert_eq!(next_ended(&mut subscriber).await.state(), AskState::Unknown);
     assert!(
-        matches!(next(&mut listener).await, News::Refused { error, .. } if error == "invalid_token")
+        matches!(next(&mut subscriber).await, News::Refused { error, .. } if error == "invalid_token")
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_goes_leaves_no_question_open() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+async fn a_subscriber_that_goes_leaves_no_question_open() {
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
     line.says(&confirmation(2, 60)).await;
-    let (answered, open) = (next_ask(&mut listener).await, next_ask(&mut listener).await);
+    let (answered, open) = (next_ask(&mut subscriber).await, next_ask(&mut subscriber).await);
     answered.accept().await.expect("said");
     line.hears().await;
-    drop(listener);
+    drop(subscriber);
     assert_eq!(open.closed().await, AskState::Withdrawn(WhyWithdrawn::SubscriptionEnded));
     assert_eq!(answered.settled().await, AskState::Unknown);
     assert_eq!(open.accept().await, Err(SayError::Ended));
@@ -232,7 +232,7 @@ async fn a_listener_that_goes_leaves_no_question_open() {
 
 #[tokio::test(start_paused = true)]
 async fn a_clarification_takes_the_answers_that_it_offers() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     let fields = json!({
         "question": "Which day?", "reply_token": "rpl_n1", "timeout_seconds": 60,
         "urgency": "critical", "summary_normal": "Which day?",
@@ -240,7 +240,7 @@ async fn a_clarification_takes_the_answers_that_it_offers() {
         "choices": [{ "value": "mon", "label": "Monday" }, { "value": "tue", "label": "Tuesday" }],
     });
     line.says(&event(1, "awaiting.clarification", &fields)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     assert!(ask.answer(Response::Text("sun".to_owned())).await.is_err());
     assert!(ask.accept().await.is_err(), "yes is no answer to which day");
     ask.answer(Response::Text("tue".to_owned())).await.expect("said");
@@ -249,9 +249,9 @@ async fn a_clarification_takes_the_answers_that_it_offers() {
 
 #[tokio::test(start_paused = true)]
 async fn people_get_more_time_where_the_producer_grants_it() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 10)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     ask.presented().await.expect("said");
     assert_eq!(line.hears().await["type"], "agentvoice:ask.presented");
     ask.extend(30).await.expect("said");
@@ -268,16 +268,16 @@ async fn people_get_more_time_where_the_producer_grants_it() {
     told["from_state"] = json!("awaiting_input");
     told["to_state"] = json!("awaiting_input");
     line.says(&told).await;
-    until(&mut listener, |news| matches!(news, News::AskTimeChanged(_))).await;
+    until(&mut subscriber, |news| matches!(news, News::AskTimeChanged(_))).await;
     assert!(ask.is_paused() && ask.remaining() > 30 * SECOND, "{:?}", ask.remaining());
     assert_eq!(ask.state(), AskState::Open);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_for_two_questions_can_answer_neither() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     let mut other = confirmation(2, 60);
     other["reply_token"] = json!("rpl_n1");
     line.says(&other).await;

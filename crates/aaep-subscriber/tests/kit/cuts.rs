@@ -1,4 +1,4 @@
-//! A listener that is cut off two hundred times at random moments, and hears everything once.
+//! A subscriber that is cut off two hundred times at random moments, and hears everything once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-/// How a producer treats its listener.
+/// How a producer treats its subscriber.
 #[derive(Clone, Copy)]
 struct Manner {
     /// Whether events have numbers and come in disorder.
@@ -46,7 +46,7 @@ fn told(at: u64, manner: Manner) -> Json {
     told
 }
 
-/// Says everything from where the listener was, with repetitions, and breaks the line at some moment.
+/// Says everything from where the subscriber was, with repetitions, and breaks the line at some moment.
 async fn play(connection: &mut Connection, from: u64, manner: Manner, dice: &mut Dice, cut: bool) {
     let until = if cut { (from + dice.roll(25)).min(EVENTS) } else { EVENTS };
     let mut at = from.saturating_sub(dice.roll(4));
@@ -69,7 +69,7 @@ async fn play(connection: &mut Connection, from: u64, manner: Manner, dice: &mut
     }
 }
 
-/// A producer that remembers everything and cuts its listener off, again and again.
+/// A producer that remembers everything and cuts its subscriber off, again and again.
 async fn cut_off_again_and_again(mut producer: Producer, manner: Manner, mut dice: Dice) {
     let mut last_from = 0;
     for number in 0..=CUTS {
@@ -85,7 +85,7 @@ async fn cut_off_again_and_again(mut producer: Producer, manner: Manner, mut dic
             Some(id) => id.trim_start_matches("evt_n").parse::<u64>().expect("a place") + 1,
             None => 0,
         };
-        assert!(from >= last_from, "a listener never goes back");
+        assert!(from >= last_from, "a subscriber never goes back");
         last_from = from;
         if !is_last && number > 0 && dice.roll(6) == 0 {
             continue;
@@ -106,11 +106,11 @@ async fn hears_everything_once(manner: Manner, seed: u64) {
     let (wire, producer) = producer();
     let playing = tokio::spawn(cut_off_again_and_again(producer, manner, Dice(seed)));
     let connecting = aaep_subscriber::connect_with(wire, Wishes::new("reader"));
-    let mut listener = connecting.await.expect("a subscription");
+    let mut subscriber = connecting.await.expect("a subscription");
     let mut heard = Vec::new();
     let mut reconnected = 0;
     loop {
-        let event = match next(&mut listener).await {
+        let event = match next(&mut subscriber).await {
             News::Event(event) => *event,
             News::Ask(ask) => ask.event().clone(),
             News::Reconnected => {
@@ -134,7 +134,7 @@ async fn hears_everything_once(manner: Manner, seed: u64) {
     assert_eq!(times.len() as u64, EVENTS + 1, "seed {seed}: every event is heard");
     assert!(times.values().all(|count| *count == 1), "seed {seed}: each once");
     assert!(heard.is_sorted(), "seed {seed}: in order");
-    drop(listener);
+    drop(subscriber);
     playing.await.expect("the producer played to its end");
 }
 

@@ -11,7 +11,7 @@ use crate::producer::{confirmation, connected, next, next_ask, progress};
 #[tokio::test(start_paused = true)]
 async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() {
     let wishes = Wishes::new("reader").max_events_per_second(5);
-    let (mut listener, mut producer, line) = connected(wishes).await;
+    let (mut subscriber, mut producer, line) = connected(wishes).await;
     let flooding = tokio::spawn(async move {
         let mut number = 0;
         loop {
@@ -31,7 +31,7 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
     });
     let (mut events, mut critical, mut asks, mut left_out) = (0_u64, 0_u64, 0_u64, 0_u64);
     let ended = loop {
-        match next(&mut listener).await {
+        match next(&mut subscriber).await {
             News::Event(event) if event.is_critical() => critical += 1,
             News::Event(_) => events += 1,
             News::Ask(_) => asks += 1,
@@ -59,7 +59,7 @@ async fn a_flood_is_cut_down_without_losing_a_question_and_is_left_in_the_end() 
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_does_not_read_slows_the_producer_and_loses_nothing() {
-    let (mut listener, _producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, line) = connected(Wishes::new("reader")).await;
     let pushing = tokio::spawn(async move {
         let mut said = 0_u64;
         while said < 10_000 {
@@ -67,7 +67,7 @@ async fn a_program_that_does_not_read_slows_the_producer_and_loses_nothing() {
                 if said.is_multiple_of(10) { confirmation(said, 86_400) } else { progress(said) };
             match timeout(Duration::from_mins(1), line.0.incoming(event.to_string())).await {
                 Ok(true) => said += 1,
-                Ok(false) => panic!("the listener is gone"),
+                Ok(false) => panic!("the subscriber is gone"),
                 Err(_) => break,
             }
         }
@@ -78,7 +78,7 @@ async fn a_program_that_does_not_read_slows_the_producer_and_loses_nothing() {
     assert!(said < room, "{said} fit where {room} may");
     let mut heard = 0;
     while heard < said {
-        match next(&mut listener).await {
+        match next(&mut subscriber).await {
             News::Event(_) | News::Ask(_) => heard += 1,
             News::Violation(_) => {}
             other => panic!("{other:?}"),
@@ -89,9 +89,9 @@ async fn a_program_that_does_not_read_slows_the_producer_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_producer_while_news_wait() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     for number in 0..100 {
         line.says(&progress(10 + number)).await;
     }
@@ -102,16 +102,16 @@ async fn an_answer_reaches_the_producer_while_news_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_producer_that_takes_nothing_any_more_is_left_for_a_new_line() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 86_400)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     // Nobody takes what is said from here on.
     let mut said = 0;
     while said < 1000 && ask.presented().await.is_ok() {
         said += 1;
     }
     assert!(said <= MAX_WAITING_MESSAGES + 1, "{said}");
-    while !matches!(next(&mut listener).await, News::Reconnecting { .. }) {}
+    while !matches!(next(&mut subscriber).await, News::Reconnecting { .. }) {}
     let (mut line, _) = producer.grant("two").await;
     ask.reject().await.expect("said on the new line");
     assert_eq!(line.hears().await["decision"], "reject");
@@ -119,10 +119,10 @@ async fn a_producer_that_takes_nothing_any_more_is_left_for_a_new_line() {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_does_not_read_for_a_day_finds_the_line_back_and_no_heap_of_news() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 86_400)).await;
     line.says(&confirmation(2, 3600)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     drop(line);
     let began = tokio::time::Instant::now();
     while began.elapsed() < Duration::from_hours(20) {
@@ -135,7 +135,7 @@ async fn a_program_that_does_not_read_for_a_day_finds_the_line_back_and_no_heap_
     ask.reject().await.expect("said");
     assert_eq!(line.hears().await["decision"], "reject");
     let mut news = 0;
-    while !matches!(next(&mut listener).await, News::Event(_)) {
+    while !matches!(next(&mut subscriber).await, News::Event(_)) {
         news += 1;
     }
     assert!(news < MAX_WAITING_NEWS + 10, "{news}");

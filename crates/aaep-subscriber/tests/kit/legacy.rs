@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use aaep_subscriber::{Ask, AskState, ConnectError, Listener, News, SayError, Wishes, connect};
+use aaep_subscriber::{Ask, AskState, ConnectError, News, SayError, Subscriber, Wishes, connect};
 use serde_json::{Value, json};
 
 use crate::producer::{confirmation, progress};
@@ -89,13 +89,13 @@ fn serve(
     }
 }
 
-async fn next(listener: &mut Listener) -> News {
-    tokio::time::timeout(PATIENCE, listener.next()).await.expect("in time").expect("news")
+async fn next(subscriber: &mut Subscriber) -> News {
+    tokio::time::timeout(PATIENCE, subscriber.next()).await.expect("in time").expect("news")
 }
 
-async fn next_ask(listener: &mut Listener) -> Ask {
+async fn next_ask(subscriber: &mut Subscriber) -> Ask {
     loop {
-        if let News::Ask(ask) = next(listener).await {
+        if let News::Ask(ask) = next(subscriber).await {
             return ask;
         }
     }
@@ -107,9 +107,9 @@ async fn a_producer_with_nothing_but_events_and_messages_is_heard_and_answered()
     let producer = Producer::new(events, "200 OK", r#"{"status":"received"}"#);
     let mut wishes = Wishes::new("reader").bearer("the-persons-key");
     wishes.is_bearer_for_hubs = true;
-    let mut listener = connect(&producer.address, wishes).await.expect("a stream");
-    assert!(matches!(next(&mut listener).await, News::WithoutHandshake), "it is said plainly");
-    let ask = next_ask(&mut listener).await;
+    let mut subscriber = connect(&producer.address, wishes).await.expect("a stream");
+    assert!(matches!(next(&mut subscriber).await, News::WithoutHandshake), "it is said plainly");
+    let ask = next_ask(&mut subscriber).await;
     assert!(matches!(ask.extend(30).await, Err(SayError::OnlyAnswers)), "its time is its own");
     ask.presented().await.expect("nobody there wants to know");
     ask.accept().await.expect("said");
@@ -130,17 +130,19 @@ async fn an_answer_that_such_a_producer_does_not_take_is_not_told_as_taken() {
     let huge = Box::leak("x".repeat(100_000).into_boxed_str());
     for body in ["{\"type\":\"subscription.close\"}", "<html>\u{1b}[2J", &*huge] {
         let producer = Producer::new(vec![confirmation(1, 600)], "500 Oh no", body);
-        let mut listener =
+        let mut subscriber =
             connect(&producer.address, Wishes::new("reader")).await.expect("a stream");
-        let ask = next_ask(&mut listener).await;
+        let ask = next_ask(&mut subscriber).await;
         ask.accept().await.expect("said");
         let ended = loop {
-            if let News::AskEnded(ask) = next(&mut listener).await {
+            if let News::AskEnded(ask) = next(&mut subscriber).await {
                 break ask;
             }
         };
         assert_eq!(ended.state(), AskState::Unknown);
-        let News::Refused { error, message } = next(&mut listener).await else { panic!("refused") };
+        let News::Refused { error, message } = next(&mut subscriber).await else {
+            panic!("refused")
+        };
         assert_eq!(error, "invalid_token");
         assert!(message.contains("status 500") && !message.contains('\u{1b}'), "{message}");
     }

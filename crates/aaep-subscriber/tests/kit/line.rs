@@ -13,7 +13,7 @@ use crate::producer::{
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_twice_is_heard_once() {
-    let (mut listener, _producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, line) = connected(Wishes::new("reader")).await;
     for number in [1, 1, 2, 1, 2, 3] {
         line.says(&progress(number)).await;
     }
@@ -22,7 +22,7 @@ async fn what_comes_twice_is_heard_once() {
     line.says(&progress(5)).await;
     let mut heard = Vec::new();
     while heard.len() < 5 {
-        match next(&mut listener).await {
+        match next(&mut subscriber).await {
             News::Event(event) => heard.push(event.envelope.event_id.as_str().to_owned()),
             News::Ask(ask) => heard.push(ask.event().envelope.event_id.as_str().to_owned()),
             _ => {}
@@ -78,7 +78,7 @@ fn rejected(code: &str, retry_after_seconds: u64) -> Json {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_is_told_to_come_later_comes_no_sooner() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     drop(line);
     let mut line = producer.connection().await;
     line.hears().await;
@@ -89,30 +89,30 @@ async fn whoever_is_told_to_come_later_comes_no_sooner() {
     let (_line, request) = producer.grant("two").await;
     assert!(told.elapsed() >= Duration::from_secs(90));
     assert_eq!(request["extensions"]["agentvoice"]["resume"]["subscription_id"], "sub_one");
-    until(&mut listener, |news| matches!(news, News::Reconnected)).await;
+    until(&mut subscriber, |news| matches!(news, News::Reconnected)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_does_not_pass_ends_the_subscription() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     drop(line);
     let mut line = producer.connection().await;
     line.hears().await;
     line.says(&rejected("authorization_denied", 5)).await;
-    let all = until(&mut listener, |news| matches!(news, News::Ended(_))).await;
+    let all = until(&mut subscriber, |news| matches!(news, News::Ended(_))).await;
     assert!(matches!(all.last(), Some(News::Ended(Ended::Rejected(_)))), "{all:?}");
-    assert!(listener.next().await.is_none());
+    assert!(subscriber.next().await.is_none());
     assert!(!producer.is_called_within(Duration::from_hours(1)).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_knocks_without_a_pause_at_a_closed_door() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     drop(line);
     let began = Instant::now();
     for attempt in 1..=12 {
         drop(producer.connection().await);
-        let all = until(&mut listener, |news| matches!(news, News::Reconnecting { .. })).await;
+        let all = until(&mut subscriber, |news| matches!(news, News::Reconnecting { .. })).await;
         let Some(News::Reconnecting { attempt: told, wait, .. }) = all.last() else {
             panic!("{all:?}");
         };
@@ -124,11 +124,11 @@ async fn nobody_knocks_without_a_pause_at_a_closed_door() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forged_acceptance_changes_nothing() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     line.says(&accepted("forged", &json!({ "capabilities": {} }))).await;
-    let news = next(&mut listener).await;
+    let news = next(&mut subscriber).await;
     assert!(matches!(&news, News::Violation(it) if it.code() == "unexpected"), "{news:?}");
     ask.reject().await.expect("said");
     let reply = line.hears().await;
@@ -140,23 +140,23 @@ async fn a_forged_acceptance_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn nonsense_is_told_and_does_no_harm() {
-    let (mut listener, _producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, line) = connected(Wishes::new("reader")).await;
     let deep = "[".repeat(100_000);
     let texts = ["", "no", "{}", "[]", "{\"type\":7}", "{\"type\":\"agentvoice:error\"}", &deep];
     for text in texts {
         assert!(line.0.incoming(text.to_owned()).await);
     }
     line.says(&progress(1)).await;
-    let all = until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    let all = until(&mut subscriber, |news| matches!(news, News::Event(_))).await;
     let wrong = all.iter().filter(|it| matches!(it, News::Violation(_))).count();
     assert_eq!(wrong, texts.len() - 1, "{all:?}");
     assert!(all.iter().any(|it| matches!(it, News::Refused { .. })));
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_listener_says_goodbye() {
-    let (listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
-    drop(listener);
+async fn dropping_the_subscriber_says_goodbye() {
+    let (subscriber, mut producer, mut line) = connected(Wishes::new("reader")).await;
+    drop(subscriber);
     let said = line.hears_the_end().await;
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0]["type"], "subscription.close");
@@ -166,39 +166,39 @@ async fn dropping_the_listener_says_goodbye() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_gives_the_reason_and_ends_the_news() {
-    let (mut listener, _producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
     line.says(&confirmation(1, 60)).await;
-    let ask = next_ask(&mut listener).await;
-    listener.close(Some("The screen reader stops.".to_owned())).await.expect("said");
+    let ask = next_ask(&mut subscriber).await;
+    subscriber.close(Some("The screen reader stops.".to_owned())).await.expect("said");
     let said = line.hears_the_end().await;
     assert_eq!(said[0]["reason_message"], "The screen reader stops.");
-    assert!(matches!(next(&mut listener).await, News::AskEnded(_)));
-    assert!(matches!(next(&mut listener).await, News::Ended(Ended::Closed)));
-    assert!(listener.next().await.is_none());
+    assert!(matches!(next(&mut subscriber).await, News::AskEnded(_)));
+    assert!(matches!(next(&mut subscriber).await, News::Ended(Ended::Closed)));
+    assert!(subscriber.next().await.is_none());
     assert!(ask.accept().await.is_err(), "there is nobody to answer to");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_producer_that_closes_ends_it_for_good() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&json!({
         "type": "subscription.close", "subscription_id": "sub_one", "reason_message": "Good night.",
     }))
     .await;
-    let News::Ended(ended) = next(&mut listener).await else { panic!("it is over") };
+    let News::Ended(ended) = next(&mut subscriber).await else { panic!("it is over") };
     assert_eq!(ended, Ended::ClosedByProducer(Some("Good night.".to_owned())));
     assert!(!producer.is_called_within(Duration::from_hours(1)).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_producer_that_stops_is_waited_for_and_the_subscription_goes_on() {
-    let (mut listener, mut producer, line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, line) = connected(Wishes::new("reader")).await;
     line.says(&json!({
         "type": "subscription.close", "subscription_id": "sub_one",
         "reason_code": "producer_shutdown", "reason_message": "The hub stops.",
     }))
     .await;
-    let News::Reconnecting { why, .. } = next(&mut listener).await else { panic!("it waits") };
+    let News::Reconnecting { why, .. } = next(&mut subscriber).await else { panic!("it waits") };
     assert_eq!(why, "The hub stops.");
     let (_line, request) = producer.grant("two").await;
     assert!(request.to_string().contains("sub_one"), "it says where it was: {request}");
@@ -206,15 +206,15 @@ async fn a_producer_that_stops_is_waited_for_and_the_subscription_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn other_terms_are_asked_for_once_and_kept_after_a_cut() {
-    let (mut listener, mut producer, mut line) = connected(Wishes::new("reader")).await;
+    let (mut subscriber, mut producer, mut line) = connected(Wishes::new("reader")).await;
     let mut change = aaep::Capabilities::new();
     change.max_events_per_second = Some(3);
-    listener.renegotiate(change.clone()).await.expect("said");
-    assert!(listener.renegotiate(change).await.is_err(), "one at a time");
+    subscriber.renegotiate(change.clone()).await.expect("said");
+    assert!(subscriber.renegotiate(change).await.is_err(), "one at a time");
     let asked = line.hears().await;
     assert_eq!(asked["capabilities"], json!({ "max_events_per_second": 3 }));
     line.says(&accepted("one", &asked)).await;
-    let News::TermsChanged(terms) = next(&mut listener).await else { panic!("new terms") };
+    let News::TermsChanged(terms) = next(&mut subscriber).await else { panic!("new terms") };
     assert_eq!(terms.max_events_per_second, Some(3));
     drop(line);
     let (_line, request) = producer.grant("two").await;
@@ -225,20 +225,20 @@ async fn other_terms_are_asked_for_once_and_kept_after_a_cut() {
 async fn a_producer_without_a_handshake_is_just_heard() {
     let (wire, mut producer) = producer();
     let wishes = Wishes::new("reader").without_handshake();
-    let (listener, mut line) =
+    let (subscriber, mut line) =
         tokio::join!(aaep_subscriber::connect_with(wire, wishes), producer.connection());
-    let mut listener = listener.expect("a stream");
+    let mut subscriber = subscriber.expect("a stream");
     line.says(&progress(1)).await;
-    assert!(matches!(next(&mut listener).await, News::Event(_)));
+    assert!(matches!(next(&mut subscriber).await, News::Event(_)));
     line.says(&confirmation(2, 60)).await;
-    let ask = next_ask(&mut listener).await;
+    let ask = next_ask(&mut subscriber).await;
     assert!(ask.accept().await.is_err(), "there is no way to answer");
     assert!(line.hears_nothing_for(Duration::from_secs(5)).await);
     drop(line);
     let line = producer.connection().await;
     line.says(&progress(1)).await;
     line.says(&progress(3)).await;
-    let all = until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    let all = until(&mut subscriber, |news| matches!(news, News::Event(_))).await;
     let Some(News::Event(event)) = all.last() else { panic!("{all:?}") };
     assert_eq!(event.envelope.event_id.as_str(), "evt_n3");
 }
@@ -247,16 +247,16 @@ async fn a_producer_without_a_handshake_is_just_heard() {
 async fn on_a_wire_that_resumes_by_itself_nothing_is_asked_again() {
     let (wire, mut producer) = producer();
     let connecting = aaep_subscriber::connect_with(wire.that_resumes(), Wishes::new("reader"));
-    let (listener, (line, _)) = tokio::join!(connecting, producer.grant("one"));
-    let mut listener = listener.expect("a subscription");
+    let (subscriber, (line, _)) = tokio::join!(connecting, producer.grant("one"));
+    let mut subscriber = subscriber.expect("a subscription");
     line.says(&progress(1)).await;
-    until(&mut listener, |news| matches!(news, News::Event(_))).await;
+    until(&mut subscriber, |news| matches!(news, News::Event(_))).await;
     drop(line);
     let (mut line, from) = producer.resumed().await;
     assert_eq!(from.subscription_id.expect("held").as_str(), "sub_one");
     assert_eq!(from.last_event_id.expect("heard").as_str(), "evt_n1");
     line.says(&confirmation(2, 60)).await;
-    let all = until(&mut listener, |news| matches!(news, News::Ask(_))).await;
+    let all = until(&mut subscriber, |news| matches!(news, News::Ask(_))).await;
     assert!(all.iter().any(|it| matches!(it, News::Reconnected)), "{all:?}");
     let Some(News::Ask(ask)) = all.last() else { panic!("{all:?}") };
     ask.reject().await.expect("said");
@@ -279,7 +279,7 @@ async fn whose_extensions_collide_asks_again_without_them() {
     let mut wishes = Wishes::new("reader");
     let other = aaep::Uri::parse("urn:example:lamp").expect("a URI");
     wishes.capabilities.supported_extensions.get_or_insert_default().push(other);
-    let (listener, ()) = tokio::join!(aaep_subscriber::connect_with(wire, wishes), async {
+    let (subscriber, ()) = tokio::join!(aaep_subscriber::connect_with(wire, wishes), async {
         let mut line = producer.connection().await;
         let request = line.hears().await;
         assert_eq!(request["capabilities"]["supported_extensions"][1], "urn:example:lamp");
@@ -288,7 +288,7 @@ async fn whose_extensions_collide_asks_again_without_them() {
         let ours = json!([aaep::extension::CONTEXT]);
         assert_eq!(request["capabilities"]["supported_extensions"], ours);
     });
-    listener.expect("a subscription");
+    subscriber.expect("a subscription");
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,16 +306,16 @@ async fn who_has_nothing_to_leave_out_is_turned_away() {
 async fn a_wire_that_leads_nowhere_makes_way_for_the_next() {
     let (wire, mut producer) = producer();
     let connecting = aaep_subscriber::connect_with(wire.with_others(2), Wishes::new("reader"));
-    let (listener, _line) = tokio::join!(connecting, async {
+    let (subscriber, _line) = tokio::join!(connecting, async {
         let mut silent = producer.connection().await;
         silent.hears().await;
         drop(producer.connection().await);
         assert!(silent.hears_the_end().await.is_empty());
         producer.grant("three").await
     });
-    let mut listener = listener.expect("a subscription");
+    let mut subscriber = subscriber.expect("a subscription");
     assert!(
-        matches!(next(&mut listener).await, News::TermsChanged(_)),
+        matches!(next(&mut subscriber).await, News::TermsChanged(_)),
         "nobody hears of the others"
     );
 }

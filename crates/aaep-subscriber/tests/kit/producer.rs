@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep_subscriber::{
-    Ask, ConnectError, Dial, Dialled, Listener, News, NoLine, WhereFrom, Wishes, connect_with,
+    Ask, ConnectError, Dial, Dialled, News, NoLine, Subscriber, WhereFrom, Wishes, connect_with,
 };
 use aaep_transport::link::{Bearer, link};
 use serde_json::{Value as Json, json};
@@ -63,16 +63,16 @@ pub(crate) fn producer() -> (Wire, Producer) {
 }
 
 impl Producer {
-    /// The next line that a listener opens.
+    /// The next line that a subscriber opens.
     pub(crate) async fn connection(&mut self) -> Connection {
         let came = timeout(LONG, self.0.recv()).await.expect("a line in time");
-        Connection(came.expect("a listener").0)
+        Connection(came.expect("a subscriber").0)
     }
 
-    /// The next line, with where the listener left off.
+    /// The next line, with where the subscriber left off.
     pub(crate) async fn resumed(&mut self) -> (Connection, WhereFrom) {
         let came = timeout(LONG, self.0.recv()).await.expect("a line in time");
-        let (bearer, from) = came.expect("a listener");
+        let (bearer, from) = came.expect("a subscriber");
         (Connection(bearer), from)
     }
 
@@ -85,20 +85,20 @@ impl Producer {
         (connection, request)
     }
 
-    /// Whether a listener opens another line within the time.
+    /// Whether a subscriber opens another line within the time.
     pub(crate) async fn is_called_within(&mut self, time: Duration) -> bool {
         matches!(timeout(time, self.0.recv()).await, Ok(Some(_)))
     }
 }
 
 impl Connection {
-    /// What the listener says next.
+    /// What the subscriber says next.
     pub(crate) async fn hears(&mut self) -> Json {
-        let text = timeout(LONG, self.0.outgoing()).await.expect("in time").expect("a listener");
+        let text = timeout(LONG, self.0.outgoing()).await.expect("in time").expect("a subscriber");
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// What the listener says last, or nothing.
+    /// What the subscriber says last, or nothing.
     pub(crate) async fn hears_the_end(&mut self) -> Vec<Json> {
         let mut all = Vec::new();
         while let Some(text) = timeout(LONG, self.0.outgoing()).await.expect("in time") {
@@ -107,62 +107,62 @@ impl Connection {
         all
     }
 
-    /// Whether the listener says nothing for a while.
+    /// Whether the subscriber says nothing for a while.
     pub(crate) async fn hears_nothing_for(&mut self, time: Duration) -> bool {
         timeout(time, self.0.outgoing()).await.is_err()
     }
 
     pub(crate) async fn says(&self, message: &Json) {
-        assert!(self.0.incoming(message.to_string()).await, "the listener is gone");
+        assert!(self.0.incoming(message.to_string()).await, "the subscriber is gone");
     }
 }
 
-/// A listener with its subscription, and the producer with its line.
-pub(crate) async fn connected(wishes: Wishes) -> (Listener, Producer, Connection) {
+/// A subscriber with its subscription, and the producer with its line.
+pub(crate) async fn connected(wishes: Wishes) -> (Subscriber, Producer, Connection) {
     let (wire, mut producer) = producer();
-    let (listener, granted) =
+    let (subscriber, granted) =
         tokio::join!(connect_with(wire, wishes), async { producer.grant("one").await });
-    let mut listener = listener.expect("a subscription");
-    assert!(matches!(next(&mut listener).await, News::TermsChanged(_)));
-    (listener, producer, granted.0)
+    let mut subscriber = subscriber.expect("a subscription");
+    assert!(matches!(next(&mut subscriber).await, News::TermsChanged(_)));
+    (subscriber, producer, granted.0)
 }
 
 /// Connects where the producer does as it is told.
 pub(crate) async fn connect_to<F: Future<Output = ()>>(
     does: impl FnOnce(Producer) -> F,
-) -> Result<Listener, ConnectError> {
+) -> Result<Subscriber, ConnectError> {
     let (wire, producer) = producer();
     let (connected, ()) =
         tokio::join!(timeout(LONG, connect_with(wire, Wishes::new("reader"))), does(producer));
     connected.expect("in time")
 }
 
-pub(crate) async fn next(listener: &mut Listener) -> News {
-    timeout(LONG, listener.next()).await.expect("news in time").expect("news")
+pub(crate) async fn next(subscriber: &mut Subscriber) -> News {
+    timeout(LONG, subscriber.next()).await.expect("news in time").expect("news")
 }
 
 /// The next question; nothing else may come before it.
-pub(crate) async fn next_ask(listener: &mut Listener) -> Ask {
-    match next(listener).await {
+pub(crate) async fn next_ask(subscriber: &mut Subscriber) -> Ask {
+    match next(subscriber).await {
         News::Ask(ask) => ask,
         other => panic!("no question but {other:?}"),
     }
 }
 
 /// The end of the next question that ends, whatever comes before.
-pub(crate) async fn next_ended(listener: &mut Listener) -> Ask {
-    match until(listener, |news| matches!(news, News::AskEnded(_))).await.pop() {
+pub(crate) async fn next_ended(subscriber: &mut Subscriber) -> Ask {
+    match until(subscriber, |news| matches!(news, News::AskEnded(_))).await.pop() {
         Some(News::AskEnded(ask)) => ask,
         other => panic!("no end of a question but {other:?}"),
     }
 }
 
 /// Everything up to and with the first news that is it.
-pub(crate) async fn until(listener: &mut Listener, is_it: impl Fn(&News) -> bool) -> Vec<News> {
+pub(crate) async fn until(subscriber: &mut Subscriber, is_it: impl Fn(&News) -> bool) -> Vec<News> {
     let mut all = Vec::new();
     let waiting = async {
         loop {
-            all.push(next(listener).await);
+            all.push(next(subscriber).await);
             if all.last().is_some_and(&is_it) {
                 return;
             }

@@ -10,7 +10,7 @@ use crate::wire::CLOSED;
 /// The metadata that has the close code of B.2.6, at the end of a call.
 pub const CLOSE_CODE: &str = "aaep-close-code";
 
-/// What matters of a message on its way to a listener.
+/// What matters of a message on its way to a subscriber.
 #[derive(Debug, Deserialize)]
 pub(super) struct Head {
     #[serde(rename = "type", default)]

@@ -1,6 +1,6 @@
-//! The producer's end: what a listener wants, and how a producer's messages are said to it.
+//! The producer's end: what a subscriber wants, and how a producer's messages are said to it.
 //!
-//! What is about the subscription is said on the connection of the listener, where each such message has one
+//! What is about the subscription is said on the connection of the subscriber, where each such message has one
 //! answer, in order; or its end. Everything else is told the producer by itself, which answers at once. So
 //! every answer has the id of its own request, and no answer is taken for that of another one.
 
@@ -20,10 +20,10 @@ use crate::wire::CLOSED;
 /// The code of a connection that broke off without a word (RFC 6455 §7.1.5).
 const CUT_CODE: u16 = 1006;
 
-/// What is to be done about a line of a listener.
+/// What is to be done about a line of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
-    /// A message about the subscription, to be said on the listener's connection. Its answer is the next one
+    /// A message about the subscription, to be said on the subscriber's connection. Its answer is the next one
     /// there.
     Subscription(String),
     /// Another message for the producer. What comes of it goes to [`ProducerEnd::answer`].
@@ -33,7 +33,7 @@ pub enum Wish {
         /// The message.
         message: String,
     },
-    /// A line for the listener.
+    /// A line for the subscriber.
     Say(String),
     /// Nothing.
     Nothing,
@@ -61,11 +61,11 @@ impl ProducerEnd {
         ProducerEnd::default()
     }
 
-    /// Takes a line of the listener.
+    /// Takes a line of the subscriber.
     pub fn hear(&mut self, line: &str) -> Wish {
         match Line::read(line) {
             Ok(Line::Call { id, method, params }) => self.take(id, &method, params),
-            // Nothing is ever asked of a listener here, so nothing waits for an answer.
+            // Nothing is ever asked of a subscriber here, so nothing waits for an answer.
             Ok(Line::Result { .. } | Line::Error { .. }) => Wish::Nothing,
             Err(wrong) => Wish::Say(error(&wrong.id, &wrong.error)),
         }
@@ -128,7 +128,7 @@ impl ProducerEnd {
         error(&Id::null(), &rpc_error(code, &violation.to_string()))
     }
 
-    /// A message of the producer on the listener's connection, as a line, and whether it is the last one
+    /// A message of the producer on the subscriber's connection, as a line, and whether it is the last one
     /// there.
     pub fn say(&mut self, message: &str) -> (String, bool) {
         let kind = type_of(message).unwrap_or_default();
@@ -158,7 +158,7 @@ impl ProducerEnd {
         }
     }
 
-    /// The listener's connection broke off, as it does for whoever reads far too slowly. It is told so, with
+    /// The subscriber's connection broke off, as it does for whoever reads far too slowly. It is told so, with
     /// the code that a WebSocket has for it.
     pub fn cut(&mut self) -> Vec<String> {
         let reason =
@@ -169,7 +169,7 @@ impl ProducerEnd {
         lines
     }
 
-    /// The listener's connection is gone: who wished for that has it, and nothing else that was asked for on it
+    /// The subscriber's connection is gone: who wished for that has it, and nothing else that was asked for on it
     /// is answered any more.
     pub fn gone(&mut self) -> Vec<String> {
         let why = "The connection ended before there was an answer. Ask again with aaep.subscribe.";

@@ -19,9 +19,9 @@ fn said(wish: Wish) -> Value {
 
 #[test]
 fn a_conversation_as_the_specification_shows_it() {
-    let (mut producer, mut listener) = (ProducerEnd::new(), ListenerEnd::new());
+    let (mut producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
     let request = json!({ "type": "subscription.request", "aaep_version": "1.0.0" }).to_string();
-    let line = listener.say(&request);
+    let line = subscriber.say(&request);
     assert_eq!(
         value(&line),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "aaep.subscribe", "params": value(&request) })
@@ -30,25 +30,25 @@ fn a_conversation_as_the_specification_shows_it() {
     let accepted = json!({ "type": "subscription.accepted", "subscription_id": "sub_1" });
     let (line, _) = producer.say(&accepted.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "id": 1, "result": accepted }));
-    assert_eq!(listener.hear(&line), Heard::Message(accepted.to_string()));
+    assert_eq!(subscriber.hear(&line), Heard::Message(accepted.to_string()));
     let event = json!({ "type": "aaep:agent.session.started", "event_id": "evt_1" });
     let (line, _) = producer.say(&event.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "method": "aaep.event", "params": event }));
-    assert_eq!(listener.hear(&line), Heard::Message(event.to_string()));
+    assert_eq!(subscriber.hear(&line), Heard::Message(event.to_string()));
     let reply = json!({ "type": "confirmation.reply", "decision": "accept" }).to_string();
-    let line = listener.say(&reply);
+    let line = subscriber.say(&reply);
     assert_eq!(value(&line)["method"], "aaep.reply");
     assert_eq!(value(&line).get("id"), None, "a reply is a notification");
     assert_eq!(producer.hear(&line), Wish::Tell { id: None, message: reply });
     let close = json!({ "type": "subscription.close", "subscription_id": "sub_1" }).to_string();
-    let line = listener.say(&close);
+    let line = subscriber.say(&close);
     assert_eq!(value(&line)["method"], "aaep.close");
     assert_eq!(producer.hear(&line), Wish::Subscription(close.clone()));
-    assert_eq!(listener.hear(&producer.say(&close).0), Heard::Message(close));
+    assert_eq!(subscriber.hear(&producer.say(&close).0), Heard::Message(close));
 }
 
 #[test]
-fn every_message_of_a_listener_has_a_method_that_the_producer_takes() {
+fn every_message_of_a_subscriber_has_a_method_that_the_producer_takes() {
     for (kind, method, is_request) in [
         ("clarification.reply", REPLY, false),
         ("agentvoice:ask.extend", REPLY, false),
@@ -56,9 +56,9 @@ fn every_message_of_a_listener_has_a_method_that_the_producer_takes() {
         ("agentvoice:agent.prompt", SEND, true),
         ("agentvoice:session.cancel", SEND, true),
     ] {
-        let (mut producer, mut listener) = (ProducerEnd::new(), ListenerEnd::new());
+        let (mut producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
         let message = json!({ "type": kind }).to_string();
-        let line = listener.say(&message);
+        let line = subscriber.say(&message);
         assert_eq!(
             (value(&line)["method"].as_str(), value(&line).get("id").is_some()),
             (Some(method), is_request)
@@ -75,7 +75,7 @@ fn ids_are_kept_as_they_are() {
         let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.ping\"}}");
         let expected = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}");
         assert_eq!(producer.hear(&ping), Wish::Say(expected.clone()));
-        assert_eq!(ListenerEnd::new().hear(&ping), Heard::Say(expected));
+        assert_eq!(SubscriberEnd::new().hear(&ping), Heard::Say(expected));
     }
     for id in ["true", "[1]", "{}", &format!("\"{}\"", "x".repeat(MAX_ID_BYTES))] {
         let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.ping\"}}");
@@ -141,11 +141,11 @@ fn a_wrong_notification_is_complained_about_without_an_id() {
 
 #[test]
 fn a_refused_reply_is_told_whether_or_not_it_had_an_id() {
-    let (producer, mut listener) = (ProducerEnd::new(), ListenerEnd::new());
+    let (producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
     let refused =
         json!({ "type": "agentvoice:error", "error": "invalid_token", "message": "Too late." });
     let line = producer.answer(None, &refused.to_string()).expect("a complaint");
-    assert_eq!(listener.hear(&line), Heard::Message(refused.to_string()));
+    assert_eq!(subscriber.hear(&line), Heard::Message(refused.to_string()));
     let line = producer.answer(Some(&Id::number(4)), &refused.to_string()).expect("an answer");
     let error = &value(&line)["error"];
     assert_eq!(
@@ -178,7 +178,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
     let (end, is_last) = producer.say(&closed);
     assert!(is_last);
     assert_eq!(
-        ListenerEnd::new().hear(&end),
+        SubscriberEnd::new().hear(&end),
         Heard::End(LinkEnd::Closed { code: Some(1001), reason: "Bye.".to_owned() })
     );
     let left = producer.gone();
@@ -190,7 +190,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
     assert!(producer.gone().is_empty());
     let cut = producer.cut();
     assert_eq!(cut.len(), 1);
-    let end = ListenerEnd::new().hear(&cut[0]);
+    let end = SubscriberEnd::new().hear(&cut[0]);
     assert!(matches!(end, Heard::End(LinkEnd::Closed { code: Some(1006), .. })), "{end:?}");
 }
 
@@ -230,63 +230,63 @@ fn requests_that_wait_are_bounded() {
         assert!(matches!(producer.hear(line), Wish::Subscription(_)));
     }
     assert_eq!(said(producer.hear(line))["error"]["code"], INTERNAL_ERROR);
-    let mut listener = ListenerEnd::new();
+    let mut subscriber = SubscriberEnd::new();
     for _ in 0..=MAX_WAITING_REQUESTS {
-        listener.say("{\"type\":\"agentvoice:agent.prompt\"}");
+        subscriber.say("{\"type\":\"agentvoice:agent.prompt\"}");
     }
     assert!(
-        matches!(listener.hear("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"), Heard::Wrong(_)),
+        matches!(subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"), Heard::Wrong(_)),
         "forgotten"
     );
-    assert_eq!(listener.hear("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}"), Heard::Nothing);
+    assert_eq!(subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}"), Heard::Nothing);
 }
 
 #[test]
 fn a_foreign_producer_may_refuse_by_error_and_end_in_its_own_words() {
-    let subscribed = || {
-        let mut listener = ListenerEnd::new();
-        listener.say("{\"type\":\"subscription.request\"}");
-        listener
+    let accepted = || {
+        let mut subscriber = SubscriberEnd::new();
+        subscriber.say("{\"type\":\"subscription.request\"}");
+        subscriber
     };
     let line =
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"Not \\u001b[2Jyou.\"}}";
-    let Heard::End(end) = subscribed().hear(line) else { panic!("an end") };
+    let Heard::End(end) = accepted().hear(line) else { panic!("an end") };
     assert!(matches!(end, LinkEnd::Refused { .. }));
     assert!(end.to_string().contains("you.") && !end.to_string().contains('\u{1b}'), "{end}");
     let rejected = "{\"type\":\"subscription.rejected\",\"reason_code\":\"rate_limit\"}";
     let line = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{{\"code\":-1,\"message\":\"\",\"data\":{rejected}}}}}"
     );
-    assert_eq!(subscribed().hear(&line), Heard::Message(rejected.to_owned()));
-    let mut listener = subscribed();
-    listener.say("{\"type\":\"subscription.renegotiate\"}");
+    assert_eq!(accepted().hear(&line), Heard::Message(rejected.to_owned()));
+    let mut subscriber = accepted();
+    subscriber.say("{\"type\":\"subscription.renegotiate\"}");
     let line = "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32601,\"message\":\"What?\"}}";
-    let Heard::Message(complaint) = listener.hear(line) else { panic!("a complaint") };
+    let Heard::Message(complaint) = subscriber.hear(line) else { panic!("a complaint") };
     assert_eq!(
         (&value(&complaint)["type"], &value(&complaint)["message"]),
         (&json!("agentvoice:error"), &json!("What?"))
     );
-    assert!(matches!(listener.hear(line), Heard::Wrong(_)), "an answer counts once");
+    assert!(matches!(subscriber.hear(line), Heard::Wrong(_)), "an answer counts once");
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"aaep.close\",\"params\":{\"reason\":\"Done.\"}}";
     assert_eq!(
-        listener.hear(line),
+        subscriber.hear(line),
         Heard::End(LinkEnd::Closed { code: None, reason: "Done.".to_owned() })
     );
 }
 
 #[test]
 fn a_producer_that_prints_to_the_wrong_place_is_borne_with_for_a_while() {
-    let mut listener = ListenerEnd::new();
+    let mut subscriber = SubscriberEnd::new();
     let unknown = "{\"jsonrpc\":\"2.0\",\"method\":\"vendor.progress\",\"params\":{}}";
     let asked = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"vendor.ask\"}";
     for _ in 0..1000 {
-        assert_eq!(listener.hear(unknown), Heard::Nothing);
-        let Heard::Say(line) = listener.hear(asked) else { panic!("an answer") };
+        assert_eq!(subscriber.hear(unknown), Heard::Nothing);
+        let Heard::Say(line) = subscriber.hear(asked) else { panic!("an answer") };
         assert_eq!(value(&line)["error"]["code"], METHOD_NOT_FOUND);
     }
     let mut borne = 0;
     let end = loop {
-        match listener.hear("Loading model...") {
+        match subscriber.hear("Loading model...") {
             Heard::Wrong(_) => borne += 1,
             other => break other,
         }
@@ -300,13 +300,13 @@ proptest! {
     fn whatever_comes_both_ends_live_and_say_only_json_rpc(
         lines in prop::collection::vec(any_line(), 0..20),
     ) {
-        let (mut producer, mut listener) = (ProducerEnd::new(), ListenerEnd::new());
-        listener.say("{\"type\":\"subscription.request\"}");
+        let (mut producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
+        subscriber.say("{\"type\":\"subscription.request\"}");
         for line in &lines {
             if let Wish::Say(answer) = producer.hear(line) {
                 prop_assert!(Line::read(&answer).is_ok(), "{}", answer);
             }
-            if let Heard::Say(answer) = listener.hear(line) {
+            if let Heard::Say(answer) = subscriber.hear(line) {
                 prop_assert!(Line::read(&answer).is_ok(), "{}", answer);
             }
         }

@@ -38,7 +38,7 @@ pub struct DialOptions {
     pub framing: Framing,
 }
 
-/// Where a listener left off.
+/// Where a subscriber left off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
     /// The subscription that it had; none for a producer without a handshake.

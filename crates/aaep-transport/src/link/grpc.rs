@@ -49,7 +49,7 @@ async fn run(client: Client, metadata: MetadataMap, mut bearer: Bearer) {
     let (sender, outgoing) = mpsc::channel(1);
     let request = Request::from_parts(metadata, tonic::Extensions::new(), Outgoing(outgoing));
     let ear = bearer.ear();
-    // A listener that does not hear can still speak: neither waits for the other.
+    // A subscriber that does not hear can still speak: neither waits for the other.
     let end = tokio::select! {
         end = hear(client, request, &ear) => Some(end),
         () = speak(sender, &mut bearer) => None,
@@ -59,7 +59,7 @@ async fn run(client: Client, metadata: MetadataMap, mut bearer: Bearer) {
     }
 }
 
-/// Hands on what comes. Goes on when the listener is gone, so that the producer gets to the end.
+/// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
 async fn hear(mut client: Client, request: Request<Outgoing>, ear: &Ear) -> LinkEnd {
     let mut heard = match client.subscribe(request).await {
         Ok(answer) => answer.into_inner(),
@@ -84,7 +84,7 @@ async fn hear(mut client: Client, request: Request<Outgoing>, ear: &Ear) -> Link
     }
 }
 
-/// Says what the listener says, then nothing more.
+/// Says what the subscriber says, then nothing more.
 async fn speak(sender: mpsc::Sender<AaepMessage>, bearer: &mut Bearer) {
     while let Some(message) = bearer.outgoing().await {
         let message = AaepMessage { json: message.into_bytes(), message_type: String::new() };

@@ -1,5 +1,5 @@
 //! Server-sent events with POST for the way back (B.1). What goes where is known by the type of a message
-//! alone; the answers of the producer become messages, so that a listener sees no difference to other wires.
+//! alone; the answers of the producer become messages, so that a subscriber sees no difference to other wires.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -89,7 +89,7 @@ impl Wire {
         };
         let ear = bearer.ear();
         let (open, opened) = mpsc::channel(1);
-        // A listener that does not hear can still speak: neither waits for the other.
+        // A subscriber that does not hear can still speak: neither waits for the other.
         let end = {
             let mut speaking = pin!(self.speak(&mut bearer, &ear, connected, open));
             tokio::select! {
@@ -119,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// Says what the listener says, one message after the other. No end if the listener is gone.
+    /// Says what the subscriber says, one message after the other. No end if the subscriber is gone.
     async fn speak(
         &self,
         bearer: &mut Bearer,
@@ -239,7 +239,7 @@ impl Wire {
             };
             for event in events {
                 if !ear.incoming(event.data).await {
-                    // What the listener said last may still be on its way.
+                    // What the subscriber said last may still be on its way.
                     return pending().await;
                 }
             }
@@ -295,7 +295,7 @@ fn post(path: String, body: String) -> Call {
 /// What the answer to a message means.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Heard {
-    /// What the listener hears.
+    /// What the subscriber hears.
     message: Option<String>,
     /// The subscription that was granted.
     subscription_id: Option<String>,

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::dial::{DialError, DialOptions};
 use super::{Bearer, Ear, Link, LinkEnd, link};
 use crate::framed::{Framing, Messages, NoMessage};
-use crate::jsonrpc::{Heard, ListenerEnd, MAX_LINE_BYTES};
+use crate::jsonrpc::{Heard, MAX_LINE_BYTES, SubscriberEnd};
 use crate::wire::MAX_MESSAGE_BYTES;
 
 /// How long a child has to end by itself once its standard input is closed.
@@ -77,7 +77,7 @@ async fn run(
     mut lines: Messages<ChildStdout>,
     mut bearer: Bearer,
 ) {
-    let end = Mutex::new(ListenerEnd::new());
+    let end = Mutex::new(SubscriberEnd::new());
     let (answers, to_send) = mpsc::channel(MAX_WAITING_ANSWERS);
     let ear = bearer.ear();
     // A child that does not read can still be heard: neither waits for the other.
@@ -97,13 +97,13 @@ async fn run(
             _ => LinkEnd::Cut(format!("{name} closed its standard output")),
         },
     };
-    // The child does not wait for a listener that is slow to hear of the end.
+    // The child does not wait for a subscriber that is slow to hear of the end.
     tokio::join!(bearer.end(end), let_end(&mut child));
 }
 
 /// How a conversation came to its end.
 enum Outcome {
-    /// The listener is gone, or nothing can be said to the child.
+    /// The subscriber is gone, or nothing can be said to the child.
     Over,
     /// For a reason.
     End(LinkEnd),
@@ -114,7 +114,7 @@ enum Outcome {
 async fn hear(
     name: &str,
     lines: &mut Messages<ChildStdout>,
-    end: &Mutex<ListenerEnd>,
+    end: &Mutex<SubscriberEnd>,
     ear: &Ear,
     answers: &mpsc::Sender<String>,
 ) -> Outcome {
@@ -145,11 +145,11 @@ async fn hear(
     }
 }
 
-/// Says what the listener says, until it is gone or the child takes no more. A child that takes no more and
+/// Says what the subscriber says, until it is gone or the child takes no more. A child that takes no more and
 /// can still be heard is heard out.
 async fn speak(
     mut input: ChildStdin,
-    end: &Mutex<ListenerEnd>,
+    end: &Mutex<SubscriberEnd>,
     bearer: &mut Bearer,
     mut answers: mpsc::Receiver<String>,
 ) {

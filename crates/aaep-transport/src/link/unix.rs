@@ -101,7 +101,7 @@ async fn run(socket: Socket, framing: Framing, max_message_bytes: u32, mut beare
     let (reader, mut writer) = tokio::io::split(socket);
     let messages = Messages::new(reader, framing, max_message_bytes);
     let ear = bearer.ear();
-    // A listener that does not hear can still speak: neither waits for the other.
+    // A subscriber that does not hear can still speak: neither waits for the other.
     let end = tokio::select! {
         end = hear(messages, &ear) => Some(end),
         end = speak(&mut writer, framing, &mut bearer) => end,
@@ -112,7 +112,7 @@ async fn run(socket: Socket, framing: Framing, max_message_bytes: u32, mut beare
     }
 }
 
-/// Hands on what comes. Goes on when the listener is gone, so that the producer gets to the end.
+/// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
 async fn hear(mut messages: Messages<ReadHalf<Socket>>, ear: &Ear) -> LinkEnd {
     loop {
         let message = match messages.next().await {
@@ -133,7 +133,7 @@ async fn hear(mut messages: Messages<ReadHalf<Socket>>, ear: &Ear) -> LinkEnd {
     }
 }
 
-/// Says what the listener says, then nothing more. No end of the link if the listener is gone.
+/// Says what the subscriber says, then nothing more. No end of the link if the subscriber is gone.
 async fn speak(
     writer: &mut WriteHalf<Socket>,
     framing: Framing,

@@ -103,7 +103,7 @@ async fn run(socket: Socket, decoder: Decoder, silence_timeout: Duration, mut be
     let ear = bearer.ear();
     let (signs, to_send) = mpsc::channel(MAX_WAITING_SIGNS);
     let ears = Ears { reader, decoder, signs, silence_timeout };
-    // A listener that does not hear can still speak: neither waits for the other.
+    // A subscriber that does not hear can still speak: neither waits for the other.
     let end = tokio::select! {
         heard = ears.hear(&ear) => {
             if let Some(code) = heard.answer {
@@ -134,7 +134,7 @@ struct Ears {
 }
 
 impl Ears {
-    /// Hands on what comes. Goes on when the listener is gone, so that the producer gets to the end.
+    /// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
     async fn hear(mut self, ear: &Ear) -> HeardOut {
         let mut buffer = vec![0; READ_BYTES];
         loop {
@@ -188,7 +188,7 @@ struct Voice {
 }
 
 impl Voice {
-    /// Says what the listener says, then the end. No end of the link if the listener is gone.
+    /// Says what the subscriber says, then the end. No end of the link if the subscriber is gone.
     async fn speak(
         &mut self,
         bearer: &mut Bearer,

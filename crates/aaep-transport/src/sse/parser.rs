@@ -91,7 +91,7 @@ impl Parser {
         &self.last_event_id
     }
 
-    /// How long the producer wants listeners to wait before they connect again.
+    /// How long the producer wants subscribers to wait before they connect again.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }

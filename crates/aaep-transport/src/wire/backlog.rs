@@ -15,7 +15,7 @@ pub(super) const MAX_SLICES: usize = 64;
 /// About how many bytes go into one write.
 const MAX_WRITE_BYTES: usize = 256 << 10;
 
-/// The most events that are given back at once. Whoever takes them back remembers where a listener was for a few more.
+/// The most events that are given back at once. Whoever takes them back remembers where a subscriber was for a few more.
 const MAX_WITHDRAWN: usize = 100;
 
 /// Something to write.

@@ -136,15 +136,15 @@ impl EventLoop {
         let Some(connection) = self.connections.get_mut(place) else { return };
         if let Some(why) = connection.untold.take() {
             let connection = connection.key;
-            let listener = self.forget_listener(place);
-            self.report(Report::Gone { connection, listener, why });
+            let subscriber = self.forget_subscriber(place);
+            self.report(Report::Gone { connection, subscriber, why });
         }
     }
 
     /// Lets a connection go. If it was ending, it is for the reason that it had, not for this one.
     pub(super) fn leave(&mut self, place: usize, why: Why) {
         let was_open = self.connections[place].is_open();
-        let listener = self.forget_listener(place);
+        let subscriber = self.forget_subscriber(place);
         let mut connection = self.connections.remove(place);
         self.by_key.remove(&connection.key);
         connection.stream.deregister(self.poll.registry());
@@ -153,7 +153,7 @@ impl EventLoop {
         // Closed before it is told, so that whoever hears it finds nothing left.
         drop(connection);
         if let Some(why) = why {
-            self.report(Report::Gone { connection: key, listener, why });
+            self.report(Report::Gone { connection: key, subscriber, why });
         }
     }
 

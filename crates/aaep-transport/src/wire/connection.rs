@@ -17,7 +17,7 @@ pub(super) struct Connection {
     /// What is needed where the peer has something to say.
     pub(super) hearing: Option<Box<Hearing>>,
     pub(super) key: ConnectionKey,
-    pub(super) listener: Option<u32>,
+    pub(super) subscriber: Option<u32>,
     /// When something was last given to the kernel.
     pub(super) written_ms: u32,
     /// How many bytes came that nobody reads.
@@ -50,7 +50,7 @@ pub(super) enum Withdrawal {
     Possible,
     /// It was, and the caller has yet to take note of it. Until then, nothing that is delivered belongs here.
     Untold,
-    /// Another listener was heard here before, so that what waits may not be this one's.
+    /// Another subscriber was heard here before, so that what waits may not be this one's.
     Impossible,
 }
 
@@ -93,7 +93,7 @@ impl Connection {
             backlog: Backlog::default(),
             hearing,
             key,
-            listener: None,
+            subscriber: None,
             written_ms: now_ms,
             discarded_bytes: 0,
             protocol,
@@ -111,8 +111,8 @@ impl Connection {
     }
 
     /// Nobody is heard here any more. What waits was theirs: it is never given back in the name of another.
-    pub(super) fn lose_listener(&mut self) {
-        self.listener = None;
+    pub(super) fn lose_subscriber(&mut self) {
+        self.subscriber = None;
         self.withdrawal = Withdrawal::Impossible;
     }
 

@@ -41,7 +41,7 @@ pub(super) struct EventLoop {
     pub(super) settings: WireSettings,
     pub(super) connections: Slab<Connection>,
     pub(super) by_key: HashMap<ConnectionKey, usize>,
-    by_listener: HashMap<u32, usize>,
+    by_subscriber: HashMap<u32, usize>,
     /// Those to write to at the end of the turn.
     touched: Vec<usize>,
     /// Those that had more to read than a turn allows.
@@ -75,7 +75,7 @@ impl EventLoop {
             settings,
             connections: Slab::new(),
             by_key: HashMap::new(),
-            by_listener: HashMap::new(),
+            by_subscriber: HashMap::new(),
             touched: Vec::new(),
             unread: Vec::new(),
             ending: VecDeque::new(),
@@ -173,8 +173,8 @@ impl EventLoop {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Deliver { packet, to } => {
-                for listener in to {
-                    if let Some(place) = self.by_listener.get(&listener) {
+                for subscriber in to {
+                    if let Some(place) = self.by_subscriber.get(&subscriber) {
                         self.deliver(*place, &packet);
                     }
                 }
@@ -187,10 +187,10 @@ impl EventLoop {
             Command::Add { connection, socket, protocol, read_ahead } => {
                 self.add(connection, socket, protocol, &read_ahead);
             }
-            Command::Attach { connection, listener } => self.attach(connection, listener),
-            Command::Detach { listener } => {
-                if let Some(place) = self.by_listener.remove(&listener) {
-                    self.connections[place].lose_listener();
+            Command::Attach { connection, subscriber } => self.attach(connection, subscriber),
+            Command::Detach { subscriber } => {
+                if let Some(place) = self.by_subscriber.remove(&subscriber) {
+                    self.connections[place].lose_subscriber();
                 }
             }
             Command::Withdraw { connection } => {
@@ -203,8 +203,8 @@ impl EventLoop {
                     self.go_on(*place);
                 }
             }
-            Command::TellWhenWritten { listener } => {
-                if let Some(place) = self.by_listener.get(&listener).copied() {
+            Command::TellWhenWritten { subscriber } => {
+                if let Some(place) = self.by_subscriber.get(&subscriber).copied() {
                     self.connections[place].must_tell_written = true;
                     self.touch(place);
                 }
@@ -230,7 +230,7 @@ impl EventLoop {
             _ => None,
         };
         if let Some(why) = refusal {
-            self.report(Report::Gone { connection: key, listener: None, why });
+            self.report(Report::Gone { connection: key, subscriber: None, why });
             return;
         }
         if let Some(older) = self.by_key.get(&key) {
@@ -246,7 +246,7 @@ impl EventLoop {
             Ok(stream) => stream,
             Err(error) => {
                 let why = Why::Failed(error.kind());
-                self.report(Report::Gone { connection: key, listener: None, why });
+                self.report(Report::Gone { connection: key, subscriber: None, why });
                 return;
             }
         };
@@ -267,24 +267,29 @@ impl EventLoop {
         }
     }
 
-    fn attach(&mut self, connection: ConnectionKey, listener: u32) {
+    fn attach(&mut self, connection: ConnectionKey, subscriber: u32) {
         let open = |place: &usize| self.connections[*place].is_open();
         let Some(place) = self.by_key.get(&connection).copied().filter(open) else {
-            self.report(Report::Gone { connection, listener: Some(listener), why: Why::Unknown });
+            self.report(Report::Gone {
+                connection,
+                subscriber: Some(subscriber),
+                why: Why::Unknown,
+            });
             return;
         };
-        let other = self.by_listener.insert(listener, place).filter(|other| *other != place);
+        let other = self.by_subscriber.insert(subscriber, place).filter(|other| *other != place);
         if let Some(other) = other {
-            self.connections[other].lose_listener();
+            self.connections[other].lose_subscriber();
         }
-        let previous = self.connections[place].listener.filter(|previous| *previous != listener);
+        let previous =
+            self.connections[place].subscriber.filter(|previous| *previous != subscriber);
         if let Some(previous) = previous {
-            self.by_listener.remove(&previous);
-            self.connections[place].lose_listener();
+            self.by_subscriber.remove(&previous);
+            self.connections[place].lose_subscriber();
         }
-        self.connections[place].listener = Some(listener);
+        self.connections[place].subscriber = Some(subscriber);
         if self.connections[place].is_blocked {
-            self.report(Report::Blocked { connection, listener });
+            self.report(Report::Blocked { connection, subscriber });
         }
     }
 
@@ -345,18 +350,18 @@ impl EventLoop {
             return;
         }
         let key = connection.key;
-        match connection.listener.filter(|_| connection.is_open()) {
-            Some(listener) if is_blocked && has_changed => {
-                self.report(Report::Blocked { connection: key, listener });
+        match connection.subscriber.filter(|_| connection.is_open()) {
+            Some(subscriber) if is_blocked && has_changed => {
+                self.report(Report::Blocked { connection: key, subscriber });
                 if self.connections[place].backlog.has_critical_behind_others() {
                     self.withdraw(place);
                 }
             }
-            Some(listener)
+            Some(subscriber)
                 if !is_blocked && must_tell && connection.withdrawal != Withdrawal::Untold =>
             {
                 connection.must_tell_written = false;
-                self.report(Report::Unblocked { connection: key, listener });
+                self.report(Report::Unblocked { connection: key, subscriber });
             }
             _ => {}
         }
@@ -365,13 +370,13 @@ impl EventLoop {
         }
     }
 
-    /// Nothing will be delivered to the listener of this connection any more.
-    pub(super) fn forget_listener(&mut self, place: usize) -> Option<u32> {
-        let listener = self.connections[place].listener.take();
-        if let Some(listener) = &listener {
-            self.by_listener.remove(listener);
+    /// Nothing will be delivered to the subscriber of this connection any more.
+    pub(super) fn forget_subscriber(&mut self, place: usize) -> Option<u32> {
+        let subscriber = self.connections[place].subscriber.take();
+        if let Some(subscriber) = &subscriber {
+            self.by_subscriber.remove(subscriber);
         }
-        listener
+        subscriber
     }
 
     pub(super) fn report(&mut self, report: Report) -> Flow {
@@ -379,7 +384,7 @@ impl EventLoop {
     }
 }
 
-/// When to connect again, as a listener of server-sent events is told.
+/// When to connect again, as a subscriber of server-sent events is told.
 fn retry(protocol: Protocol, milliseconds: u32) -> Option<Box<[u8]>> {
     let mut line = Vec::new();
     sse::retry(milliseconds, &mut line);

@@ -25,13 +25,13 @@ pub enum Why {
     Silent,
     /// A WebSocket client broke a rule.
     Violation(Violation),
-    /// A listener of server-sent events sent more than [`super::MAX_DISCARDED_BYTES`].
+    /// A subscriber of server-sent events sent more than [`super::MAX_DISCARDED_BYTES`].
     UnexpectedBytes,
     /// The socket failed.
     Failed(io::ErrorKind),
     /// The loop has [`super::MAX_CONNECTIONS`] already.
     Full,
-    /// A listener was attached to a connection that does not exist, or no longer.
+    /// A subscriber was attached to a connection that does not exist, or no longer.
     Unknown,
 }
 
@@ -39,22 +39,22 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClosedByPeer { code: Some(code) } => {
-                write!(f, "The listener ended the connection with code {code}.")
+                write!(f, "The subscriber ended the connection with code {code}.")
             }
-            Self::ClosedByPeer { code: None } => f.write_str("The listener ended the connection."),
+            Self::ClosedByPeer { code: None } => f.write_str("The subscriber ended the connection."),
             Self::ClosedByUs => f.write_str("The hub ended the connection."),
-            Self::Stopped => f.write_str("The hub is stopping. The listener can connect later."),
+            Self::Stopped => f.write_str("The hub is stopping. The subscriber can connect later."),
             Self::TooSlow => f.write_str(
-                "The listener read too slowly. It can connect again and resume from its last event.",
+                "The subscriber read too slowly. It can connect again and resume from its last event.",
             ),
-            Self::Silent => f.write_str("The listener answered no pings. It can connect again."),
+            Self::Silent => f.write_str("The subscriber answered no pings. It can connect again."),
             Self::Violation(violation) => violation.fmt(f),
             Self::UnexpectedBytes => {
-                f.write_str("The listener sent bytes on a stream that only goes to it. Send replies by POST.")
+                f.write_str("The subscriber sent bytes on a stream that only goes to it. Send replies by POST.")
             }
-            Self::Failed(kind) => write!(f, "The connection failed: {kind}. The listener can connect again."),
-            Self::Full => f.write_str("There are too many connections. The listener can connect later."),
-            Self::Unknown => f.write_str("The connection had already ended. The listener can connect again."),
+            Self::Failed(kind) => write!(f, "The connection failed: {kind}. The subscriber can connect again."),
+            Self::Full => f.write_str("There are too many connections. The subscriber can connect later."),
+            Self::Unknown => f.write_str("The connection had already ended. The subscriber can connect again."),
         }
     }
 }

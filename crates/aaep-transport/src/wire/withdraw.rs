@@ -28,13 +28,14 @@ impl EventLoop {
     pub(super) fn withdraw(&mut self, place: usize) {
         let connection = &mut self.connections[place];
         let can_be = connection.is_blocked && connection.withdrawal == Withdrawal::Possible;
-        let Some(listener) = connection.listener.filter(|_| can_be && connection.is_open()) else {
+        let Some(subscriber) = connection.subscriber.filter(|_| can_be && connection.is_open())
+        else {
             return;
         };
         let Some(last) = connection.backlog.withdraw(connection.protocol) else { return };
         connection.withdrawal = Withdrawal::Untold;
         let (connection, last_event_id) = (connection.key, last.event_id().into());
-        self.report(Report::Withdrawn { connection, listener, last_event_id });
+        self.report(Report::Withdrawn { connection, subscriber, last_event_id });
     }
 
     /// What was given back is known: what is delivered from now on belongs here.
@@ -45,8 +46,8 @@ impl EventLoop {
         }
         connection.withdrawal = Withdrawal::Possible;
         let (key, is_free) = (connection.key, !connection.is_blocked && connection.is_open());
-        if let Some(listener) = connection.listener.filter(|_| is_free) {
-            self.report(Report::Unblocked { connection: key, listener });
+        if let Some(subscriber) = connection.subscriber.filter(|_| is_free) {
+            self.report(Report::Unblocked { connection: key, subscriber });
         }
     }
 }

@@ -285,7 +285,7 @@ async fn an_acceptance_that_grants_nothing_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_listener_that_does_not_hear_can_still_speak() {
+async fn a_subscriber_that_does_not_hear_can_still_speak() {
     let producer = Producer::new().await;
     let (link, mut peer) = asking(&producer, "/", DialOptions::default()).await;
     peer.answer("201 Created", "", ACCEPTED).await;

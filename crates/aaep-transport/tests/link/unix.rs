@@ -109,7 +109,7 @@ async fn the_last_word_says_why_and_is_no_message() {
 }
 
 #[tokio::test]
-async fn a_listener_that_leaves_is_heard_out() {
+async fn a_subscriber_that_leaves_is_heard_out() {
     let door = Door::new();
     for framing in FRAMINGS {
         let (link, mut peer) = door.open(framing).await;
@@ -126,7 +126,7 @@ async fn a_listener_that_leaves_is_heard_out() {
 }
 
 #[tokio::test]
-async fn a_listener_that_does_not_hear_can_still_speak() {
+async fn a_subscriber_that_does_not_hear_can_still_speak() {
     let door = Door::new();
     let (link, mut peer) = door.open(Framing::Length).await;
     let flood = framed(Framing::Length, "{}").repeat(1000);

@@ -152,7 +152,7 @@ async fn the_producers_close_code_says_why_the_link_ends() {
 }
 
 #[tokio::test]
-async fn a_listener_that_leaves_says_goodbye_after_all_that_it_said() {
+async fn a_subscriber_that_leaves_says_goodbye_after_all_that_it_said() {
     let producer = Producer::new().await;
     let (link, mut server) = open(&producer, DialOptions::default()).await;
     // What it has not read must not cost what it said.
@@ -258,7 +258,7 @@ async fn what_comes_together_with_the_answer_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_listener_that_does_not_hear_can_still_speak() {
+async fn a_subscriber_that_does_not_hear_can_still_speak() {
     let producer = Producer::new().await;
     let (link, mut server) = open(&producer, DialOptions::default()).await;
     let mut bytes = Vec::new();

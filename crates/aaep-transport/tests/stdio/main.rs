@@ -1,4 +1,4 @@
-//! A listener and a child process that speaks JSON-RPC, or something else.
+//! A subscriber and a child process that speaks JSON-RPC, or something else.
 #![cfg(unix)]
 
 use std::time::Duration;

@@ -72,7 +72,7 @@ fn streams_events(server: &Server, mut client: impl Read + Write) {
     }
     drop(client);
     let why = Why::ClosedByPeer { code: None };
-    let gone = Report::Gone { connection, listener: None, why };
+    let gone = Report::Gone { connection, subscriber: None, why };
     assert_eq!(server.reports.recv_timeout(PATIENCE), Ok(gone));
 }
 

@@ -96,7 +96,7 @@ fn a_client_that_leaves_after_it_was_taken_is_noticed() {
     let why = Why::ClosedByPeer { code: None };
     assert_eq!(
         server.reports.recv_timeout(PATIENCE),
-        Ok(Report::Gone { connection, listener: None, why })
+        Ok(Report::Gone { connection, subscriber: None, why })
     );
 }
 

@@ -26,7 +26,7 @@ fn the_codes_of_the_appendix_reach_the_client_and_its_answer_ends_it() {
         let Ok(Message::Close(Some(frame))) = client.read() else { panic!("no close") };
         assert_eq!((frame.code, frame.reason.as_str()), (CloseCode::from(code), "because"));
         assert!(matches!(client.read(), Err(Error::ConnectionClosed)), "nothing comes after");
-        let gone = Report::Gone { connection, listener: Some(1), why: Why::ClosedByUs };
+        let gone = Report::Gone { connection, subscriber: Some(1), why: Why::ClosedByUs };
         assert_eq!(rig.next_report(), gone);
     }
 }
@@ -37,7 +37,7 @@ fn a_clients_close_is_answered_with_its_code() {
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
     write(&mut client, &masked(0x88, &[0x0f, 0xa5]));
     let why = Why::ClosedByPeer { code: Some(4005) };
-    assert_eq!(rig.next_report(), Report::Gone { connection, listener: Some(1), why });
+    assert_eq!(rig.next_report(), Report::Gone { connection, subscriber: Some(1), why });
     expect_bytes(&mut client, &[0x88, 2, 0x0f, 0xa5]);
     expect_end(&mut client);
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
@@ -93,7 +93,7 @@ fn closing_without_flushing_keeps_frames_whole() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     let mut count = 0;
-    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { listener: 1, .. })) {
+    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { subscriber: 1, .. })) {
         rig.deliver(&large(count, 10_000), &[1]);
         count += 1;
     }

@@ -1,4 +1,4 @@
-//! What listeners get: each its own form, in order, nothing lost and nothing twice.
+//! What subscribers get: each its own form, in order, nothing lost and nothing twice.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use aaep_transport::wire::{Command, Flow, Report, Socket, Why, WireHandle, WireS
 use crate::support::*;
 
 #[test]
-fn every_listener_gets_the_same_packet_in_its_own_form() {
+fn every_subscriber_gets_the_same_packet_in_its_own_form() {
     let rig = Rig::new();
     let (_, mut chunked) = rig.connect(CHUNKED, 1);
     let (_, mut plain) = rig.connect(PLAIN, 2);
@@ -48,7 +48,7 @@ fn order_is_kept_through_bursts_and_batches() {
 }
 
 #[test]
-fn a_listener_that_reads_one_byte_at_a_time_gets_everything() {
+fn a_subscriber_that_reads_one_byte_at_a_time_gets_everything() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(CHUNKED, 1);
     let packets: Vec<_> = (0..20).map(|id| large(id, 1000)).collect();
@@ -95,7 +95,7 @@ fn large_messages_get_through_both_ways() {
 }
 
 #[test]
-fn a_message_can_go_to_a_connection_without_a_listener() {
+fn a_message_can_go_to_a_connection_without_a_subscriber() {
     let rig = Rig::new();
     let (mut client, server) = tcp_pair();
     let connection = rig.add(Socket::Tcp(server), PLAIN);
@@ -104,16 +104,16 @@ fn a_message_can_go_to_a_connection_without_a_listener() {
 }
 
 #[test]
-fn a_listener_moves_to_its_newest_connection_and_can_leave_it() {
+fn a_subscriber_moves_to_its_newest_connection_and_can_leave_it() {
     let rig = Rig::new();
     let (_, mut old) = rig.connect(PLAIN, 1);
     let (connection, mut new) = rig.connect(PLAIN, 1);
     rig.deliver(&packet("evt_1", "1"), &[1]);
-    rig.tell(vec![Command::Detach { listener: 1 }]);
+    rig.tell(vec![Command::Detach { subscriber: 1 }]);
     rig.deliver(&packet("evt_2", "2"), &[1]);
     rig.tell(vec![
-        Command::Attach { connection, listener: 2 },
-        Command::Attach { connection, listener: 3 },
+        Command::Attach { connection, subscriber: 2 },
+        Command::Attach { connection, subscriber: 3 },
     ]);
     rig.deliver(&packet("evt_3", "3"), &[1, 2, 3]);
     rig.tell(vec![Command::Stop { grace: PATIENCE }]);
@@ -125,15 +125,15 @@ fn a_listener_moves_to_its_newest_connection_and_can_leave_it() {
 #[test]
 fn attaching_to_a_connection_that_is_not_there_is_answered() {
     let rig = Rig::new();
-    rig.tell(vec![Command::Attach { connection: 12, listener: 7 }]);
+    rig.tell(vec![Command::Attach { connection: 12, subscriber: 7 }]);
     assert_eq!(
         rig.next_report(),
-        Report::Gone { connection: 12, listener: Some(7), why: Why::Unknown }
+        Report::Gone { connection: 12, subscriber: Some(7), why: Why::Unknown }
     );
 }
 
 #[test]
-fn an_idle_listener_hears_that_the_connection_lives() {
+fn an_idle_subscriber_hears_that_the_connection_lives() {
     let heartbeat = Duration::from_millis(100);
     let rig = Rig::with(WireSettings { heartbeat, ..WireSettings::default() }, Flow::Continue);
     let (_, mut chunked) = rig.connect(CHUNKED, 1);
@@ -160,7 +160,7 @@ fn a_websocket_client_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
         }
     });
     let (silent, mut dead) = rig.connect(Protocol::WebSocket, 2);
-    let gone = Report::Gone { connection: silent, listener: Some(2), why: Why::Silent };
+    let gone = Report::Gone { connection: silent, subscriber: Some(2), why: Why::Silent };
     assert_eq!(rig.next_report(), gone);
     expect_bytes(&mut dead, &[0x89, 0, 0x89, 0]);
     expect_end(&mut dead);

@@ -44,13 +44,13 @@ fn tls_pair() -> (Client, Socket) {
 }
 
 #[test]
-fn a_listener_over_tls_gets_everything_in_order_however_slowly_it_reads() {
+fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     let rig = Rig::new();
     let (mut client, socket) = tls_pair();
     let connection = rig.add(socket, CHUNKED);
-    rig.tell(vec![Command::Attach { connection, listener: 1 }]);
+    rig.tell(vec![Command::Attach { connection, subscriber: 1 }]);
     let mut packets = Vec::new();
-    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { listener: 1, .. })) {
+    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { subscriber: 1, .. })) {
         packets.push(large(packets.len(), 20_000));
         rig.deliver(packets.last().expect("just put"), &[1]);
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
@@ -58,7 +58,7 @@ fn a_listener_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     for packet in &packets {
         assert_eq!(read_exactly(&mut client, packet.bytes(CHUNKED).len()), packet.bytes(CHUNKED));
     }
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
     rig.tell(vec![Command::Close {
         connection,
         code: 4000,

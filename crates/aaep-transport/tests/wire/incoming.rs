@@ -64,7 +64,7 @@ fn broken_frames_are_answered_with_their_code_and_told_once() {
         let rig = Rig::new();
         let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
         write(&mut client, &bytes);
-        let gone = Report::Gone { connection, listener: Some(1), why: Why::Violation(violation) };
+        let gone = Report::Gone { connection, subscriber: Some(1), why: Why::Violation(violation) };
         assert_eq!(rig.next_report(), gone);
         expect_close(&mut client, code);
         expect_end(&mut client);
@@ -107,7 +107,7 @@ fn reading_pauses_when_asked_and_goes_on_without_loss() {
 }
 
 #[test]
-fn a_listener_of_a_stream_may_say_a_little_but_not_much() {
+fn a_subscriber_of_a_stream_may_say_a_little_but_not_much() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     write(&mut client, b"GET /pipelined HTTP/1.1\r\n\r\n");
@@ -125,7 +125,7 @@ fn half_closing_and_resetting_end_a_connection() {
         let (connection, client) = rig.connect(protocol, 1);
         client.shutdown(std::net::Shutdown::Write).expect("half closes");
         let gone =
-            Report::Gone { connection, listener: Some(1), why: Why::ClosedByPeer { code: None } };
+            Report::Gone { connection, subscriber: Some(1), why: Why::ClosedByPeer { code: None } };
         assert_eq!(rig.next_report(), gone);
         let (connection, client) = rig.connect(protocol, 1);
         rig.settle();

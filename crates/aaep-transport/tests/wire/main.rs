@@ -1,4 +1,4 @@
-//! The wire on real sockets: listeners that behave and listeners that do not.
+//! The wire on real sockets: subscribers that behave and subscribers that do not.
 
 mod closing;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Listeners that read slowly or not at all cost bounded memory and delay nobody (§8.8).
+//! Subscribers that read slowly or not at all cost bounded memory and delay nobody (§8.8).
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -8,17 +8,17 @@ use aaep_transport::wire::{Command, MAX_BACKLOG_BYTES, Report, Socket, Why};
 
 use crate::support::*;
 
-/// Delivers to a listener that does not read until its bytes wait, and gives what was delivered.
-fn block(rig: &Rig, listener: u32) -> Vec<Arc<aaep_transport::Packet>> {
+/// Delivers to a subscriber that does not read until its bytes wait, and gives what was delivered.
+fn block(rig: &Rig, subscriber: u32) -> Vec<Arc<aaep_transport::Packet>> {
     let mut packets = Vec::new();
     loop {
         let packet = large(packets.len(), 10_000);
-        rig.deliver(&packet, &[listener]);
+        rig.deliver(&packet, &[subscriber]);
         packets.push(packet);
         if rig
             .settle()
             .iter()
-            .any(|it| matches!(it, Report::Blocked { listener: it, .. }  if *it == listener))
+            .any(|it| matches!(it, Report::Blocked { subscriber: it, .. }  if *it == subscriber))
         {
             return packets;
         }
@@ -44,7 +44,7 @@ fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
     }
     assert_eq!(rig.settle(), [], "blocked is told once");
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
     let last = packet("evt_last", "{}");
     rig.deliver(&last, &[1]);
     expect_bytes(&mut client, last.bytes(PLAIN));
@@ -57,18 +57,18 @@ fn the_same_holds_on_a_unix_socket() {
     let (mut client, server) = UnixStream::pair().expect("a pair");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let connection = rig.add(Socket::Unix(server), PLAIN);
-    rig.tell(vec![Command::Attach { connection, listener: 1 }]);
+    rig.tell(vec![Command::Attach { connection, subscriber: 1 }]);
     for _ in 0..3 {
         let packets = block(&rig, 1);
         read_all_of(&packets, &mut client);
-        assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+        assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
     }
     drop(client);
     assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
 }
 
 #[test]
-fn a_listener_that_never_reads_is_let_go_and_the_others_hear_everything() {
+fn a_subscriber_that_never_reads_is_let_go_and_the_others_hear_everything() {
     let rig = Rig::new();
     let (slow, stuck) = rig.connect(PLAIN, 1);
     let (_, mut quick) = rig.connect(PLAIN, 2);
@@ -86,7 +86,7 @@ fn a_listener_that_never_reads_is_let_go_and_the_others_hear_everything() {
         }
         assert!(waiting < 2 * MAX_BACKLOG_BYTES, "more waits than the bound allows");
     };
-    assert_eq!(gone, Report::Gone { connection: slow, listener: Some(1), why: Why::TooSlow });
+    assert_eq!(gone, Report::Gone { connection: slow, subscriber: Some(1), why: Why::TooSlow });
     assert!(waiting + first.len() * 10_100 > MAX_BACKLOG_BYTES, "let go too early");
     // What it would have got is no longer held by anyone else.
     assert_eq!(Arc::strong_count(first.last().expect("at least one")), 1);
@@ -108,7 +108,7 @@ fn many_small_packets_are_bounded_as_well() {
 }
 
 #[test]
-fn one_batch_larger_than_the_bound_does_no_harm_to_a_listener_that_reads() {
+fn one_batch_larger_than_the_bound_does_no_harm_to_a_subscriber_that_reads() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let packet = large(0, 1000);
@@ -134,7 +134,8 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
     assert_eq!(rig.settle(), [], "nothing critical has come");
     let critical = Arc::new(aaep_transport::Packet::new("evt_critical", "{}").critical(true));
     rig.deliver(&critical, &[1]);
-    let Report::Withdrawn { connection: on, listener: 1, last_event_id } = rig.next_report() else {
+    let Report::Withdrawn { connection: on, subscriber: 1, last_event_id } = rig.next_report()
+    else {
         panic!("nothing was given back");
     };
     assert_eq!(on, connection);
@@ -144,7 +145,7 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
     read_all_of(&begun, &mut client);
     assert_eq!(rig.settle(), [], "it is free, and waits until what was given back is known");
     rig.tell(vec![Command::GoOn { connection }]);
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
     rig.deliver(&critical, &[1]);
     rig.deliver(&rest[0], &[1]);
     read_all_of(&[critical, Arc::clone(&rest[0])], &mut client);
@@ -159,7 +160,7 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     let answer = packet("", r#"{"answer":1}"#);
     rig.tell(vec![Command::Send { connection, packet: Arc::clone(&answer) }]);
     rig.tell(vec![Command::Withdraw { connection }]);
-    let Report::Withdrawn { listener: 1, last_event_id, .. } = rig.next_report() else {
+    let Report::Withdrawn { subscriber: 1, last_event_id, .. } = rig.next_report() else {
         panic!("nothing was given back");
     };
     let last = begun.iter().position(|it| it.event_id() == &*last_event_id).expect("a begun one");
@@ -168,53 +169,53 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     assert_eq!(rig.settle(), [], "once, and it is still full");
     read_all_of(&begun, &mut client);
     read_all_of(&[answer], &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
 }
 
 #[test]
-fn nothing_is_given_back_where_another_listener_was_heard_before() {
+fn nothing_is_given_back_where_another_subscriber_was_heard_before() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
-    rig.tell(vec![Command::Attach { connection, listener: 2 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
+    rig.tell(vec![Command::Attach { connection, subscriber: 2 }, Command::Withdraw { connection }]);
+    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
     assert_eq!(rig.settle(), []);
 }
 
 #[test]
-fn nor_where_the_listener_before_had_left() {
+fn nor_where_the_subscriber_before_had_left() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
     rig.tell(vec![
-        Command::Detach { listener: 1 },
-        Command::Attach { connection, listener: 2 },
+        Command::Detach { subscriber: 1 },
+        Command::Attach { connection, subscriber: 2 },
         Command::Withdraw { connection },
     ]);
-    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
+    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
     assert_eq!(rig.settle(), []);
 }
 
 #[test]
-fn a_listener_that_is_attached_again_where_it_is_can_still_be_overtaken() {
+fn a_subscriber_that_is_attached_again_where_it_is_can_still_be_overtaken() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
-    rig.tell(vec![Command::Attach { connection, listener: 1 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { listener: 1, .. }));
-    assert!(matches!(rig.next_report(), Report::Withdrawn { listener: 1, .. }));
+    rig.tell(vec![Command::Attach { connection, subscriber: 1 }, Command::Withdraw { connection }]);
+    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Withdrawn { subscriber: 1, .. }));
 }
 
 #[test]
-fn a_listener_attached_to_a_blocked_connection_is_told_so() {
+fn a_subscriber_attached_to_a_blocked_connection_is_told_so() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
-    rig.tell(vec![Command::Attach { connection, listener: 2 }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { listener: 2, .. }));
+    rig.tell(vec![Command::Attach { connection, subscriber: 2 }]);
+    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
 }
 
 #[test]
@@ -223,9 +224,9 @@ fn whoever_asks_hears_once_that_everything_is_written() {
     let (_, mut client) = rig.connect(PLAIN, 1);
     let one = packet("evt_one", "{}");
     let deliver = Command::Deliver { packet: Arc::clone(&one), to: vec![1] };
-    rig.tell(vec![deliver, Command::TellWhenWritten { listener: 1 }]);
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
-    rig.tell(vec![Command::TellWhenWritten { listener: 2 }]);
+    rig.tell(vec![deliver, Command::TellWhenWritten { subscriber: 1 }]);
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    rig.tell(vec![Command::TellWhenWritten { subscriber: 2 }]);
     assert_eq!(rig.settle(), [], "nobody else, and nobody who is not there");
     expect_bytes(&mut client, one.bytes(PLAIN));
 }
@@ -235,9 +236,9 @@ fn where_something_waits_it_is_heard_when_that_is_read() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let packets = block(&rig, 1);
-    rig.tell(vec![Command::TellWhenWritten { listener: 1 }]);
+    rig.tell(vec![Command::TellWhenWritten { subscriber: 1 }]);
     assert_eq!(rig.settle(), []);
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { listener: 1, .. }));
+    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
     assert_eq!(rig.settle(), [], "once");
 }

@@ -62,20 +62,27 @@ impl Rig {
         connection
     }
 
-    /// A client over TCP, with a listener attached.
-    pub(crate) fn connect(&self, protocol: Protocol, listener: u32) -> (ConnectionKey, TcpStream) {
+    /// A client over TCP, with a subscriber attached.
+    pub(crate) fn connect(
+        &self,
+        protocol: Protocol,
+        subscriber: u32,
+    ) -> (ConnectionKey, TcpStream) {
         let (client, server) = tcp_pair();
         let (connection, socket) = (self.handle().new_key(), Socket::Tcp(server));
         // Together, so that nothing the client does comes between them.
         self.tell(vec![
             Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
-            Command::Attach { connection, listener },
+            Command::Attach { connection, subscriber },
         ]);
         (connection, client)
     }
 
-    pub(crate) fn connect_websocket(&self, listener: u32) -> (ConnectionKey, WebSocket<TcpStream>) {
-        let (connection, client) = self.connect(Protocol::WebSocket, listener);
+    pub(crate) fn connect_websocket(
+        &self,
+        subscriber: u32,
+    ) -> (ConnectionKey, WebSocket<TcpStream>) {
+        let (connection, client) = self.connect(Protocol::WebSocket, subscriber);
         (connection, WebSocket::from_raw_socket(client, Role::Client, None))
     }
 
@@ -100,8 +107,8 @@ impl Rig {
     /// Waits until everything told so far has been obeyed, and gives what was reported meanwhile.
     pub(crate) fn settle(&self) -> Vec<Report> {
         let mark = u32::MAX;
-        self.tell(vec![Command::Attach { connection: u64::MAX, listener: mark }]);
-        let is_mark = |report: &Report| matches!(report, Report::Gone { listener: Some(it), .. } if *it == mark);
+        self.tell(vec![Command::Attach { connection: u64::MAX, subscriber: mark }]);
+        let is_mark = |report: &Report| matches!(report, Report::Gone { subscriber: Some(it), .. } if *it == mark);
         std::iter::from_fn(|| Some(self.next_report())).take_while(|it| !is_mark(it)).collect()
     }
 }

@@ -80,7 +80,7 @@ payload! {
 }
 
 values! {
-    /// At what kind of boundary a chunk ends, or a listener wants chunks to end (§4.3.3, §5.3.1.6).
+    /// At what kind of boundary a chunk ends, or a subscriber wants chunks to end (§4.3.3, §5.3.1.6).
     open CoalesceBoundary {
         /// None: as it comes.
         None = "none",

@@ -1,7 +1,7 @@
-//! How a listener asks for more time to answer: what it can do, and what it says (§6.4.2, §5.3.2).
+//! How a subscriber asks for more time to answer: what it can do, and what it says (§6.4.2, §5.3.2).
 //!
-//! §6.4.2 lets listeners ask for longer timeouts through extension capabilities. These are ours, and
-//! off unless a listener names them. The messages tie to a question by its token, which is never a
+//! §6.4.2 lets subscribers ask for longer timeouts through extension capabilities. These are ours, and
+//! off unless a subscriber names them. The messages tie to a question by its token, which is never a
 //! credential; who may send them is decided elsewhere, as for replies.
 
 use serde_json::Value as Json;
@@ -24,9 +24,9 @@ values! {
 }
 
 object! {
-    /// What a listener can say of this extension in its capabilities, under the prefix.
+    /// What a subscriber can say of this extension in its capabilities, under the prefix.
     AskCapabilities in "5.3.2", others Refused {
-        /// From when on the listener wants the time to answer to be counted; from asking if absent.
+        /// From when on the subscriber wants the time to answer to be counted; from asking if absent.
         optional ask_clock: AskClock;
         /// Whether the person may ask for more time or a pause; no if absent.
         optional extend: bool;
@@ -47,7 +47,7 @@ impl AskCapabilities {
             .map_or_else(AskCapabilities::new, AskCapabilities::understand)
     }
 
-    /// As much of the data as can be understood. The rest is off: a newer listener is not turned
+    /// As much of the data as can be understood. The rest is off: a newer subscriber is not turned
     /// away for it.
     pub fn understand(data: &Json) -> Self {
         let text = data.to_string();
@@ -68,7 +68,7 @@ impl Default for AskCapabilities {
 }
 
 object! {
-    /// A listener has presented a question to the person: it was spoken, or stands on the display.
+    /// A subscriber has presented a question to the person: it was spoken, or stands on the display.
     AskPresented in "6.4.2", type "agentvoice:ask.presented", others Refused {
         /// The token of the question, exactly as it came.
         required reply_token: ReplyToken, in "6.2.1";

@@ -1,7 +1,7 @@
-//! What people can tell an agent, what an agent says that it can be told, and how a listener says
+//! What people can tell an agent, what an agent says that it can be told, and how a subscriber says
 //! where it left off.
 //!
-//! A listener prompts, cancels or steers; the hub hands that to an agent that said it accepts it, as
+//! A subscriber prompts, cancels or steers; the hub hands that to an agent that said it accepts it, as
 //! an instruction. No agent is forced: it answers with events, or not at all. Who may send these is
 //! decided elsewhere, as for replies. Nothing here counts as an answer to a question.
 
@@ -79,7 +79,7 @@ object! {
 }
 
 object! {
-    /// Where a listener left off, in `extensions.agentvoice.resume` of its request. Never a
+    /// Where a subscriber left off, in `extensions.agentvoice.resume` of its request. Never a
     /// credential: the hub looks whose subscription it was.
     Resume in "7.5", others Refused {
         /// The subscription that it had.
@@ -90,7 +90,7 @@ object! {
 }
 
 impl Resume {
-    /// Where a request wants to go on. What cannot be understood is no wish: the listener then gets
+    /// Where a request wants to go on. What cannot be understood is no wish: the subscriber then gets
     /// a new subscription, and loses nothing but the way back.
     pub fn of(request: &SubscriptionRequest) -> Option<Self> {
         let data = request.extensions.as_ref()?.0.get(&Prefix::parse(PREFIX).ok()?)?;

@@ -233,7 +233,7 @@ pub(crate) fn request() -> Json {
     })
 }
 
-/// Every wish that a listener can have.
+/// Every wish that a subscriber can have.
 pub(crate) fn capabilities() -> Json {
     json!({
         "max_events_per_second": 2,
@@ -385,7 +385,7 @@ pub(crate) fn delivery() -> Json {
     event
 }
 
-/// What a listener says about the time of a question, in our own extension.
+/// What a subscriber says about the time of a question, in our own extension.
 pub(crate) fn about_time(kind: &str) -> Json {
     let mut message = json!({
         "type": format!("agentvoice:ask.{kind}"),

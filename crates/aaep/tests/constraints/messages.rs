@@ -209,7 +209,7 @@ fn what_our_own_extension_says_of_time_and_consent_keeps_to_its_constraints() {
 }
 
 #[test]
-fn what_listeners_say_of_time_keeps_to_its_constraints() {
+fn what_subscribers_say_of_time_keeps_to_its_constraints() {
     for kind in ["presented", "extend", "pause", "resume"] {
         check(
             kind,

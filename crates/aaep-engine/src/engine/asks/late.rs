@@ -1,7 +1,7 @@
-//! Which questions concern which listener, and asking those late that came before it (ruling 19).
+//! Which questions concern which subscriber, and asking those late that came before it (ruling 19).
 //!
-//! Coming and going costs in proportion to the questions that a listener was asked, not to all that are open. A
-//! listener that comes late is sent a part of them at a time, as of everything else; until a question is sent, a
+//! Coming and going costs in proportion to the questions that a subscriber was asked, not to all that are open. A
+//! subscriber that comes late is sent a part of them at a time, as of everything else; until a question is sent, a
 //! reply to it does not count. Nothing here settles a question.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +10,12 @@ use aaep::ReplyToken;
 
 use super::super::{Engine, Presence};
 use crate::ask::Ask;
-use crate::audience::ListenerKey;
+use crate::audience::SubscriberKey;
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::io::{Hears, Output};
 
-/// The questions that one listener was asked, by their places among all events. Most have none.
+/// The questions that one subscriber was asked, by their places among all events. Most have none.
 #[derive(Debug, Default)]
 pub(crate) struct AskedOf {
     /// Those asked; some may be settled by now.
@@ -39,14 +39,14 @@ impl Engine {
     pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: Ask) {
         let (order, session) = (ask.order, ask.session);
         self.count_ask(ask.principal, &ask.event, true);
-        for listener in &ask.told {
-            if let Some(Some(member)) = self.members.get_mut(*listener as usize) {
+        for subscriber in &ask.told {
+            if let Some(Some(member)) = self.members.get_mut(*subscriber as usize) {
                 member.asked.orders.push(order);
             }
         }
         let many = MANY_ASKED.max(2 * self.asks.len());
-        for listener in &ask.told {
-            if let Some(Some(member)) = self.members.get_mut(*listener as usize)
+        for subscriber in &ask.told {
+            if let Some(Some(member)) = self.members.get_mut(*subscriber as usize)
                 && member.asked.orders.len() > many
             {
                 let open = &self.ask_tokens;
@@ -89,7 +89,7 @@ impl Engine {
         }
     }
 
-    /// The open questions that a listener was asked.
+    /// The open questions that a subscriber was asked.
     fn asked_of(&self, asked: &AskedOf) -> Vec<ReplyToken> {
         asked.orders.iter().filter_map(|order| self.ask_tokens.get(order).cloned()).collect()
     }
@@ -98,38 +98,38 @@ impl Engine {
     pub(in crate::engine) fn look_at_asks_of(
         &mut self,
         now: Now,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return };
+        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
         for token in self.asked_of(&member.asked) {
             self.look_for_someone(now, &token, out);
         }
     }
 
-    /// A listener that is gone was asked nothing any more; which questions it was asked.
+    /// A subscriber that is gone was asked nothing any more; which questions it was asked.
     pub(in crate::engine) fn take_asked(
         &mut self,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         asked: &AskedOf,
     ) -> Vec<ReplyToken> {
         let tokens = self.asked_of(asked);
         for token in &tokens {
             if let Some(ask) = self.asks.get_mut(token) {
-                ask.told.remove(&listener);
+                ask.told.remove(&subscriber);
             }
         }
         tokens
     }
 
-    /// Whether a listener got what it was asked is not known any more: it is asked again where `is_meant` says so.
+    /// Whether a subscriber got what it was asked is not known any more: it is asked again where `is_meant` says so.
     pub(in crate::engine) fn ask_again_if(
         &mut self,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         is_meant: impl Fn(&Ask) -> bool,
     ) {
         let Engine { members, asks, ask_tokens, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
         let AskedOf { orders, late } = &mut member.asked;
         for order in orders {
             let ask = ask_tokens.get(order).and_then(|token| asks.get(token));
@@ -139,19 +139,22 @@ impl Engine {
         }
     }
 
-    /// A listener that gave up answering does not count as asked any more. Gives what it had been asked, for
-    /// [`Engine::look_for_others`] as soon as the listener is there again: it hears of what is settled for want of it.
-    pub(in crate::engine) fn forget_unable(&mut self, listener: ListenerKey) -> Vec<ReplyToken> {
-        let Some(Some(member)) = self.members.get(listener as usize) else { return Vec::new() };
+    /// A subscriber that gave up answering does not count as asked any more. Gives what it had been asked, for
+    /// [`Engine::look_for_others`] as soon as the subscriber is there again: it hears of what is settled for want of it.
+    pub(in crate::engine) fn forget_unable(
+        &mut self,
+        subscriber: SubscriberKey,
+    ) -> Vec<ReplyToken> {
+        let Some(Some(member)) = self.members.get(subscriber as usize) else { return Vec::new() };
         let is_unable =
             |token: &ReplyToken| self.asks.get(token).is_some_and(|ask| !member.can_answer(ask));
         let mut unable = self.asked_of(&member.asked);
         unable.retain(is_unable);
         for token in &unable {
             if let Some(ask) = self.asks.get_mut(token)
-                && let Some(Some(member)) = self.members.get_mut(listener as usize)
+                && let Some(Some(member)) = self.members.get_mut(subscriber as usize)
             {
-                ask.told.remove(&listener);
+                ask.told.remove(&subscriber);
                 let order = ask.order;
                 member.asked.orders.retain(|it| *it != order);
                 member.asked.late.remove(&order);
@@ -172,34 +175,34 @@ impl Engine {
         }
     }
 
-    /// Sends every open question that the listener may answer and was not asked, with its own event (ruling 19).
+    /// Sends every open question that the subscriber may answer and was not asked, with its own event (ruling 19).
     pub(in crate::engine) fn ask_late(
         &mut self,
         now: Now,
-        listener: ListenerKey,
+        subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        self.note_late(listener);
-        self.send_late(listener, out);
-        self.look_at_asks_of(now, listener, out);
+        self.note_late(subscriber);
+        self.send_late(subscriber, out);
+        self.look_at_asks_of(now, subscriber, out);
     }
 
-    /// Notes every open question that the listener may answer and was not asked. What it will be told anyway, with
+    /// Notes every open question that the subscriber may answer and was not asked. What it will be told anyway, with
     /// the log, is not sent late as well.
-    pub(in crate::engine) fn note_late(&mut self, listener: ListenerKey) {
-        let member = self.members.get(listener as usize).and_then(Option::as_ref);
+    pub(in crate::engine) fn note_late(&mut self, subscriber: SubscriberKey) {
+        let member = self.members.get(subscriber as usize).and_then(Option::as_ref);
         let may_reply = member.filter(|it| it.presence == Presence::Here && it.may_reply);
         let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.wish.hears));
         self.work.count_asks(heard.len());
         let Engine { audiences, members, asks, ask_tokens, .. } = self;
-        if let Some(Some(member)) = members.get_mut(listener as usize)
+        if let Some(Some(member)) = members.get_mut(subscriber as usize)
             && member.presence == Presence::Here
             && let Some(audience) = audiences.get(&member.wish.audience)
         {
             for order in heard {
                 let Some(token) = ask_tokens.get(&order) else { continue };
                 let Some(ask) = asks.get_mut(token) else { continue };
-                if !member.can_answer(ask) || !ask.told.insert(listener) {
+                if !member.can_answer(ask) || !ask.told.insert(subscriber) {
                     continue;
                 }
                 member.asked.orders.push(ask.order);
@@ -214,9 +217,13 @@ impl Engine {
     }
 
     /// Sends the questions that are still to be sent, as many as go at a time; the rest when the wire has taken them.
-    pub(in crate::engine) fn send_late(&mut self, listener: ListenerKey, out: &mut Vec<Output>) {
+    pub(in crate::engine) fn send_late(
+        &mut self,
+        subscriber: SubscriberKey,
+        out: &mut Vec<Output>,
+    ) {
         let Engine { audiences, members, asks, ask_tokens, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(listener as usize) else { return };
+        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
         let Some(audience) = audiences.get(&member.wish.audience) else { return };
         if member.presence != Presence::Here || member.rests {
             return;
@@ -229,11 +236,11 @@ impl Engine {
             // Out of its place it has no number, which would not fit its neighbours.
             let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
             member.cursor.remember_question(&frame.event_id, audience);
-            out.push(Output::Deliver { frame, to: vec![listener] });
+            out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
         if !member.asked.late.is_empty() {
             member.rests = true;
-            out.push(Output::More { listener });
+            out.push(Output::More { subscriber });
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::clock::{Now, SECOND_US};
 use crate::io::{Audit, Author, Output, Principal, ReplyRefusal};
 use crate::terms::Terms;
 
-/// What a listener wants of the time of a question.
+/// What a subscriber wants of the time of a question.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) enum TimeWish {
     Presented,
@@ -60,7 +60,7 @@ impl TimeWish {
 }
 
 impl Engine {
-    /// A listener says something about the time of a question.
+    /// A subscriber says something about the time of a question.
     pub(in crate::engine) fn change_time(
         &mut self,
         now: Now,
@@ -104,8 +104,8 @@ impl Engine {
         wish: TimeWish,
     ) -> Result<(), ReplyRefusal> {
         self.check_reply(now, principal, subscription, token)?;
-        let listener = self.subscriptions.get(subscription).copied();
-        let member = listener.and_then(|key| self.members.get(key as usize)?.as_ref());
+        let subscriber = self.subscriptions.get(subscription).copied();
+        let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
         let is_granted = member.is_some_and(|member| wish.is_granted(&member.wish.terms));
         if is_granted { Ok(()) } else { Err(ReplyRefusal::NotGranted) }
     }
@@ -114,7 +114,7 @@ impl Engine {
     /// who was asked, and everyone such wants that clock.
     pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a u32>) -> bool {
         let here = told
-            .filter_map(|listener| self.members.get(*listener as usize)?.as_ref())
+            .filter_map(|subscriber| self.members.get(*subscriber as usize)?.as_ref())
             .filter(|member| !matches!(member.presence, Presence::Away(_)));
         let mut is_anyone = false;
         let mut here = here.inspect(|_| is_anyone = true);
@@ -124,8 +124,8 @@ impl Engine {
     /// Starts the clock of a question for which someone is here who did not ask for it to wait.
     pub(super) fn stop_waiting(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token).filter(|ask| ask.time.is_waiting()) else { return };
-        let is_anyone = ask.told.iter().any(|listener| {
-            let member = self.members.get(*listener as usize).and_then(Option::as_ref);
+        let is_anyone = ask.told.iter().any(|subscriber| {
+            let member = self.members.get(*subscriber as usize).and_then(Option::as_ref);
             member.is_some_and(|member| !matches!(member.presence, Presence::Away(_)))
         });
         if !is_anyone || self.may_wait(ask.told.iter()) {

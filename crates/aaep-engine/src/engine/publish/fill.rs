@@ -87,7 +87,7 @@ impl Engine {
         stamp(now, last_us).as_str().into()
     }
 
-    /// The state in which listeners believe the agent of an event to be.
+    /// The state in which subscribers believe the agent of an event to be.
     fn announced_state(&self, event: &Object) -> Option<&str> {
         let id = session_of(event)?;
         self.session(&id)?.announced.get(agent_of(event)?).map(String::as_str)

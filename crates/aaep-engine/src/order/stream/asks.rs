@@ -89,7 +89,7 @@ impl Asks {
         grant.filter(|_| accepts)
     }
 
-    /// A hub says how a question was settled; what that accepts. Its listener may not have been
+    /// A hub says how a question was settled; what that accepts. Its subscriber may not have been
     /// asked itself (ruling 1), so the question need not be known.
     pub(super) fn resolve(&mut self, notice: &Event, resolution: &Resolution) -> Option<Grant> {
         let granted_by = GrantedBy::from(&resolution.decided_by);

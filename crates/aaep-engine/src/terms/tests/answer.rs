@@ -67,7 +67,7 @@ fn a_demand_for_a_signed_manifest_is_met_or_refused() {
 }
 
 #[test]
-fn when_all_places_are_taken_the_listener_is_told_when_to_come_back() {
+fn when_all_places_are_taken_the_subscriber_is_told_when_to_come_back() {
     let offer = Offer { max_concurrent_subscriptions: 2, ..offer() };
     assert!(negotiate(&offer, Door::Open, 1, &request(&json!({})), id()).is_ok());
     for active in [2, 3, usize::MAX] {
@@ -304,7 +304,7 @@ fn levels_that_need_replies_are_granted_only_to_those_who_can_reply() {
 }
 
 #[test]
-fn a_listener_without_a_shared_level_is_served_and_told() {
+fn a_subscriber_without_a_shared_level_is_served_and_told() {
     let (accepted, terms) = accepted(&offer(), &json!({ "supported_conformance_levels": [3] }));
     assert_eq!(terms.levels, [0; 0]);
     assert_eq!(accepted.honored_capabilities.supported_conformance_levels, None);
@@ -322,7 +322,7 @@ fn capabilities_of_known_extensions_are_echoed_and_others_ignored() {
 
 #[test]
 fn nobody_is_said_to_be_able_to_answer_who_did_not_say_so() {
-    // Ruling 3: a listener with a working reply path may answer without having negotiated it.
+    // Ruling 3: a subscriber with a working reply path may answer without having negotiated it.
     let able = Terms { confirmation_reply: true, clarification_reply: true, ..Terms::defaults() };
     assert_eq!(to_json(&able.to_capabilities(&Capabilities::new())), json!({}));
 }

@@ -79,7 +79,7 @@ fn the_levels_that_need_replies_come_and_go_with_them() {
 }
 
 #[test]
-fn named_filters_replace_both_and_the_listener_is_told() {
+fn named_filters_replace_both_and_the_subscriber_is_told() {
     let (accepted, terms, _) =
         renegotiated(&json!({ "event_filters": { "exclude": ["aaep:agent.state.changed"] } }));
     assert_eq!(terms.include, Terms::defaults().include);
@@ -160,7 +160,7 @@ fn what_was_asked_does_not_grow_with_unknown_extensions() {
 }
 
 #[test]
-fn a_listener_without_a_handshake_keeps_its_ability_to_answer_through_a_change() {
+fn a_subscriber_without_a_handshake_keeps_its_ability_to_answer_through_a_change() {
     let able = Terms { confirmation_reply: true, ..Terms::defaults() };
     let slower = change(&json!({ "max_events_per_second": 1 }));
     let (accepted, terms, _) =

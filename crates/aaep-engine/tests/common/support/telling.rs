@@ -3,7 +3,7 @@
 use aaep::EventId;
 use aaep::extension::DecidedBy;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected};
-use aaep_engine::{Audit, ListenerKey, Output, Refusal, ReplyRefusal, Resolution};
+use aaep_engine::{Audit, Output, Refusal, ReplyRefusal, Resolution, SubscriberKey};
 
 use super::Heard;
 
@@ -50,9 +50,9 @@ pub(crate) fn refusal(outputs: &[Output]) -> Option<&Refusal> {
     })
 }
 
-pub(crate) fn accepted(outputs: &[Output]) -> Option<(ListenerKey, &SubscriptionAccepted)> {
+pub(crate) fn accepted(outputs: &[Output]) -> Option<(SubscriberKey, &SubscriptionAccepted)> {
     outputs.iter().find_map(|output| match output {
-        Output::Accepted { listener, message } => Some((*listener, &**message)),
+        Output::Accepted { subscriber, message } => Some((*subscriber, &**message)),
         _ => None,
     })
 }

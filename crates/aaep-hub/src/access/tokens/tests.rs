@@ -18,7 +18,7 @@ fn at(seconds: u64) -> Now {
     }
 }
 
-fn listener(name: &str) -> NewToken {
+fn subscriber(name: &str) -> NewToken {
     let scopes = Scopes::NONE.with(Scope::Listen);
     NewToken {
         name: name.to_owned(),
@@ -40,7 +40,7 @@ fn empty() -> (TempDir, PathBuf, Tokens) {
 #[test]
 fn a_token_is_found_again_and_its_secret_is_not_in_the_file() {
     let (_folder, path, mut tokens) = empty();
-    let mut new = listener("NVDA on the laptop");
+    let mut new = subscriber("NVDA on the laptop");
     new.hears = Hears::only(["builder".to_owned()]).expect("a list");
     let (secret, token) = tokens.create(new, at(0)).expect("made");
     let read = Tokens::load(&path).expect("read");
@@ -55,8 +55,8 @@ fn a_token_is_found_again_and_its_secret_is_not_in_the_file() {
 #[test]
 fn two_tokens_never_share_a_secret_or_an_id() {
     let (_folder, _, mut tokens) = empty();
-    let (one, first) = tokens.create(listener("a"), at(0)).expect("made");
-    let (two, second) = tokens.create(listener("a"), at(0)).expect("made");
+    let (one, first) = tokens.create(subscriber("a"), at(0)).expect("made");
+    let (two, second) = tokens.create(subscriber("a"), at(0)).expect("made");
     assert_ne!(one, two);
     assert_ne!(first.id, second.id);
     assert_eq!(tokens.find(two.reveal(), at(0)).expect("known").id, second.id);
@@ -66,8 +66,8 @@ fn two_tokens_never_share_a_secret_or_an_id() {
 fn a_token_of_another_hub_is_unknown() {
     let (_folder, _, mut tokens) = empty();
     let (_other_folder, _, mut other) = empty();
-    tokens.create(listener("ours"), at(0)).expect("made");
-    let (secret, _) = other.create(listener("theirs"), at(0)).expect("made");
+    tokens.create(subscriber("ours"), at(0)).expect("made");
+    let (secret, _) = other.create(subscriber("theirs"), at(0)).expect("made");
     assert_eq!(tokens.find(secret.reveal(), at(0)), Err(AccessError::UnknownToken));
     assert_eq!(tokens.find("aaep_short", at(0)), Err(AccessError::UnknownToken));
 }
@@ -75,7 +75,7 @@ fn a_token_of_another_hub_is_unknown() {
 #[test]
 fn a_token_ends_on_the_second() {
     let (_folder, path, mut tokens) = empty();
-    let mut new = listener("visitor");
+    let mut new = subscriber("visitor");
     new.expires = Timestamp::from_second(1_800_000_060).ok();
     let (secret, _) = tokens.create(new, at(0)).expect("made");
     let tokens = Tokens::load(&path).expect("read");
@@ -87,7 +87,7 @@ fn a_token_ends_on_the_second() {
 #[test]
 fn a_revocation_by_another_program_acts_within_a_second() {
     let (_folder, path, mut tokens) = empty();
-    let (secret, token) = tokens.create(listener("phone"), at(0)).expect("made");
+    let (secret, token) = tokens.create(subscriber("phone"), at(0)).expect("made");
     tokens.refresh(at(10));
     assert!(tokens.find(secret.reveal(), at(10)).is_ok());
     Tokens::load(&path).expect("read").revoke(&token.id).expect("revoked");
@@ -102,8 +102,8 @@ fn a_revocation_by_another_program_acts_within_a_second() {
 fn a_change_by_another_program_is_not_overwritten() {
     let (_folder, path, mut here) = empty();
     let mut there = Tokens::load(&path).expect("read");
-    let (one, _) = here.create(listener("one"), at(0)).expect("made");
-    let (two, _) = there.create(listener("two"), at(0)).expect("made");
+    let (one, _) = here.create(subscriber("one"), at(0)).expect("made");
+    let (two, _) = there.create(subscriber("two"), at(0)).expect("made");
     let read = Tokens::load(&path).expect("read");
     assert!(read.find(one.reveal(), at(0)).is_ok() && read.find(two.reveal(), at(0)).is_ok());
 }
@@ -111,7 +111,7 @@ fn a_change_by_another_program_is_not_overwritten() {
 #[test]
 fn a_broken_file_lets_nobody_in_until_it_is_whole_again() {
     let (_folder, path, mut tokens) = empty();
-    let (secret, _) = tokens.create(listener("phone"), at(0)).expect("made");
+    let (secret, _) = tokens.create(subscriber("phone"), at(0)).expect("made");
     let whole = fs::read_to_string(&path).expect("the file");
     for broken in ["[[token]]\nid = \"tok_1\"", "\u{0}", "[[token]", &whole[..whole.len() - 10]] {
         write_as_owner(&path, broken);
@@ -135,7 +135,7 @@ fn a_broken_file_lets_nobody_in_until_it_is_whole_again() {
 #[test]
 fn a_file_with_impossible_values_is_refused_by_field() {
     let (_folder, path, mut tokens) = empty();
-    tokens.create(listener("phone"), at(0)).expect("made");
+    tokens.create(subscriber("phone"), at(0)).expect("made");
     let whole = fs::read_to_string(&path).expect("the file");
     let hash = tokens.list()[0].hash.to_hex();
     for (from, to, named) in [
@@ -165,11 +165,11 @@ fn a_file_without_end_is_not_read_to_the_end() {
 #[test]
 fn what_makes_no_sense_is_not_made() {
     let (_folder, path, mut tokens) = empty();
-    assert_eq!(tokens.create(listener(" "), at(0)), Err(TokensError::BadName));
-    assert_eq!(tokens.create(listener("a\u{7}"), at(0)), Err(TokensError::BadName));
-    let nothing = NewToken { scopes: Scopes::NONE, ..listener("a") };
+    assert_eq!(tokens.create(subscriber(" "), at(0)), Err(TokensError::BadName));
+    assert_eq!(tokens.create(subscriber("a\u{7}"), at(0)), Err(TokensError::BadName));
+    let nothing = NewToken { scopes: Scopes::NONE, ..subscriber("a") };
     assert_eq!(tokens.create(nothing, at(0)), Err(TokensError::NoScopes));
-    let past = NewToken { expires: Timestamp::from_second(5).ok(), ..listener("a") };
+    let past = NewToken { expires: Timestamp::from_second(5).ok(), ..subscriber("a") };
     assert_eq!(tokens.create(past, at(0)), Err(TokensError::AlreadyExpired));
     assert_eq!(tokens.revoke("tok_none"), Err(TokensError::NoSuchToken));
     assert!(!path.exists());
@@ -180,7 +180,7 @@ fn a_folder_that_cannot_be_written_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("missing").join("tokens.toml");
     let mut tokens = Tokens::load(&path).expect("no file, no tokens");
-    let error = tokens.create(listener("a"), at(0)).expect_err("no folder");
+    let error = tokens.create(subscriber("a"), at(0)).expect_err("no folder");
     assert!(matches!(error, TokensError::Unwritable(..)), "{error}");
     assert!(tokens.list().is_empty());
 }
@@ -190,7 +190,7 @@ fn a_folder_that_cannot_be_written_changes_nothing() {
 fn the_file_is_the_owners_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let (folder, path, mut tokens) = empty();
-    tokens.create(listener("a"), at(0)).expect("made");
+    tokens.create(subscriber("a"), at(0)).expect("made");
     let mode = fs::metadata(&path).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let names = fs::read_dir(folder.path()).expect("the folder").count();
@@ -205,7 +205,7 @@ fn a_file_whose_mode_was_repaired_is_believed_again() {
     use std::os::unix::fs::PermissionsExt as _;
     let (_folder, path, mut tokens) = empty();
     let (secret, _) =
-        Tokens::load(&path).expect("none").create(listener("a"), at(0)).expect("made");
+        Tokens::load(&path).expect("none").create(subscriber("a"), at(0)).expect("made");
     let set_mode = |mode| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
     };

@@ -16,7 +16,7 @@ use super::support::*;
 use crate::support::*;
 
 #[test]
-fn a_listener_does_everything_on_one_call() {
+fn a_subscriber_does_everything_on_one_call() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     let id = call.subscribe();
@@ -71,7 +71,7 @@ fn what_is_no_message_is_said_to_be_none_and_the_call_goes_on() {
 fn who_may_not_listen_is_refused_and_nothing_of_it_is_heard() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
-    let listener = token(&hub.folder, "listener", &[Scope::Listen]);
+    let subscriber = token(&hub.folder, "listener", &[Scope::Listen]);
     for (who, code) in [
         ("", Code::Unauthenticated),
         ("authorization: Bearer aaep_wrong", Code::Unauthenticated),
@@ -82,7 +82,7 @@ fn who_may_not_listen_is_refused_and_nothing_of_it_is_heard() {
         assert_eq!(refused.code(), code, "{who}: {refused}");
         assert!(refused.message().contains(". "), "with a next step: {}", refused.message());
     }
-    Call::begin(&hub, &listener).expect("a call").subscribe();
+    Call::begin(&hub, &subscriber).expect("a call").subscribe();
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn more_calls_than_a_connection_may_have_wait() {
 }
 
 #[test]
-fn a_listener_that_never_reads_holds_up_nobody() {
+fn a_subscriber_that_never_reads_holds_up_nobody() {
     let hub = TestHub::with(|options| {
         options.config.limits.publishes_per_second = 1_000_000;
         options.config.limits.publish_burst = 1_000_000;

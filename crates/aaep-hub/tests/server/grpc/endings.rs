@@ -22,7 +22,7 @@ fn a_rejected_subscription_ends_the_call() {
 }
 
 #[test]
-fn a_listener_that_closes_its_subscription_ends_well() {
+fn a_subscriber_that_closes_its_subscription_ends_well() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     let id = call.subscribe();
@@ -45,7 +45,7 @@ fn what_was_said_before_the_last_word_counts() {
 }
 
 #[test]
-fn a_listener_that_is_cut_off_lets_the_default_decide() {
+fn a_subscriber_that_is_cut_off_lets_the_default_decide() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     call.subscribe();
@@ -61,7 +61,7 @@ fn a_listener_that_is_cut_off_lets_the_default_decide() {
 }
 
 #[test]
-fn a_listener_that_comes_back_goes_on_where_it_was() {
+fn a_subscriber_that_comes_back_goes_on_where_it_was() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     let id = call.subscribe();
@@ -134,7 +134,7 @@ fn a_hub_that_stops_says_so() {
 }
 
 #[test]
-fn a_listener_that_is_elsewhere_now_is_told_so() {
+fn a_subscriber_that_is_elsewhere_now_is_told_so() {
     let hub = TestHub::new();
     let mut first = Call::begin(&hub, "").expect("a call");
     let id = first.subscribe();

@@ -1,4 +1,4 @@
-//! A listener's link over gRPC, against a real hub.
+//! A subscriber's link over gRPC, against a real hub.
 
 use aaep_hub::access::Scope;
 use aaep_transport::link::{DialOptions, Link, LinkEnd, Target, dial};
@@ -115,7 +115,7 @@ fn a_link_says_who_it_is_and_sets_no_end() {
     assert!(matches!(ended, LinkEnd::Violation(_)), "{ended:?}");
     let head = seen.recv_timeout(PATIENCE).expect("a call");
     assert_eq!(head["authorization"], "Bearer aaep_me");
-    assert!(!head.contains_key("grpc-timeout"), "a listener listens until it is told to stop");
+    assert!(!head.contains_key("grpc-timeout"), "a subscriber listens until it is told to stop");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) fn client(hub: &TestHub) -> AaepServiceClient<Channel> {
     AaepServiceClient::with_origin(channel(hub), origin(hub))
 }
 
-/// One call of a listener.
+/// One call of a subscriber.
 pub(super) struct Call {
     pub(super) say: Option<mpsc::Sender<AaepMessage>>,
     pub(super) heard: Streaming<AaepMessage>,

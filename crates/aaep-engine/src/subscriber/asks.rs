@@ -1,0 +1,398 @@
+//! Questions as a subscriber sees them, from opening to the one reply (chapter 6).
+//!
+//! A reply is made only of a person's answer, once per token, while the question is open here. What
+//! was answered is remembered until nobody can ask it again, and when there is no room to remember,
+//! nothing more is answered: in doubt there is no reply, and the producer's default applies.
+//!
+//! Time is measured on our own clock from when the question came (§6.4.3). The moment that the event
+//! claims is not trusted: a wrong clock at the producer must not take time from the person.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use aaep::extension::{DecidedBy, Delivery, Outcome};
+use aaep::{Event, EventId, ReplyToken, SessionId};
+
+use super::{CannotReply, Change};
+use crate::ask::question;
+use crate::clock::{Now, SECOND_US};
+
+/// How many questions are open at a time. Then the oldest is forgotten, and a change says so.
+pub const MAX_OPEN_ASKS: usize = 256;
+/// How many bytes the open questions take, as they came. Then the oldest is forgotten likewise.
+pub const MAX_OPEN_ASK_BYTES: usize = 16 * 1024 * 1024;
+/// How many questions that closed without an answer from here are remembered.
+pub const MAX_CLOSED_ASKS: usize = 4096;
+/// How many answers are remembered. When that is full, those that are old enough are forgotten; if
+/// none is, nothing more is answered.
+pub const MAX_ANSWERED: usize = 32_768;
+/// How long an answer is remembered at least after the question's own time: until then the question
+/// might come again (§6.2.2 keeps tokens apart so long).
+pub const ANSWERED_KEPT_SECONDS: u64 = 86_400;
+
+/// How long a word of a newer version may be to be remembered.
+const MAX_WORD_BYTES: usize = 64;
+
+/// A question that waits for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenAsk {
+    /// The token, to be sent back as it is.
+    pub reply_token: ReplyToken,
+    /// The session that asks.
+    pub session_id: SessionId,
+    /// The event with the question.
+    pub event: Arc<Event>,
+    /// When the producer's default applies, in microseconds on our own monotonic clock. Where the
+    /// time may wait for presentation, it is the producer's maximum until it says when it ends.
+    pub deadline_us: u64,
+    /// Whether the time stands still (`docs/extension.md`).
+    pub is_paused: bool,
+    /// Whether the terms let this subscriber answer.
+    pub can_reply: bool,
+    size: usize,
+    /// When it was opened, counted in questions.
+    opened: u64,
+}
+
+impl OpenAsk {
+    /// How many microseconds are left to answer.
+    pub fn remaining_us(&self, now: Now) -> u64 {
+        self.deadline_us.saturating_sub(now.monotonic_us)
+    }
+}
+
+/// Why a question is no longer open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyWithdrawn {
+    /// The producer says so in its notice.
+    Said,
+    /// The agent went on without waiting (§6.8); someone else may have answered.
+    WentOn,
+    /// The session ended.
+    SessionEnded,
+    /// The subscription ended.
+    SubscriptionEnded,
+    /// The token came with a second question (§6.2.2).
+    TokenReused,
+}
+
+/// How a question closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Closed {
+    Withdrawn(WhyWithdrawn),
+    Resolved(Outcome, DecidedBy),
+    Expired,
+    Forgotten,
+}
+
+impl From<Closed> for CannotReply {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Withdrawn(why) => CannotReply::Withdrawn(why),
+            Closed::Resolved(outcome, decided_by) => CannotReply::Resolved { outcome, decided_by },
+            Closed::Expired => CannotReply::Expired,
+            Closed::Forgotten => CannotReply::Forgotten,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Past {
+    session_id: SessionId,
+    /// The event that asked; none if only the outcome was heard.
+    event_id: Option<EventId>,
+    closed: Closed,
+}
+
+#[derive(Debug)]
+struct Answered {
+    event_id: EventId,
+    session_id: SessionId,
+    until_us: u64,
+    is_resolved: bool,
+}
+
+/// What a question that comes is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coming {
+    Opened,
+    /// It is known already, open or not.
+    Known,
+    TokenReused,
+}
+
+/// The questions of a subscription.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    open: BTreeMap<ReplyToken, OpenAsk>,
+    bytes: usize,
+    opened: u64,
+    past: BTreeMap<ReplyToken, Past>,
+    oldest_past: VecDeque<ReplyToken>,
+    answered: BTreeMap<ReplyToken, Answered>,
+}
+
+impl Asks {
+    pub(super) fn open(&self) -> impl Iterator<Item = &OpenAsk> {
+        self.open.values()
+    }
+
+    /// The question, if it can still be answered in time.
+    pub(super) fn answerable(&self, now: Now, token: &ReplyToken) -> Result<&OpenAsk, CannotReply> {
+        if self.answered.contains_key(token) {
+            return Err(CannotReply::AlreadyAnswered);
+        }
+        let Some(ask) = self.open.get(token) else {
+            let past = self.past.get(token).map(|past| past.closed.clone());
+            return Err(past.map_or(CannotReply::UnknownAsk, CannotReply::from));
+        };
+        if ask.deadline_us <= now.monotonic_us {
+            return Err(CannotReply::Expired);
+        }
+        let is_kept = |answered: &Answered| answered.until_us > now.monotonic_us;
+        if self.answered.len() >= MAX_ANSWERED && self.answered.values().all(is_kept) {
+            return Err(CannotReply::TooManyAnswered);
+        }
+        Ok(ask)
+    }
+
+    /// A person answered. From here on the token is used up, whatever becomes of the reply.
+    pub(super) fn answer(&mut self, now: Now, token: &ReplyToken) {
+        let Some(ask) = self.take(token) else { return };
+        if self.answered.len() >= MAX_ANSWERED {
+            self.answered.retain(|_, answered| answered.until_us > now.monotonic_us);
+        }
+        let until_us = ask.deadline_us.saturating_add(ANSWERED_KEPT_SECONDS * SECOND_US);
+        let event_id = ask.event.envelope.event_id.clone();
+        let answered =
+            Answered { event_id, session_id: ask.session_id, until_us, is_resolved: false };
+        self.answered.insert(token.clone(), answered);
+    }
+
+    /// A question came. Whatever has to give way is told in `changes`.
+    pub(super) fn ask(
+        &mut self,
+        now: Now,
+        (event, size): (&Event, usize),
+        (can_reply, may_wait): (bool, bool),
+        changes: &mut Vec<Change>,
+    ) -> Option<Coming> {
+        let (token, timeout_seconds) = question(&event.payload)?;
+        let said = event.extensions.as_ref().filter(|_| may_wait).and_then(|_| Delivery::of(event));
+        let most_seconds = said.and_then(|said| said.max_timeout_seconds).unwrap_or(0);
+        let timeout_seconds = timeout_seconds.max(most_seconds);
+        if let Some(coming) = self.known(token, event) {
+            if coming == Coming::TokenReused && self.open.contains_key(token) {
+                let why = WhyWithdrawn::TokenReused;
+                self.close(token, Closed::Withdrawn(why.clone()));
+                changes.push(Change::AskWithdrawn { reply_token: token.clone(), why });
+            }
+            return Some(coming);
+        }
+        self.make_room(size, changes);
+        self.opened += 1;
+        self.bytes += size;
+        let timeout_us = timeout_seconds.saturating_mul(SECOND_US);
+        let ask = OpenAsk {
+            reply_token: token.clone(),
+            session_id: event.envelope.session_id.clone(),
+            event: Arc::new(event.clone()),
+            deadline_us: now.monotonic_us.saturating_add(timeout_us),
+            is_paused: false,
+            can_reply,
+            size,
+            opened: self.opened,
+        };
+        self.open.insert(token.clone(), ask);
+        changes.push(Change::AskOpened { reply_token: token.clone() });
+        Some(Coming::Opened)
+    }
+
+    /// The producer says until when a question can be answered; nothing changes if it is not its
+    /// session's to say, or no longer open.
+    pub(super) fn change_time(
+        &mut self,
+        now: Now,
+        event: &Event,
+        deadline: &aaep::extension::Deadline,
+        changes: &mut Vec<Change>,
+    ) {
+        let (token, session) = (&deadline.reply_token, &event.envelope.session_id);
+        let Some(ask) = self.open.get_mut(token).filter(|ask| ask.session_id == *session) else {
+            return;
+        };
+        // Counted from when it was told: the two clocks need not agree.
+        let left = deadline.at.unix_us().saturating_sub(event.envelope.timestamp.unix_us());
+        ask.deadline_us = now.monotonic_us.saturating_add(u64::try_from(left).unwrap_or(0));
+        ask.is_paused = deadline.paused;
+        changes.push(Change::AskTimeChanged { reply_token: token.clone() });
+    }
+
+    /// The producer says how a question was settled. False if that is not its session's to say.
+    pub(super) fn resolve(
+        &mut self,
+        session: &SessionId,
+        resolution: &aaep::extension::Resolution,
+        changes: &mut Vec<Change>,
+    ) -> bool {
+        let token = &resolution.reply_token;
+        let told = told(resolution);
+        if let Some(ask) = self.open.get(token) {
+            if ask.session_id != *session {
+                return false;
+            }
+            changes.push(told);
+            self.close(token, closed_by(resolution));
+        } else if let Some(answered) = self.answered.get_mut(token) {
+            if answered.session_id != *session {
+                return false;
+            }
+            if !std::mem::replace(&mut answered.is_resolved, true) {
+                changes.push(told);
+            }
+        } else if !self.past.contains_key(token) {
+            // Someone who is not asked is told of the outcome too (ruling 18).
+            let closed = closed_by(resolution);
+            let past = Past { session_id: session.clone(), event_id: None, closed };
+            self.remember(token.clone(), past);
+        }
+        true
+    }
+
+    /// Withdraws the open questions that `is_meant`; gives back their tokens.
+    pub(super) fn withdraw(
+        &mut self,
+        is_meant: impl Fn(&OpenAsk) -> bool,
+        why: &WhyWithdrawn,
+        changes: &mut Vec<Change>,
+    ) -> Vec<ReplyToken> {
+        let tokens: Vec<_> = self
+            .open
+            .values()
+            .filter(|ask| is_meant(ask))
+            .map(|ask| ask.reply_token.clone())
+            .collect();
+        for token in &tokens {
+            self.close(token, Closed::Withdrawn(why.clone()));
+            changes.push(Change::AskWithdrawn { reply_token: token.clone(), why: why.clone() });
+        }
+        tokens
+    }
+
+    /// Forgets that a question closed, if that was only because the subscription ended and this is
+    /// the same question again. What was answered stays answered.
+    pub(super) fn let_reopen(&mut self, event: &Event) -> bool {
+        let Some((token, _)) = question(&event.payload) else { return false };
+        let closed = Closed::Withdrawn(WhyWithdrawn::SubscriptionEnded);
+        let can = self.past.get(token).is_some_and(|past| {
+            past.closed == closed && past.event_id.as_ref() == Some(&event.envelope.event_id)
+        });
+        if can {
+            self.past.remove(token);
+            self.oldest_past.retain(|past| past != token);
+        }
+        can
+    }
+
+    /// Other terms: whether the open questions can be answered.
+    pub(super) fn allow(&mut self, can_reply: impl Fn(&Event) -> bool) {
+        for ask in self.open.values_mut() {
+            ask.can_reply = can_reply(&ask.event);
+        }
+    }
+
+    /// Closes what nobody answered in time.
+    pub(super) fn tick(&mut self, now: Now, changes: &mut Vec<Change>) {
+        let is_due = |ask: &&OpenAsk| ask.deadline_us <= now.monotonic_us;
+        let mut due: Vec<_> = self.open.values().filter(is_due).collect();
+        due.sort_by_key(|ask| (ask.deadline_us, ask.opened));
+        let due: Vec<_> = due.into_iter().map(|ask| ask.reply_token.clone()).collect();
+        for token in due {
+            self.close(&token, Closed::Expired);
+            changes.push(Change::AskExpired { reply_token: token });
+        }
+    }
+
+    /// When the next question expires.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.open.values().map(|ask| ask.deadline_us).min()
+    }
+
+    /// Whether a token is known, and if so whether by another event than this one. Of some only the
+    /// outcome is known; then this may be the event, unless another session told the outcome.
+    fn known(&self, token: &ReplyToken, event: &Event) -> Option<Coming> {
+        let asked_by = if let Some(ask) = self.open.get(token) {
+            Some(&ask.event.envelope.event_id)
+        } else if let Some(answered) = self.answered.get(token) {
+            Some(&answered.event_id)
+        } else {
+            let past = self.past.get(token)?;
+            if past.event_id.is_none() && past.session_id != event.envelope.session_id {
+                return None;
+            }
+            past.event_id.as_ref()
+        };
+        let is_same = asked_by.is_none_or(|id| *id == event.envelope.event_id);
+        Some(if is_same { Coming::Known } else { Coming::TokenReused })
+    }
+
+    fn make_room(&mut self, size: usize, changes: &mut Vec<Change>) {
+        while self.open.len() >= MAX_OPEN_ASKS
+            || (self.bytes + size > MAX_OPEN_ASK_BYTES && !self.open.is_empty())
+        {
+            let Some(oldest) = self.open.values().min_by_key(|ask| ask.opened) else { return };
+            let token = oldest.reply_token.clone();
+            self.close(&token, Closed::Forgotten);
+            changes.push(Change::AskForgotten { reply_token: token });
+        }
+    }
+
+    fn close(&mut self, token: &ReplyToken, closed: Closed) {
+        let Some(ask) = self.take(token) else { return };
+        let event_id = Some(ask.event.envelope.event_id.clone());
+        let past = Past { session_id: ask.session_id, event_id, closed };
+        self.remember(token.clone(), past);
+    }
+
+    fn take(&mut self, token: &ReplyToken) -> Option<OpenAsk> {
+        let ask = self.open.remove(token)?;
+        self.bytes = self.bytes.saturating_sub(ask.size);
+        Some(ask)
+    }
+
+    fn remember(&mut self, token: ReplyToken, past: Past) {
+        if self.past.insert(token.clone(), past).is_none() {
+            self.oldest_past.push_back(token);
+        }
+        if self.oldest_past.len() > MAX_CLOSED_ASKS
+            && let Some(oldest) = self.oldest_past.pop_front()
+        {
+            self.past.remove(&oldest);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> (usize, usize, usize) {
+        (self.open.len(), self.past.len().max(self.oldest_past.len()), self.answered.len())
+    }
+}
+
+/// What is remembered of a notice. Words that are too long to be meant are not kept.
+fn closed_by(resolution: &aaep::extension::Resolution) -> Closed {
+    let (outcome, decided_by) = (&resolution.outcome, &resolution.decided_by);
+    let is_long = outcome.as_str().len().max(decided_by.as_str().len()) > MAX_WORD_BYTES;
+    if *outcome == Outcome::Withdrawn || is_long {
+        return Closed::Withdrawn(WhyWithdrawn::Said);
+    }
+    Closed::Resolved(outcome.clone(), decided_by.clone())
+}
+
+/// What a notice tells.
+fn told(resolution: &aaep::extension::Resolution) -> Change {
+    let reply_token = resolution.reply_token.clone();
+    if resolution.outcome == Outcome::Withdrawn {
+        return Change::AskWithdrawn { reply_token, why: WhyWithdrawn::Said };
+    }
+    let (outcome, decided_by) = (resolution.outcome.clone(), resolution.decided_by.clone());
+    Change::AskResolved { reply_token, outcome, decided_by }
+}

@@ -1,0 +1,235 @@
+//! What subscribers ask for: a subscription, its stream, and to be heard (B.1).
+
+use std::sync::Arc;
+
+use aaep::handshake::{ReasonCode, SubscriptionRejected};
+use aaep::{EventId, Message, Object, SubscriptionId, Violation};
+use aaep_engine::terms::Door;
+use http::header::LOCATION;
+use http::{Request, StatusCode, Uri};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::App;
+use super::answer::{self, Answer};
+use super::door::Connection;
+use super::query;
+use super::takeover::last_event_header;
+use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
+use crate::hub::{HubError, SubscriberMessage, Told, read_subscriber};
+
+/// After how many seconds it is worth trying again when the hub is in trouble.
+const RETRY_AFTER_SECONDS: u64 = 5;
+
+impl App {
+    /// A subscription is asked for (B.1.2).
+    pub(super) async fn subscribe(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let secret = SecretPath::find(request.uri().path());
+        let before = secret.map(|it| path_for_secret(it.secret)).unwrap_or_default();
+        let request = match read_subscriber(&self.json_body(request).await?) {
+            SubscriberMessage::Valid(Message::SubscriptionRequest(request)) => *request,
+            SubscriberMessage::Valid(_) => {
+                return Err(wrong(
+                    "This is another message than subscription.request. Send that one here.",
+                ));
+            }
+            SubscriberMessage::MalformedRequest(request) => {
+                let rejected = self.hub.reject_malformed(request).await;
+                return Ok(rejection(&rejected.unwrap_or_else(|error| unable(&error))));
+            }
+            SubscriberMessage::Malformed(wrong) => return Err(not_valid(&wrong)),
+        };
+        let outcome = self.hub.subscribe(principal, Door::Open, request).await;
+        match outcome.unwrap_or_else(|error| Err(Box::new(unable(&error)))) {
+            Ok(accepted) => {
+                let answer = answer::json(StatusCode::CREATED, &accepted);
+                let id = accepted.subscription_id.as_str();
+                let place = format!("{before}/aaep/v1/events?subscription_id={id}");
+                Ok(answer::with(answer, LOCATION, &place))
+            }
+            Err(rejected) => Ok(rejection(&rejected)),
+        }
+    }
+
+    /// The stream of a subscription (B.1.3, B.1.5).
+    pub(super) async fn events(
+        &self,
+        principal: Arc<Principal>,
+        connection: &Connection,
+        request: &Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let subscription_id = query::parameter(request.uri(), "subscription_id")?
+            .ok_or_else(|| {
+                wrong("The parameter subscription_id is missing. Subscribe first with POST /aaep/v1/subscriptions.")
+            })?;
+        let last_event_id = last_event(request)?;
+        let Ok(subscription_id) = SubscriptionId::parse(&subscription_id) else {
+            return Ok(no_such_subscription());
+        };
+        let known = self.hub.has_subscription(&principal, &subscription_id).await;
+        if !known.map_err(|error| failed(&error))? {
+            return Ok(no_such_subscription());
+        }
+        self.stream(request, true, principal, connection, |hub, new| async move {
+            hub.stream(new, subscription_id, last_event_id).await
+        })
+    }
+
+    /// A subscriber says something (B.1.4).
+    pub(super) async fn reply(
+        &self,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Box<Answer>> {
+        let message = match read_subscriber(&self.json_body(request).await?) {
+            SubscriberMessage::Valid(Message::SubscriptionRequest(_))
+            | SubscriberMessage::MalformedRequest(_) => {
+                let rejected = self.hub.reject_transport().await.unwrap_or_else(|it| unable(&it));
+                return Ok(rejection(&rejected));
+            }
+            SubscriberMessage::Valid(message) => message,
+            SubscriberMessage::Malformed(wrong) => return Err(not_valid(&wrong)),
+        };
+        let told = self.hub.tell(principal, message).await.map_err(|error| failed(&error))?;
+        Ok(match told {
+            Told::Counted | Told::Closed => answer::done(),
+            Told::NotCounted => answer::refusal(
+                StatusCode::BAD_REQUEST,
+                "invalid_token",
+                "The reply does not count. Listen for how the question was settled. If it is still open, the clock of \
+                 this machine may be wrong.",
+            ),
+            Told::Accepted(message) => answer::json(StatusCode::OK, &message),
+            Told::Rejected(message) => answer::json(StatusCode::OK, &message),
+            Told::NoSuchSubscription => no_such_subscription(),
+            Told::Instructed(session_id) => {
+                answer::json(StatusCode::ACCEPTED, &json!({ "session_id": session_id }))
+            }
+            Told::NotInstructed(why) => {
+                answer::refusal(StatusCode::CONFLICT, "not_accepted", &why.to_string())
+            }
+            Told::NotForHere => answer::refusal(
+                StatusCode::BAD_REQUEST,
+                "not_for_here",
+                "This message is not one that is sent here. Events of agents go to /aaep/v1/publish, \
+                 and subscription.request goes to /aaep/v1/subscriptions.",
+            ),
+        })
+    }
+
+    /// The agents that can be told something.
+    pub(super) async fn agents(&self, principal: &Principal) -> Result<Answer, Box<Answer>> {
+        let agents = self.hub.agents(principal).await.map_err(|error| failed(&error))?;
+        Ok(answer::json(StatusCode::OK, &json!({ "agents": agents })))
+    }
+}
+
+/// The hub could not do it.
+pub(super) fn failed(error: &HubError) -> Box<Answer> {
+    let (status, code) = match error {
+        HubError::NoSuchAsk => (StatusCode::NOT_FOUND, "no_such_ask"),
+        HubError::NoSuchAgent => (StatusCode::NOT_FOUND, "no_such_agent"),
+        HubError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        HubError::NotStored { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_stored"),
+        HubError::NotTaken { .. } => (StatusCode::SERVICE_UNAVAILABLE, "not_taken"),
+        HubError::ReplyLost => (StatusCode::SERVICE_UNAVAILABLE, "not_counted"),
+        HubError::NameTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        HubError::TooManyNames => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),
+    };
+    let mut message = error.to_string();
+    if *error == HubError::NoSuchAsk {
+        message.push_str(" It may be long over. Ask anew with POST /aaep/v1/asks.");
+    }
+    let answer = answer::refusal(status, code, &message);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return Box::new(answer::retry_after(answer, RETRY_AFTER_SECONDS));
+    }
+    Box::new(answer)
+}
+
+/// A subscription that was refused before anyone looked at what was wanted.
+pub(super) fn rejected_at_the_door(error: &AccessError) -> Answer {
+    let message = SubscriptionRejected {
+        reason_code: error.reason_code(),
+        reason_message: error.public_message(),
+        retry_after_seconds: error.retry_after_seconds(),
+        alternative_manifest_uri: None,
+        other: Object::new(),
+    };
+    let mut answer = answer::json(answer::status(error.status()), &message);
+    answer::challenge(&mut answer, error);
+    match message.retry_after_seconds {
+        Some(seconds) => answer::retry_after(answer, seconds),
+        None => answer,
+    }
+}
+
+/// The hub cannot serve any subscription at the moment.
+fn unable(error: &HubError) -> SubscriptionRejected {
+    SubscriptionRejected {
+        reason_code: ReasonCode::Unknown,
+        reason_message: error.to_string(),
+        retry_after_seconds: Some(RETRY_AFTER_SECONDS),
+        alternative_manifest_uri: None,
+        other: Object::new(),
+    }
+}
+
+/// A `subscription.rejected` with the status of its reason.
+pub(super) fn rejection(message: &SubscriptionRejected) -> Answer {
+    let status = match message.reason_code {
+        ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
+        ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
+        ReasonCode::VersionUnsupported
+        | ReasonCode::CapabilitiesIncompatible
+        | ReasonCode::ManifestSignatureRequired
+        | ReasonCode::TransportUnavailable => StatusCode::CONFLICT,
+        ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+        // It is worth trying again where the hub is in trouble, and not where the request is malformed.
+        _ if message.retry_after_seconds.is_some() => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let answer = answer::json(status, message);
+    match message.retry_after_seconds {
+        Some(seconds) => answer::retry_after(answer, seconds),
+        None => answer,
+    }
+}
+
+fn not_valid(wrong: &[Violation]) -> Box<Answer> {
+    Box::new(answer::not_valid(StatusCode::BAD_REQUEST, wrong))
+}
+
+/// Where a stream broke off, by its header or, for those who can send none, by its address.
+fn last_event(request: &Request<Incoming>) -> Result<Option<EventId>, Box<Answer>> {
+    let text = match last_event_header(request.headers()) {
+        Some(text) => Some(text.to_owned()),
+        None => from_query(request.uri())?,
+    };
+    let parse = |text: String| {
+        EventId::parse(&text).map_err(|_| {
+            wrong("The last event id is not one. Send the id of the last event that came, or none.")
+        })
+    };
+    text.map(parse).transpose()
+}
+
+fn from_query(uri: &Uri) -> Result<Option<String>, Box<Answer>> {
+    Ok(query::parameter(uri, "last_event_id")?.filter(|text| !text.is_empty()))
+}
+
+fn wrong(message: &str) -> Box<Answer> {
+    Box::new(answer::refusal(StatusCode::BAD_REQUEST, "wrong_request", message))
+}
+
+fn no_such_subscription() -> Answer {
+    answer::refusal(
+        StatusCode::NOT_FOUND,
+        "no_such_subscription",
+        "There is no such subscription of yours. Subscribe anew with POST /aaep/v1/subscriptions.",
+    )
+}
