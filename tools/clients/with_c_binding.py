@@ -7,7 +7,7 @@ import sys
 from support import HERE, PATIENCE, Agent, Hub, check, check_told, end, hear_until, lines_of, run
 
 LIBRARY = os.environ["AAEP_LIBRARY"]
-C_EXAMPLE = os.environ["AAEP_C_LISTENER"]
+C_EXAMPLE = os.environ["AAEP_C_SUBSCRIBER"]
 PYTHON_EXAMPLE = HERE.parent.parent / "examples" / "python" / "ctypes_subscriber.py"
 
 

@@ -56,10 +56,10 @@ use order::ordered;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What AI agents do, told to the people who cannot see the screen.
+/// Hear what AI agents do, and answer them, without seeing the screen.
 ///
 /// AAEP, the Agent Accessibility Event Protocol, lets an agent tell assistive technology what it
-/// does, and ask before it does what cannot be undone.
+/// is doing, and ask before it does something that cannot be undone.
 #[derive(Debug, Parser)]
 #[command(name = "aaep", version, propagate_version = true, arg_required_else_help = true)]
 struct Arguments {
@@ -73,11 +73,11 @@ enum Command {
     Demo(demo::Arguments),
     /// Hear what agents do, in lines, speech and braille, and answer them.
     Listen(listen::Arguments),
-    /// Hear again what agents did: since you left, the last thing, a reply, what was decided.
+    /// Hear again what agents did: since you left, the last thing, a reply, a decision.
     Replay(replay::Arguments),
-    /// Run a hub: agents speak into it, people listen to it.
+    /// Run a hub, which takes events from agents and serves the people who listen.
     Serve(serve::Arguments),
-    /// Check messages: say precisely what is wrong, where, and how to fix it.
+    /// Check messages: what is wrong, where, and how to fix it.
     Validate(validate::Arguments),
     /// Write the JSON Schemas of all messages into a folder.
     Schema(schema::Arguments),
@@ -85,35 +85,35 @@ enum Command {
     Emit(emit::Arguments),
     /// Ask a person and wait: exits with 0 only if the person accepts.
     Ask(ask::Arguments),
-    /// List what waits for you, over all agents, the riskiest first.
+    /// List the questions waiting for you, from all agents, the riskiest first.
     Attention(attention::Arguments),
     /// Answer a question by its number, with a short word.
     Answer(answer::Arguments),
-    /// Tell an agent what to do, or list those that can be told something.
+    /// Tell an agent what to do, or list the agents that take instructions.
     Tell(tell::Arguments),
-    /// Ask an agent to stop what it does.
+    /// Ask an agent to stop what it is doing.
     Cancel(cancel::Arguments),
     /// Show, edit and check your settings.
     Config(config::Arguments),
-    /// Say what of listening works here: the hub, speech, braille, sounds.
+    /// Check which ways of listening work on this machine: the hub, speech, braille, sounds.
     Doctor(doctor::Arguments),
-    /// Record what a producer says, over any wire, one event to a line.
+    /// Record the events of a producer, over any wire, one event to a line.
     Capture(capture::Arguments),
-    /// Say how recorded sessions would have been to listen to, in figures and as a page.
+    /// Report how recorded sessions would sound to a listener, in figures and as a page.
     Report(report::Arguments),
     /// Make, list and retire the keys that manifests are signed with.
     Keys(keys::Arguments),
-    /// Make, list and revoke the tokens by which programs prove who they are to a hub.
+    /// Make, list and revoke the tokens with which programs identify themselves to a hub.
     Tokens(tokens::Arguments),
-    /// Let programs on this machine answer your agents, and take it back.
+    /// Let a program on this machine answer your agents, or revoke that.
     Allow(allow::Arguments),
     /// List, show and delete the sessions that a hub has stored.
     Sessions(sessions::Arguments),
     /// Show, verify and export the log of what was asked and answered.
     Audit(audit::Arguments),
-    /// Copy everything that a hub has stored into a new folder, also while the hub runs.
+    /// Copy everything that a hub has stored into a new folder, even while the hub runs.
     Backup(backup::Arguments),
-    /// Show a manifest, or verify that of a producer.
+    /// Show a manifest, or verify the manifest of a producer.
     Manifest(manifest::Arguments),
     /// Let your shell complete commands and flags.
     Completions(completions::Arguments),

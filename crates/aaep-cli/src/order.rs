@@ -1,54 +1,66 @@
-//! The commands and their help for the ear: in the order in which a person meets them, and without marks that are only
-//! for the eye.
+//! The help of the program, made for the ear: the commands are grouped by who uses them, and there are no marks that
+//! are only for the eye.
+
+use std::fmt::Write as _;
 
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory};
 
-/// The commands, first those for people who listen, then for agents, for whoever runs a hub, and for developers.
-const ORDER: &[&str] = &[
-    "demo",
-    "listen",
-    "attention",
-    "answer",
-    "tell",
-    "cancel",
-    "replay",
-    "allow",
-    "doctor",
-    "config",
-    "ask",
-    "emit",
-    "capture",
-    "report",
-    "serve",
-    "tokens",
-    "keys",
-    "sessions",
-    "audit",
-    "backup",
-    "manifest",
-    "validate",
-    "schema",
+/// The commands by who uses them, in the order in which a person meets them.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "You listen",
+        &[
+            "demo",
+            "listen",
+            "attention",
+            "answer",
+            "tell",
+            "cancel",
+            "replay",
+            "allow",
+            "doctor",
+            "config",
+        ],
+    ),
+    ("You write agents", &["ask", "emit"]),
+    ("You run a hub", &["serve", "tokens", "keys", "sessions", "audit", "backup"]),
+    ("You check", &["validate", "schema", "manifest", "capture", "report"]),
+    ("Also", &["completions", "man", "help"]),
 ];
 
-/// What comes after all others.
-const LAST: &[&str] = &["completions", "man", "help"];
-
-/// How many places there are between two commands that are named here, for those that are not.
-const FIRST_UNNAMED: usize = 100;
-
-/// All commands in their order.
+/// All commands in their order; the help of the program lists them in their groups.
 pub(crate) fn ordered<T: CommandFactory>() -> Command {
     let command = without_marks(T::command());
+    let order: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
     let names: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
-    names.into_iter().fold(command, |command, name| {
-        let place = |all: &[&str]| all.iter().position(|it| *it == name);
-        let place = place(ORDER)
-            .or_else(|| place(LAST).map(|it| it + 2 * FIRST_UNNAMED))
-            .unwrap_or(FIRST_UNNAMED);
+    let command = names.into_iter().fold(command, |command, name| {
+        let place = order.iter().position(|it| *it == name).unwrap_or(order.len());
         command.mut_subcommand(name, |it| it.display_order(place))
-    })
+    });
+    let groups = grouped(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}\n"
+    ))
 }
+
+/// The commands in their groups, each with what it does. clap lists all commands of a program under one heading.
+fn grouped(command: &Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "{heading}:");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map_or_else(|| HELP.to_owned(), StyledStr::to_string);
+            let _ = writeln!(text, "  {name:<12} {about}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What `aaep help` does. clap adds this command, and only when the program starts.
+const HELP: &str = "Print this list, or the help of a command";
 
 /// The same help without backticks, which a screen reader may read out one by one.
 fn without_marks(mut command: Command) -> Command {
@@ -90,16 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_named_is_one_and_people_who_listen_come_first() {
-        let command = ordered::<crate::Arguments>();
-        for name in ORDER {
+    fn every_command_is_in_one_group_of_the_help_and_listening_comes_first() {
+        let mut command = ordered::<crate::Arguments>();
+        let help = command.render_help().to_string();
+        command.build();
+        for name in command.get_subcommands().map(Command::get_name) {
+            let line = format!("\n  {name:<12} ");
+            assert_eq!(help.matches(&line).count(), 1, "{name} in {help}");
+        }
+        let named = GROUPS.iter().flat_map(|(_, names)| *names);
+        for name in named {
             assert!(command.find_subcommand(name).is_some(), "{name}");
         }
-        let help = ordered::<crate::Arguments>().render_help().to_string();
-        let at =
-            |name: &str| help.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("{name}"));
-        assert!(at("demo") < at("listen") && at("listen") < at("attention"), "{help}");
-        assert!(at("attention") < at("serve") && at("serve") < at("validate"), "{help}");
-        assert!(at("validate") < at("completions") && at("completions") < at("man"), "{help}");
+        let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("\nYou listen:\n") < at("\nYou write agents:\n"), "{help}");
+        assert!(at("\n  demo ") < at("\n  listen ") && at("\n  listen ") < at("\n  attention "));
+        assert!(at("\nAlso:\n") < at("\nOptions:\n"), "{help}");
     }
 }

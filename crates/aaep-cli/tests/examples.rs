@@ -12,10 +12,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Builds an example, which costs nothing where it is built already, and says where it is.
+/// Builds an example as `tools/build` does, which costs nothing where that has run, and says where it is.
 fn example(name: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "aaep-cli", "--example", name])
+        .args(["build", "--quiet", "--locked", "--workspace", "--all-targets"])
         .current_dir(root())
         .status();
     assert!(built.expect("cargo").success());

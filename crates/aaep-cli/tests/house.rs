@@ -9,6 +9,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+#[path = "house/contributing.rs"]
+mod contributing;
 #[path = "house/events_page.rs"]
 mod events_page;
 #[path = "house/openapi.rs"]

@@ -26,6 +26,8 @@ struct World {
     origin: String,
     process_file: PathBuf,
     kills: AtomicUsize,
+    /// How many pieces the hub has taken.
+    pieces: AtomicUsize,
 }
 
 impl World {
@@ -36,6 +38,7 @@ impl World {
             origin: format!("http://{address}"),
             process_file: folder.join("process"),
             kills: AtomicUsize::new(0),
+            pieces: AtomicUsize::new(0),
         }
     }
 
@@ -59,6 +62,11 @@ impl World {
     /// Kills the hub at some moment of its life, again and again.
     fn kill(&self) {
         let began = Instant::now();
+        // A subscriber that got nothing at all before the first kill is told that something may be missing.
+        while self.pieces.load(Ordering::SeqCst) < 3 {
+            assert!(began.elapsed() < PATIENCE, "the hub takes nothing");
+            thread::sleep(Duration::from_millis(1));
+        }
         while self.kills.load(Ordering::SeqCst) < KILLS {
             assert!(began.elapsed() < PATIENCE, "the hub does not come back");
             let kills = u64::try_from(self.kills.load(Ordering::SeqCst)).expect("few");
@@ -112,6 +120,7 @@ impl World {
             }));
             position += chunk.len();
             said.push_str(&chunk);
+            self.pieces.fetch_add(1, Ordering::SeqCst);
             if is_last {
                 break;
             }
