@@ -280,6 +280,8 @@ fn every_file_says_what_it_is() {
         let opens_with = match extension {
             "rs" => "//!",
             "toml" | "yml" | "yaml" => "#",
+            // Forms to fill in open with what the site that shows them wants.
+            "md" if name.starts_with(".github/") => continue,
             "md" => "# ",
             "py" => "\"\"\"",
             "c" | "h" => "/* ",

@@ -23,7 +23,7 @@ pub(super) fn entry(audit: Audit, about: About) -> Entry {
     let About { unix_us, session_id, who, words, asked_by } = about;
     let (kind, reply_token, outcome, details) = match audit {
         Audit::Asked { reply_token, told, .. } => {
-            let people = if told == 1 { "listener" } else { "subscribers" };
+            let people = if told == 1 { "subscriber" } else { "subscribers" };
             let by = shortened(asked_by.as_deref().unwrap_or("unknown"));
             let outcome = format!("told {told} {people} who can answer, asked by {by}");
             ("asked", reply_token, outcome, words)
