@@ -1,8 +1,8 @@
-//! The hub: agents speak into it, people listen to it, and nothing that it acknowledged is lost.
+//! The hub: agents publish to it, subscribers listen to it, and nothing that it acknowledged is lost.
 //!
-//! Four threads, each with one job. The **owner** alone touches the engine. The **keeper** stores what the
-//! engine said and only then lets anyone hear of it. The **wires** carry it to many subscribers. The
-//! **reader** reads what peers send. A [`Hub`] is how everybody else speaks to them.
+//! It consists of four threads, each with one job. Only the **owner** touches the engine. The **keeper** stores
+//! the engine's output and only then releases it. The **wires** carry it to many subscribers. The **reader**
+//! parses what peers send. All other code talks to these threads through a [`Hub`].
 //!
 //! ```
 //! use aaep_hub::access::Principal;
@@ -77,11 +77,11 @@ pub use error::HubError;
 pub use legacy::LegacyAnswer;
 pub(crate) use legacy::MAY_NOT_ANSWER;
 pub use posts::{Agent, Instruction, NotInstructed};
-use publish::Draft;
+use publish::EventDraft;
 pub use publish::Published;
 pub(crate) use reading::{MalformedRequest, SubscriberMessage, read_subscriber};
 pub use refused::Refused;
-pub(crate) use sessions::{GivenAnswer, Running as RunningSession};
+pub(crate) use sessions::{GivenAnswer, RunningSession};
 pub use sessions::{SessionInfo, SessionPage};
 pub use settlement::Settlement;
 pub use subscribers::Told;
@@ -95,47 +95,47 @@ use crate::metrics::Metrics;
 use crate::redact::Redactor;
 use crate::store::Reader;
 use answers::KeyedRequest;
-use connections::Kind;
-use owner::{Owner, Request};
-use status::Status;
+use connections::ConnectionKind;
+use owner::{EngineOwner, OwnerRequest};
+use status::HubStatus;
 
-/// How long anyone waits for the hub before it is told that nothing could be stored in time.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a caller waits for the hub before it learns that nothing could be stored in time.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long connections have to take what waits for them when the hub stops.
+/// How long connections get to take their pending messages when the hub stops.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// A hub that runs. Clones are the same hub; it stops when told to, or when the last one is dropped.
+/// A running hub. All clones are the same hub. It stops when you tell it to, or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Hub {
-    shared: Arc<Shared>,
-    running: Arc<Mutex<Option<Running>>>,
+    shared: Arc<HubShared>,
+    running: Arc<Mutex<Option<RunningParts>>>,
 }
 
-pub(super) struct Shared {
-    requests: mpsc::Sender<Request>,
+pub(super) struct HubShared {
+    requests: mpsc::Sender<OwnerRequest>,
     clock: Clock,
     guard: Guard,
     redactor: Arc<Redactor>,
     reader: Reader,
-    status: Arc<Status>,
+    status: Arc<HubStatus>,
 }
 
-struct Running {
+struct RunningParts {
     threads: Vec<JoinHandle<()>>,
     wires: Vec<Wire>,
 }
 
-/// A question of an agent.
+/// The state of an agent's ask.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskState {
     /// The event that asked.
     pub event_id: EventId,
     /// Its session.
     pub session_id: SessionId,
-    /// Until when it waits, in microseconds since 1970 began; none while its time stands still.
+    /// When the ask times out, in microseconds since 1970; `None` while its clock is stopped.
     pub ends_unix_us: Option<i64>,
-    /// How it was settled; none while it is open.
+    /// How the ask was settled; `None` while it is open.
     pub settlement: Option<Settlement>,
 }
 
@@ -146,19 +146,19 @@ impl fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// A hub with everything at its default: in memory, for English, with no limits but the usual ones.
+    /// Starts from the defaults: everything in memory, English, the usual limits.
     pub fn builder() -> HubBuilder {
         HubBuilder::new()
     }
 
-    pub(super) fn new(shared: Shared, threads: Vec<JoinHandle<()>>, wires: Vec<Wire>) -> Self {
-        let running = Arc::new(Mutex::new(Some(Running { threads, wires })));
+    pub(super) fn new(shared: HubShared, threads: Vec<JoinHandle<()>>, wires: Vec<Wire>) -> Self {
+        let running = Arc::new(Mutex::new(Some(RunningParts { threads, wires })));
         Hub { shared: Arc::new(shared), running }
     }
 
-    /// Publishes events of an agent, each by itself, and answers when they are stored. What an event leaves
-    /// out is filled in. With an idempotency key, the same request again gives the same answer, and another
-    /// request under that key is refused.
+    /// Publishes events of an agent, each one separately, and returns once they are stored. The hub fills in
+    /// the fields that an event omits. With an idempotency key, the same request gets the same answer again,
+    /// and a different request under that key is refused.
     pub async fn publish(
         &self,
         principal: &Principal,
@@ -176,13 +176,13 @@ impl Hub {
             self.shared.redactor.redact_event(event);
         }
         let keyed = idempotency_key.map(|key| KeyedRequest::new(key, &events));
-        let events: Vec<Draft> =
-            events.into_iter().map(|event| Draft::new(principal, event)).collect();
+        let events: Vec<EventDraft> =
+            events.into_iter().map(|event| EventDraft::new(principal, event)).collect();
         let principal = principal.clone();
         self.call(move |owner| owner.publish_all(&principal, events, keyed)).await
     }
 
-    /// A question of an agent: settled, or still open after waiting this long for it.
+    /// Looks up an agent's ask. Returns when it is settled, or after `wait` if it is still open.
     pub async fn ask_state(
         &self,
         principal: &Principal,
@@ -190,8 +190,8 @@ impl Hub {
         wait: Duration,
     ) -> Result<AskState, HubError> {
         let (who, token) = (principal.clone(), reply_token.clone());
-        let find = move |owner: &mut Owner| {
-            let number = owner.principal(&who).ok()?;
+        let find = move |owner: &mut EngineOwner| {
+            let number = owner.principal_number(&who).ok()?;
             let open = owner.open_ask_of(number, &token);
             let open = open.map(|ask| (ask.asked.clone(), ask.ends_unix_us));
             Some((number, open.map(|open| (open, owner.wait_for(&token)))))
@@ -199,7 +199,7 @@ impl Hub {
         let trouble = self.shared.status.what_is_wrong();
         let looked = match &trouble {
             None => self.call(find).await?,
-            Some(_) => self.look(find).await?,
+            Some(_) => self.look_up(find).await?,
         };
         let (number, open) = looked.ok_or(HubError::TooManyNames)?;
         let Some(((asked, ends_unix_us), waiting)) = open else {
@@ -207,7 +207,7 @@ impl Hub {
                 Err(HubError::NoSuchAsk) => self.heard_outcome(principal, reply_token).await,
                 settled => settled,
             };
-            // It may be settled and wait for the disk.
+            // The ask may be settled, with that waiting for the disk.
             let is_waiting = trouble.is_some() && settled == Err(HubError::NoSuchAsk);
             return if is_waiting { Err(HubError::NotStored { why: trouble }) } else { settled };
         };
@@ -234,7 +234,7 @@ impl Hub {
         })
     }
 
-    /// An agent no longer needs an answer (§6.8).
+    /// Withdraws an ask because the agent no longer needs an answer (§6.8).
     pub async fn withdraw(
         &self,
         principal: &Principal,
@@ -242,12 +242,14 @@ impl Hub {
     ) -> Result<(), HubError> {
         let (who, token) = (principal.clone(), reply_token.clone());
         let withdrawn = self
-            .call(move |owner| owner.principal(&who).is_ok_and(|who| owner.withdraw(who, &token)))
+            .call(move |owner| {
+                owner.principal_number(&who).is_ok_and(|who| owner.withdraw(who, &token))
+            })
             .await?;
         if withdrawn { Ok(()) } else { Err(HubError::NoSuchAsk) }
     }
 
-    /// An agent says what it can be told. It holds while it asks for instructions.
+    /// Declares which instructions an agent accepts. This holds as long as the agent polls for instructions.
     pub async fn declare(
         &self,
         principal: &Principal,
@@ -260,7 +262,7 @@ impl Hub {
         let (who, agent_id) = (principal.clone(), agent_id.to_owned());
         let declared = self
             .call(move |owner| {
-                let number = owner.principal(&who).ok()?;
+                let number = owner.principal_number(&who).ok()?;
                 Some(owner.declare(&who, number, &agent_id, accepts, None))
             })
             .await?;
@@ -271,7 +273,8 @@ impl Hub {
         }
     }
 
-    /// What people told an agent after this number, or nothing after waiting this long.
+    /// Returns the instructions for an agent that come after the number `after`, or none after waiting for
+    /// `wait`.
     pub async fn instructions(
         &self,
         principal: &Principal,
@@ -284,7 +287,7 @@ impl Hub {
             let (who, name) = (principal.clone(), agent_id.to_owned());
             let found = self
                 .call(move |owner| {
-                    let number = owner.principal(&who).ok()?;
+                    let number = owner.principal_number(&who).ok()?;
                     owner.inbox(number, &name, after)
                 })
                 .await?;
@@ -296,13 +299,13 @@ impl Hub {
         }
     }
 
-    /// The agents that this principal may hear and tell something.
+    /// Lists the agents that this principal may hear and instruct.
     pub async fn agents(&self, principal: &Principal) -> Result<Vec<Agent>, HubError> {
         let who = principal.clone();
-        self.look(move |owner| owner.told_agents(&who)).await
+        self.look_up(move |owner| owner.instructable_agents(&who)).await
     }
 
-    /// Someone wants to listen. What they are granted waits for a connection.
+    /// Requests a subscription. What is granted waits for a connection.
     pub async fn subscribe(
         &self,
         principal: &Principal,
@@ -313,20 +316,21 @@ impl Hub {
         self.call(move |owner| owner.subscribe(&who, door, request, None)).await
     }
 
-    /// The answer to a request that could not be read. It takes no disk, so it is given in any case.
+    /// Rejects a request that could not be read. This needs no disk, so it works even when nothing can be
+    /// stored.
     pub(crate) async fn reject_malformed(
         &self,
         request: MalformedRequest,
     ) -> Result<SubscriptionRejected, HubError> {
-        self.look(move |owner| owner.reject_malformed(request)).await
+        self.look_up(move |owner| owner.reject_malformed(request)).await
     }
 
-    /// The answer to a request that came where none can be served.
+    /// Rejects a request that came on a path where no subscription can be served.
     pub(crate) async fn reject_transport(&self) -> Result<SubscriptionRejected, HubError> {
-        self.look(|owner| owner.reject_at(Door::TransportUnavailable)).await
+        self.look_up(|owner| owner.reject_at(Door::TransportUnavailable)).await
     }
 
-    /// A subscriber says something.
+    /// Handles a message from a subscriber.
     pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
         let who = principal.clone();
         let is_reply =
@@ -334,7 +338,7 @@ impl Hub {
         if !is_reply {
             return self.call(move |owner| owner.tell(&who, message, None)).await;
         }
-        // Whoever decides something is told whether it counts, however long that takes.
+        // A person who decided something must learn whether it counts, however long that takes.
         match self.call_until_known(move |owner| owner.tell(&who, message, None)).await {
             Err(HubError::Stopped) if !self.is_dead_in_doubt() => Err(HubError::ReplyLost),
             told => told,
@@ -346,7 +350,7 @@ impl Hub {
         self.shared.status.is_dead()
     }
 
-    /// Whether this is a subscription of the principal.
+    /// Whether the subscription belongs to the principal.
     pub async fn has_subscription(
         &self,
         principal: &Principal,
@@ -354,26 +358,26 @@ impl Hub {
     ) -> Result<bool, HubError> {
         let (who, id) = (principal.clone(), subscription_id.clone());
         self.call(move |owner| {
-            let number = owner.acting(&who, Some(&id)).ok();
+            let number = owner.acting_number(&who, Some(&id)).ok();
             owner.engine.subscription(&id).is_some_and(|(_, whose)| Some(whose) == number)
         })
         .await
     }
 
-    /// The local program that was allowed to answer and has this subscription, if it is one.
+    /// The local program that owns this subscription, if the person allowed that program to answer.
     pub(crate) async fn allowed_program(
         &self,
         subscription_id: &SubscriptionId,
     ) -> Result<Option<Principal>, HubError> {
         let id = subscription_id.clone();
-        self.look(move |owner| {
+        self.look_up(move |owner| {
             let (_, whose) = owner.engine.subscription(&id)?;
-            owner.program(whose).map(Principal::allowed_program)
+            owner.program_name(whose).map(Principal::allowed_program)
         })
         .await
     }
 
-    /// A subscriber hears its subscription on this connection, from where it left off.
+    /// Delivers a subscription on this connection, from where the subscriber left off.
     pub async fn stream(
         &self,
         connection: NewConnection,
@@ -381,30 +385,30 @@ impl Hub {
         last_event_id: Option<EventId>,
     ) -> Result<(), HubError> {
         self.call(move |owner| {
-            if let Some(connection) = owner.connect(connection, Kind::Stream) {
+            if let Some(connection) = owner.connect(connection, ConnectionKind::Stream) {
                 owner.stream(connection, subscription_id, last_event_id);
             }
         })
         .await
     }
 
-    /// A WebSocket as B.2 has it; what the subscriber wants, it says there.
+    /// Takes a subscriber's WebSocket (B.2). The subscriber sends its request on it.
     pub async fn subscriber_socket(&self, connection: NewConnection) -> Result<(), HubError> {
         self.call(move |owner| {
-            owner.connect(connection, Kind::Socket);
+            owner.connect(connection, ConnectionKind::Socket);
         })
         .await
     }
 
-    /// A WebSocket of an agent.
+    /// Takes an agent's WebSocket.
     pub async fn agent_socket(&self, connection: NewConnection) -> Result<(), HubError> {
         self.call(move |owner| {
-            owner.connect(connection, Kind::Agent);
+            owner.connect(connection, ConnectionKind::Agent);
         })
         .await
     }
 
-    /// A stream on the legacy path.
+    /// Takes a server-sent event stream on the legacy path.
     pub async fn legacy_stream(
         &self,
         connection: NewConnection,
@@ -412,25 +416,25 @@ impl Hub {
     ) -> Result<(), HubError> {
         self.call(move |owner| {
             let principal = Arc::clone(&connection.principal);
-            if let Some(connection) = owner.connect(connection, Kind::Stream) {
+            if let Some(connection) = owner.connect(connection, ConnectionKind::Stream) {
                 owner.legacy_stream(connection, &principal, last_event_id);
             }
         })
         .await
     }
 
-    /// A WebSocket on the legacy path.
+    /// Takes a WebSocket on the legacy path.
     pub async fn legacy_socket(&self, connection: NewConnection) -> Result<(), HubError> {
         self.call(move |owner| {
             let principal = Arc::clone(&connection.principal);
-            if let Some(connection) = owner.connect(connection, Kind::LegacySocket) {
+            if let Some(connection) = owner.connect(connection, ConnectionKind::LegacySocket) {
                 owner.legacy_begin(connection, &principal, None);
             }
         })
         .await
     }
 
-    /// Something was posted on the legacy path.
+    /// Handles a message that was posted on the legacy path.
     pub async fn legacy_message(
         &self,
         principal: &Principal,
@@ -440,7 +444,7 @@ impl Hub {
         self.call(move |owner| owner.legacy_message(&who, &text)).await
     }
 
-    /// Ends a WebSocket that nobody may have, with a close code that its peer can see (B.2.6).
+    /// Closes a WebSocket that its peer may not have, with a close code that the peer can see (B.2.6).
     pub async fn turn_away(
         &self,
         connection: NewConnection,
@@ -448,35 +452,35 @@ impl Hub {
         reason: String,
     ) -> Result<(), HubError> {
         self.call(move |owner| {
-            if let Some(connection) = owner.connect(connection, Kind::Socket) {
+            if let Some(connection) = owner.connect(connection, ConnectionKind::Socket) {
                 owner.close(connection, code, &reason);
             }
         })
         .await
     }
 
-    /// Everyone who is connected, once each.
+    /// All connected principals, each once.
     pub async fn everyone(&self) -> Result<Vec<Arc<Principal>>, HubError> {
-        let mut all = self.look(|owner| owner.everyone()).await?;
-        // Not where the engine is: there are many, and nobody should wait for it.
+        let mut all = self.look_up(|owner| owner.everyone()).await?;
+        // Sorted here and not by the owner: there are many, and nobody should wait for that.
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all.dedup();
         Ok(all)
     }
 
-    /// The principal with this id may not be here any more: what it hears ends, and so do its connections.
+    /// Revokes the access of the principal with this id: its subscriptions end, and its connections close.
     pub async fn end_access(&self, principal_id: &str) -> Result<(), HubError> {
         let id = principal_id.to_owned();
         self.call(move |owner| owner.end_access(&id)).await
     }
 
-    /// The person may have allowed or forbidden local programs to answer: those that it concerns have to
-    /// subscribe again.
+    /// Ends the subscriptions of local programs whose permission to answer has changed, so that they subscribe
+    /// again.
     pub async fn review_programs(&self) -> Result<(), HubError> {
-        self.call(Owner::review_programs).await
+        self.call(EngineOwner::review_programs).await
     }
 
-    /// What the hub offers subscribers changed: a new manifest.
+    /// Offers a new manifest to subscribers.
     pub async fn offer_manifest(
         &self,
         manifest_uri: Option<aaep::Uri>,
@@ -485,24 +489,24 @@ impl Hub {
         self.call(move |owner| owner.engine.offer_manifest(manifest_uri, signed)).await
     }
 
-    /// The languages in which subscribers can be served by now; the first is the primary one.
+    /// The languages that subscribers can be served in so far; the first one is the primary language.
     pub async fn languages(&self) -> Result<Vec<aaep::LanguageTag>, HubError> {
-        self.look(|owner| owner.engine.offer().languages.clone()).await
+        self.look_up(|owner| owner.engine.offer().languages.clone()).await
     }
 
-    /// What the hub counts.
+    /// The hub's metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.status.metrics
     }
 
-    /// Counts what is only counted when someone asks, into the metrics.
+    /// Updates the metrics that are only counted on request.
     pub async fn count(&self) -> Result<(), HubError> {
-        let held = self.look(|owner| owner.engine.held_subscribers()).await?;
+        let held = self.look_up(|owner| owner.engine.held_subscribers()).await?;
         self.metrics().subscribers_held(held as u64);
         Ok(())
     }
 
-    /// Reads what is stored.
+    /// The reader of the store.
     pub fn reader(&self) -> &Reader {
         &self.shared.reader
     }
@@ -512,46 +516,46 @@ impl Hub {
         &self.shared.clock
     }
 
-    /// What counts what everyone takes.
+    /// The guard that enforces limits for each principal.
     pub fn guard(&self) -> &Guard {
         &self.shared.guard
     }
 
-    /// What is wrong, if the hub cannot do its work at the moment.
+    /// What is wrong, if the hub cannot work at the moment.
     pub fn trouble(&self) -> Option<String> {
         let status = &self.shared.status;
         let is_stopped = self.shared.requests.is_closed();
         status.what_is_wrong().or_else(|| is_stopped.then(|| HubError::Stopped.to_string()))
     }
 
-    /// What was found wrong when the hub started, and what was done about it, each as a sentence. The audit log
-    /// has the same.
+    /// What the hub found wrong when it started and what it did about it, each as one sentence. The audit log
+    /// contains the same.
     pub fn notes(&self) -> Vec<String> {
         self.shared.status.notes()
     }
 
-    /// Whether it cannot go on and has to be started anew.
+    /// Whether the hub cannot continue and has to be restarted.
     pub fn is_dead(&self) -> bool {
         self.shared.status.is_dead() || self.shared.requests.is_closed()
     }
 
-    /// Stops: everything that was acknowledged is stored, connections end, and subscribers can come back to
-    /// the next start.
+    /// Stops the hub. Everything that it acknowledged is stored, connections end, and subscribers can resume
+    /// after the next start.
     pub async fn stop(&self) {
         let hub = self.clone();
-        // If that task fails, there is nothing left that could be stopped.
+        // If that task fails, nothing is left to stop.
         let _ = tokio::task::spawn_blocking(move || hub.stop_now()).await;
     }
 
     fn stop_now(&self) {
         self.shared.status.stop();
-        let stop: Request = Box::new(|owner| owner.is_stopping = true);
-        // A full queue is worked through; a closed one has nobody left to stop.
+        let stop: OwnerRequest = Box::new(|owner| owner.is_stopping = true);
+        // A full queue is worked off; if it is closed, the owner is gone already.
         let _ = self.shared.requests.blocking_send(stop);
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { threads, wires }) = running else { return };
+        let Some(RunningParts { threads, wires }) = running else { return };
         let mut threads = threads.into_iter();
-        // The keeper first: it ends when the owner has, and everything is carried out.
+        // The keeper first: it ends once the owner has ended and all effects are carried out.
         if let Some(keeper) = threads.next() {
             let _ = keeper.join();
         }
@@ -566,28 +570,28 @@ impl Hub {
         }
     }
 
-    /// Lets the owner do something, and gives what came of it once everything before it is stored. While nothing can
-    /// be stored, nothing is taken.
+    /// Runs `work` in the owner, and returns its result once everything before it is stored. Refuses while
+    /// nothing can be stored.
     async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+        work: impl FnOnce(&mut EngineOwner) -> T + Send + 'static,
     ) -> Result<T, HubError> {
-        match tokio::time::timeout(PATIENCE, self.call_until_known(work)).await {
+        match tokio::time::timeout(CALL_TIMEOUT, self.call_until_known(work)).await {
             Ok(answered) => answered,
             Err(_) => Err(HubError::NotStored { why: self.shared.status.what_is_wrong() }),
         }
     }
 
-    /// The same, however long it takes until it is known.
+    /// The same as `call`, without a time limit.
     async fn call_until_known<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+        work: impl FnOnce(&mut EngineOwner) -> T + Send + 'static,
     ) -> Result<T, HubError> {
         if let Some(why) = self.shared.status.what_is_wrong() {
             return Err(HubError::NotTaken { why });
         }
         let (sender, receiver) = oneshot::channel();
-        let request: Request = Box::new(move |owner| {
+        let request: OwnerRequest = Box::new(move |owner| {
             let value = work(owner);
             owner.answer(sender, value);
         });
@@ -595,14 +599,14 @@ impl Hub {
         receiver.await.map_err(|_| HubError::Stopped)
     }
 
-    /// Lets the owner look something up, which changes nothing and waits for no disk.
-    async fn look<T: Send + 'static>(
+    /// Lets the owner look something up. This changes nothing and does not wait for the disk.
+    async fn look_up<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Owner) -> T + Send + 'static,
+        work: impl FnOnce(&mut EngineOwner) -> T + Send + 'static,
     ) -> Result<T, HubError> {
         let (sender, receiver) = oneshot::channel();
-        let request: Request = Box::new(move |owner| {
-            // Whoever no longer waits does not need it.
+        let request: OwnerRequest = Box::new(move |owner| {
+            // A caller that no longer waits does not need the result.
             let _ = sender.send(work(owner));
         });
         let looked = async {
@@ -610,6 +614,6 @@ impl Hub {
             receiver.await.map_err(|_| HubError::Stopped)
         };
         let late = |_| Err(HubError::NotStored { why: self.shared.status.what_is_wrong() });
-        tokio::time::timeout(PATIENCE, looked).await.unwrap_or_else(late)
+        tokio::time::timeout(CALL_TIMEOUT, looked).await.unwrap_or_else(late)
     }
 }

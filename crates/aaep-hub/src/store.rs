@@ -1,12 +1,12 @@
-//! The embedded store of the hub: what was committed survives `kill -9`.
+//! The hub's embedded store: what was committed survives `kill -9`.
 //!
-//! One writer commits groups of plain facts, each group whole or not at all, with one wait for the
-//! disk: an append to the journal, which the database follows. Readers see one moment each and never wait for the writer. The audit log beside the
-//! database can be read without this code, see [`crate::audit`]. Why it is redb, and what was
-//! measured, is in `docs/decisions/store.md`.
+//! One writer commits groups of plain facts, each group completely or not at all, with one wait for the disk:
+//! an append to the journal, which the database follows. Each reader sees one consistent snapshot and never
+//! waits for the writer. The audit log next to the database can be read without this code, see
+//! [`crate::audit`]. Why the database is redb, and what was measured, is in `docs/decisions/store.md`.
 //!
-//! Blocking: to be used from a thread of its own. Knows nothing of what an event means. What is
-//! deleted is gone for every reader; the disk itself may keep traces until the room is used again.
+//! The store blocks, so use it from a thread of its own. It does not know what an event means. Deleted data is
+//! gone for every reader; the disk itself may keep traces until their room is used again.
 
 mod age;
 mod apply;
@@ -61,25 +61,25 @@ pub use replay::{DamagedEvents, Replay, ReplayedEvent};
 pub use session::{StoredEvent, StoredSession};
 pub use set_aside::LostSession;
 pub use sweep::{Deleted, MAX_SWEPT_SESSIONS, Swept};
-pub(crate) use table::Safe;
+pub(crate) use table::SyncedAudit;
 
 use crate::audit::{Entry, Hash};
 use age::AgeClock;
-use database::Shared;
+use database::SharedDatabase;
 use event_ids::NewestIds;
-use folder::Folder;
-use journal::Journal;
-use log::Log;
-use table::{Counters, META, set_has_journal, set_incomplete};
+use folder::LockedFolder;
+use journal::JournalWriter;
+use log::AuditLogWriter;
+use table::{META, StoreCounters, set_has_journal, set_incomplete};
 
 /// How long ended sessions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Ended sessions older than this are deleted.
     pub max_age_seconds: u64,
-    /// Ended sessions are deleted until all events have at most this many bytes: of the principal that has
-    /// most, the oldest first, and never of one that has less than an even part. The file is about twice as large,
-    /// because pages are not full.
+    /// Ended sessions are deleted until all events have at most this many bytes: those of the principal with
+    /// the most bytes go first, the oldest first, and a principal with less than an equal part loses none. The
+    /// file is about twice as large, because its pages are not full.
     pub max_bytes: u64,
 }
 
@@ -90,38 +90,38 @@ impl Default for Retention {
     }
 }
 
-/// How far the audit log is.
+/// The state of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditState {
     /// The number of the last entry; zero if there is none.
     pub last_seq: u64,
-    /// Its hash; zeros if there is none.
+    /// The hash of the last entry; zeros if there is none.
     pub last_hash: Hash,
-    /// How many entries are safe in the store but not yet in the file. More than none means that the
-    /// file could not be written; it is tried again with every commit.
+    /// How many entries are safe in the store but not yet in the file. If this is not zero, the file could not
+    /// be written; every commit tries again.
     pub missing_in_file: u64,
 }
 
-/// The one writer of a store.
+/// The single writer of a store.
 pub struct Store {
-    pub(crate) shared: Arc<Shared>,
-    log: Log,
-    /// None for a store in memory, and where it could not be made.
-    journal: Option<Journal>,
+    pub(crate) shared: Arc<SharedDatabase>,
+    log: AuditLogWriter,
+    /// `None` for a store in memory, and where the journal could not be created.
+    journal: Option<JournalWriter>,
     retention: Retention,
     /// How many transactions the store has.
     commits: u64,
     /// Whether the last transaction found no room.
     is_full: bool,
-    /// Whether something that was acknowledged is lost. The first commit of a hub goes on from that.
+    /// Whether acknowledged data was lost. The hub's first commit clears this.
     is_incomplete: bool,
-    /// How many commits had something that is beyond its bound.
+    /// How many commits contained something beyond its bound.
     beyond_bounds: u64,
     newest_ids: NewestIds,
-    /// How much time passed, for how long ended sessions are kept.
+    /// How much time has passed, which decides how long ended sessions are kept.
     age: AgeClock,
     audit_path: Option<Arc<PathBuf>>,
-    _lock: Option<Folder>,
+    _lock: Option<LockedFolder>,
 }
 
 impl std::fmt::Debug for Store {
@@ -131,28 +131,28 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Whether a store is in this folder. Looking makes nothing.
+    /// Whether there is a store in this folder. Creates nothing.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(folder::DATABASE).is_file()
     }
 
-    /// Opens the store in a folder, or makes one. Nobody else can open it meanwhile.
+    /// Opens the store in a folder, or creates one. No other process can open it meanwhile.
     pub fn open(folder: &Path, retention: Retention) -> Result<(Store, Recovered), OpenError> {
         open::open(folder, OpenOptions { retention, begin_new_audit_log: false })
     }
 
-    /// The same, with everything that can be chosen.
+    /// The same as [`Store::open`], with all options.
     pub fn open_with(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
         open::open(folder, options)
     }
 
-    /// A store that is gone when it is dropped.
+    /// A store in memory, which is lost when it is dropped.
     pub fn in_memory() -> Store {
         open::in_memory()
     }
 
-    /// Stores all changes, or none, and returns when they are on the disk. One wait for the disk,
-    /// and one more now and then for the audit file: give many changes at once.
+    /// Stores all changes or none, and returns when they are on disk. This waits for the disk once, and now and
+    /// then once more for the audit file, so pass many changes at a time.
     pub fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
         if changes.is_empty() {
             return Ok(());
@@ -165,7 +165,7 @@ impl Store {
             .iter()
             .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
             .collect();
-        // What is remembered holds if this succeeds at once; otherwise it is forgotten.
+        // The remembered ids stay valid only if this succeeds at once; otherwise they are dropped.
         let newest = Cell::new(std::mem::take(&mut self.newest_ids));
         self.transact_with(&entries, Some(changes), |transaction, counters| {
             let mut remembered = newest.take();
@@ -177,7 +177,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what only the journal has on the disk into the database, too.
+    /// Writes into the database what only the journal has on disk so far.
     pub fn checkpoint(&mut self) -> Result<(), CommitError> {
         match &self.journal {
             Some(journal) if !journal.is_empty() => self.transact(&[], |_, _| Ok(())),
@@ -185,14 +185,14 @@ impl Store {
         }
     }
 
-    /// A way to read, from any thread, while this writes.
+    /// A reader, for use from any thread while the store writes.
     pub fn reader(&self) -> Reader {
         Reader { shared: Arc::clone(&self.shared), audit_path: self.audit_path.clone() }
     }
 
-    /// Deletes what is beyond the retention: whole ended sessions only. Does a
-    /// bounded piece of work; call again while [`Swept::is_done`] is false. How old a session is does not
-    /// depend on the clock of the machine alone, which may jump: call this every minute or so.
+    /// Deletes data beyond the retention: whole ended sessions only. Each call does a bounded amount of work;
+    /// call it again while [`Swept::is_done`] is false. The age of a session does not depend on the machine's
+    /// clock alone, which may jump, so call this about once a minute.
     pub fn sweep(&mut self, now: Now) -> Result<Swept, CommitError> {
         self.age.look(now);
         let swept = self.with_spare_room(|store| sweep::sweep(store, now.unix_us))?;
@@ -200,8 +200,8 @@ impl Store {
         Ok(swept)
     }
 
-    /// Deletes a session that has ended: its events, what was answered in it, and the words in the
-    /// audit log. The log says that it was deleted and by whom, and its chain still holds.
+    /// Deletes an ended session: its events, its answers, and its words in the audit log. The log records the
+    /// deletion and the principal behind it, and its chain still holds.
     pub fn delete_session(
         &mut self,
         session_id: &SessionId,
@@ -220,8 +220,8 @@ impl Store {
         deleted
     }
 
-    /// Ends a session that runs, without an event: in a folder that no hub uses, and on a disk that is full. Its open
-    /// questions are withdrawn. Afterwards it can be deleted.
+    /// Ends a running session without an event: in a folder that no hub uses, or on a full disk. Its open asks
+    /// are withdrawn. Afterwards it can be deleted.
     pub fn end_session(
         &mut self,
         session_id: &SessionId,
@@ -231,14 +231,14 @@ impl Store {
         self.with_spare_room(|store| ending::end(store, session_id, who, now_unix_us))
     }
 
-    /// After something was deleted on a disk that is full: the room goes back to the disk, and some is kept again.
+    /// After a deletion on a full disk: gives the freed room back to the disk, and reserves spare room again.
     fn give_room_back(&mut self) {
-        // If that does not work, what comes next still finds room within the file.
+        // If this fails, later writes still find room within the file.
         let _ = self.shared.compact();
         self.keep_spare_room();
     }
 
-    /// Does something that makes room. On a disk that is full, it has the room that is kept for that.
+    /// Does work that makes room. On a full disk, it may use the room that is reserved for this.
     fn with_spare_room<T>(
         &mut self,
         work: impl Fn(&mut Self) -> Result<T, CommitError>,
@@ -259,7 +259,7 @@ impl Store {
         }
     }
 
-    /// If there are more than so many principals, forgets those to which nothing refers any more.
+    /// If there are more than `many` principals, forgets those that nothing refers to any more.
     pub(crate) fn forget_unused_principals(
         &mut self,
         recovered: &mut Recovered,
@@ -273,9 +273,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets aside what could not be read at this start, into a table of its own, ends the sessions that lost
-    /// something, and writes it all into the audit log. Gives one sentence for each, for people. Nothing is
-    /// deleted. If it cannot be stored it is said all the same, and found again at the next start.
+    /// Moves rows that could not be read at this start into a table of their own, ends the sessions that lost
+    /// data, and writes all that into the audit log. Returns one sentence for each, for people. Nothing is
+    /// deleted. If this cannot be stored, it is still reported, and is found again at the next start.
     pub fn set_aside(
         &mut self,
         recovered: &Recovered,
@@ -285,18 +285,18 @@ impl Store {
         set_aside::set_aside(self, recovered, lost, now_unix_us)
     }
 
-    /// How many commits had something beyond its bound. More than none is a mistake of the hub, which should
-    /// have refused it to its sender; it is stored all the same.
+    /// How many commits contained something beyond its bound. If this is not zero, the hub has a bug: it should
+    /// have refused the data. It is stored all the same.
     pub fn beyond_bounds(&self) -> u64 {
         self.beyond_bounds
     }
 
-    /// How far the audit log is.
+    /// The state of the audit log.
     pub fn audit(&self) -> AuditState {
         self.log.state()
     }
 
-    /// Waits until the audit file is on the disk, and lets go of the copies in the store.
+    /// Waits until the audit file is on disk, and drops its copies in the store.
     pub fn sync_audit(&mut self) -> Result<AuditState, CommitError> {
         self.log.catch_up(&self.reader());
         self.log.sync();
@@ -306,29 +306,29 @@ impl Store {
         Ok(self.log.state())
     }
 
-    /// Does the work and writes the entries in one transaction of the database, on the disk.
+    /// Does the work and writes the entries in one transaction of the database, on disk.
     fn transact<T>(
         &mut self,
         entries: &[&Entry],
-        work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
+        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, Fault>,
     ) -> Result<T, CommitError> {
         self.transact_with(entries, None, work)
     }
 
-    /// Does the work and writes the entries in one transaction, then appends to the file. What consists of
-    /// changes only goes to the disk by the journal, if there is room.
+    /// Does the work and writes the entries in one transaction, then appends to the audit file. If there is
+    /// room, work that consists only of changes goes to the disk through the journal.
     fn transact_with<T>(
         &mut self,
         entries: &[&Entry],
         changes: Option<&[Change]>,
-        work: impl Fn(&WriteTransaction, &mut Counters) -> Result<T, Fault>,
+        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, Fault>,
     ) -> Result<T, CommitError> {
         let mut may_retry = true;
         let is_hubs = changes.is_some();
         loop {
             let lines = self.log.prepare(entries)?;
             let expected = self.commits + 1;
-            // What the audit file has safely is forgotten by the database alone.
+            // Only the database forgets entries that are safe in the audit file.
             let changes = changes.filter(|_| !self.log.has_forgettable());
             let mut done = None;
             let (journal, age) = (&mut self.journal, self.age.now);
@@ -341,7 +341,7 @@ impl Store {
                 done = Some(work(transaction, &mut counters)?);
                 self.log.write(transaction, &mut meta, &lines)?;
                 counters.commits = expected;
-                meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
+                meta.insert(StoreCounters::KEY, counters.to_bytes().as_slice())?;
                 if is_older {
                     age.write(&mut meta)?;
                 }
@@ -360,7 +360,7 @@ impl Store {
             match result {
                 Ok(Durability::Immediate) => {
                     self.age.stored = age;
-                    self.begin_journal_anew();
+                    self.clear_journal();
                 }
                 Ok(_) => {}
                 Err(Fault::Refused(error)) => return Err(error),
@@ -372,20 +372,20 @@ impl Store {
                 }
                 Err(fault) => {
                     self.is_full = matches!(fault, Fault::Full);
-                    self.see_what_counts(generation, expected, done.is_some(), fault)?;
+                    self.resolve_failed_commit(generation, expected, done.is_some(), fault)?;
                 }
             }
             self.is_full = false;
             self.is_incomplete &= !is_hubs;
             self.commits = expected;
-            self.log.appended(lines, &self.reader());
+            self.log.append_to_file(lines, &self.reader());
             let why = "the work was not done".to_owned();
             return done.ok_or(CommitError::InDoubt { why });
         }
     }
 
-    /// After a failure: opens the database again and looks whether the transaction counts after all.
-    fn see_what_counts(
+    /// After a failure: opens the database again and checks whether the transaction counts after all.
+    fn resolve_failed_commit(
         &mut self,
         generation: u64,
         expected: u64,
@@ -393,7 +393,7 @@ impl Store {
         fault: Fault,
     ) -> Result<(), CommitError> {
         let error = CommitError::from(fault);
-        let is_in_doubt = self.journal.as_ref().is_some_and(Journal::is_in_doubt);
+        let is_in_doubt = self.journal.as_ref().is_some_and(JournalWriter::is_in_doubt);
         match self.reopen(generation) {
             _ if is_in_doubt => Err(CommitError::InDoubt { why: error.to_string() }),
             Ok(()) if self.commits == expected => Ok(()),
@@ -402,14 +402,14 @@ impl Store {
         }
     }
 
-    /// The database has everything on the disk.
-    fn begin_journal_anew(&mut self) {
+    /// Empties the journal, because the database has everything on disk.
+    fn clear_journal(&mut self) {
         if let Some(journal) = &mut self.journal {
-            journal.begin_anew();
+            journal.clear();
         }
     }
 
-    /// Opens the database again after a failure, and sees how far it is.
+    /// Opens the database again after a failure, and reads how far it got.
     fn reopen(&mut self, generation: u64) -> Result<(), CommitError> {
         self.shared.reopen(generation)?;
         let (counters, head) = self.shared.read(|transaction| {
@@ -424,12 +424,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // From here on there need not be a journal. If this fails, the journal still has everything.
-        // On a disk that is full it would fail, and take room with it.
+        // From here on no journal is needed. If this fails, the journal still has everything. On a full disk it
+        // would fail, and use room.
         if self.journal.take().is_some() && !self.is_full {
             let _ = self.transact(&[], |_, _| Ok(()));
         }
-        // Readers may live longer; the files must not stay open for them.
+        // Readers may live longer, but the files must not stay open for them.
         self.shared.close();
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
 use crate::audit::line::Head;
 use crate::store::folder::{create_file, sync_folder};
-use crate::store::{Fault, Safe};
+use crate::store::{Fault, SyncedAudit};
 
 /// The kind of the entry that begins a new log after a broken one.
 pub(crate) const LOG_BROKEN: &str = "log_broken";
@@ -80,7 +80,7 @@ impl AuditFile {
 /// on shows later.
 pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     path: &Path,
-    safe: Safe,
+    safe: SyncedAudit,
     waiting: impl Fn() -> Result<Waiting, Fault>,
 ) -> Result<(), AdoptError> {
     match File::open(path) {
@@ -109,7 +109,7 @@ pub(crate) struct Adopted {
 /// entries that follow the last one that it knows are taken on too.
 pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     path: &Path,
-    safe: Safe,
+    safe: SyncedAudit,
     (head, may_be_ahead): (Head, bool),
     waiting: impl Fn() -> Result<Waiting, Fault>,
 ) -> Result<Adopted, AdoptError> {
@@ -150,7 +150,7 @@ struct Compared {
 /// Compares the file with what the store knows. `head` is the last entry of a store that lost commits.
 fn compare<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     file: &File,
-    safe: Safe,
+    safe: SyncedAudit,
     head: Option<Head>,
     waiting: impl Fn() -> Result<Waiting, Fault>,
 ) -> Result<Compared, AdoptError> {
@@ -206,7 +206,7 @@ impl Compared {
 }
 
 /// Verifies the end of what was safely written, which must be there as it was.
-fn verify_safe_part(file: &File, safe: Safe) -> Result<(), AdoptError> {
+fn verify_safe_part(file: &File, safe: SyncedAudit) -> Result<(), AdoptError> {
     let last_line = (safe.seq + 1).saturating_sub(safe.first_seq);
     if file.metadata()?.len() < safe.bytes {
         return Err(Broken { line: last_line, why: Why::Gone }.into());

@@ -1,4 +1,4 @@
-//! Agents on their own sockets: events come in, outcomes and instructions go out.
+//! Agents on their own sockets: events come in; outcomes and instructions go out.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use aaep_transport::wire::{Command, ConnectionKey};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::keeper::Effect;
+use super::keeper::DeferredEffect;
 use super::own_ids;
-use super::owner::Owner;
-use super::publish::{self, Draft, Published};
+use super::owner::EngineOwner;
+use super::publish::{self, EventDraft, Published};
 use super::refused::Refused;
 use super::settlement::Settlement;
 use super::violations;
 use crate::access::Principal;
 
-impl Owner {
-    /// An agent said something on its socket.
-    pub(super) fn hear_agent(
+impl EngineOwner {
+    /// Handles a message from an agent's socket.
+    pub(super) fn handle_agent_message(
         &mut self,
         connection: ConnectionKey,
         message: Result<Object, String>,
@@ -36,7 +36,7 @@ impl Owner {
         };
         let kind = object.get("type").and_then(Value::as_str);
         if kind == Some("subscription.request") {
-            // Nobody listens on the wire of agents (ruling 12).
+            // The agent wire serves no subscribers (ruling 12).
             let rejected = self.reject_at(Door::TransportUnavailable);
             self.tell_agent(connection, &rejected);
             return;
@@ -47,7 +47,7 @@ impl Owner {
                 object.insert("reply_token".to_owned(), token.as_str().into());
             }
             match aaep::read_object(&object, Mode::Strict).into_result() {
-                Ok(message) => self.hear_about_agent(connection, &principal, number, message),
+                Ok(message) => self.handle_agent_control(connection, &principal, number, message),
                 Err(wrong) => {
                     let mut frame = refused_frame("not_valid", "The message is not valid.");
                     frame["violations"] = violations::to_json(&wrong);
@@ -58,7 +58,7 @@ impl Owner {
         }
         let now_us = self.clock.now().monotonic_us;
         let outcome = match self.guard.publish(&principal.id, 1, now_us) {
-            Ok(()) => self.publish(&principal, number, Draft::new(&principal, object)),
+            Ok(()) => self.publish(&principal, number, EventDraft::new(&principal, object)),
             Err(limit) => Err(Refused::Limit(limit)),
         };
         match outcome {
@@ -75,7 +75,7 @@ impl Owner {
         }
     }
 
-    fn hear_about_agent(
+    fn handle_agent_control(
         &mut self,
         connection: ConnectionKey,
         principal: &Principal,
@@ -106,7 +106,7 @@ impl Owner {
         }
     }
 
-    /// The outcome of a question goes to this socket: now, if it is settled, or else when it is.
+    /// Sends the outcome of an ask to this socket: now if it is settled, otherwise when it is.
     fn answer_on(&mut self, connection: ConnectionKey, principal: u64, token: ReplyToken) {
         if let Some(ask) = self.asks.get_mut(&token) {
             if ask.asked.principal == principal {
@@ -114,9 +114,9 @@ impl Owner {
             }
             return;
         }
-        // It is settled, and that is stored when this is carried out.
+        // The ask is settled, and by the time this effect runs, that is stored.
         let (reader, wire) = (self.reader.clone(), self.agent_wire.clone());
-        self.batch.effects.push(Effect::Answer(Box::new(move || {
+        self.batch.effects.push(DeferredEffect::Answer(Box::new(move || {
             if let Ok(Some((_, settlement))) = publish::settled(&reader, principal, &token) {
                 let packet = packet(&resolved(&settlement));
                 let _ = wire.send(vec![Command::Send { connection, packet }]);
@@ -124,13 +124,12 @@ impl Owner {
         })));
     }
 
-    /// Sends something to an agent.
     pub(super) fn tell_agent(&mut self, connection: ConnectionKey, message: &impl Serialize) {
         self.tell_agent_wire(Command::Send { connection, packet: packet(message) });
     }
 
     pub(super) fn tell_agent_wire(&mut self, command: Command) {
-        self.batch.effects.push(Effect::AgentWire(command));
+        self.batch.effects.push(DeferredEffect::AgentWire(command));
     }
 }
 
@@ -138,7 +137,7 @@ fn packet(message: &impl Serialize) -> Arc<Packet> {
     Arc::new(Packet::new("", serde_json::to_vec(message).unwrap_or_default()))
 }
 
-/// How a question was settled, as an agent hears it on its socket.
+/// The frame that tells an agent on its socket how an ask was settled.
 pub(super) fn resolved(settlement: &Settlement) -> Value {
     let mut frame = serde_json::to_value(settlement).unwrap_or_default();
     frame["type"] = "agentvoice:resolved".into();

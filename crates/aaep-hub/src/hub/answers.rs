@@ -1,7 +1,8 @@
-//! Answers kept under idempotency keys, so that a request that is sent again gets the answer of the first one.
+//! Answers kept under idempotency keys, so that a repeated request gets the answer to the first one.
 //!
-//! A key belongs to one request of one principal. An answer is never given to a request that cannot be
-//! shown to be the same as the first one. Every principal has a share, and its own oldest keys leave first.
+//! A key belongs to one request of one principal. The hub never gives an answer to a request unless it can show
+//! that the request equals the first one. Every principal has a share; when it is full, the principal's own
+//! oldest keys leave first.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -25,8 +26,8 @@ pub(super) struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// The key, and the digest of the events as they came, after secrets were replaced. The order of the
-    /// members of an object does not count, and neither does anything that the hub fills in later.
+    /// Computes the digest of the events as they arrived, after redaction. It ignores the order of the members
+    /// of an object, and everything that the hub fills in later.
     pub(super) fn new(key: String, events: &[Object]) -> Self {
         let mut hasher = Sha256::new();
         for event in events {
@@ -72,77 +73,80 @@ fn hash_value(value: &Value, hasher: &mut Sha256) {
     }
 }
 
-/// The length stands before the text, so that no two requests are written alike.
+/// Writes the length before the text, so that two different requests never produce the same bytes.
 fn hash_text(text: &str, hasher: &mut Sha256) {
     hasher.update(b"\"");
     hasher.update((text.len() as u64).to_le_bytes());
     hasher.update(text.as_bytes());
 }
 
-/// What is known of a request under a key.
+/// The result of looking up a request under a key.
 #[derive(Debug, PartialEq)]
-pub(super) enum Known {
+pub(super) enum KeyLookup {
     /// The key is new.
     No,
-    /// The same request came before, and was answered like this.
+    /// The same request came before and got this answer.
     Same(Vec<Result<Published, Refused>>),
-    /// The key was used for another request, or for one that cannot be compared any more.
+    /// The key was used for another request, or for one that can no longer be compared.
     Another,
 }
 
-/// How many bytes the answers of one principal have at most, and those of all.
+/// The most bytes for the answers of one principal, and for all answers.
 const MAX_BYTES_EACH: usize = 4 << 20;
 const MAX_BYTES: usize = 64 << 20;
 
-/// What keeping one answer takes beside its key and its bytes.
+/// The memory that one answer needs in addition to its key and its bytes.
 const ANSWER_COST: usize = 256;
 
-/// The answers of all principals, the newest of each.
+/// The newest answers of each principal.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct KeyedAnswers {
     known: HashMap<(u64, String), Arc<[u8]>>,
-    /// The keys of each principal.
-    shares: HashMap<u64, Share>,
-    /// How many bytes each principal has.
+    /// The share of each principal.
+    shares: HashMap<u64, KeyShare>,
+    /// The bytes of each principal, for finding the largest share.
     sizes: BTreeSet<(usize, u64)>,
-    /// How many bytes all of them have.
+    /// The bytes of all answers.
     bytes: usize,
 }
 
-/// What one principal has.
+/// The keys of one principal.
 #[derive(Debug, Default)]
-struct Share {
-    /// Its keys, the oldest first.
+struct KeyShare {
+    /// The oldest first.
     keys: VecDeque<String>,
     bytes: usize,
 }
 
-impl Answers {
-    /// Takes on what was stored, the oldest first.
+impl KeyedAnswers {
+    /// Loads stored answers, the oldest first.
     pub(super) fn new(stored: &[StoredAnswer]) -> Self {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         for it in stored {
             answers.keep(it.agent, it.idempotency_key.clone(), Arc::clone(&it.answer));
         }
         answers
     }
 
-    /// Looks whether a request came before.
-    pub(super) fn find(&self, principal: u64, request: &KeyedRequest) -> Known {
+    /// Checks whether a request came before.
+    pub(super) fn find(&self, principal: u64, request: &KeyedRequest) -> KeyLookup {
         let Some(stored) = self.known.get(&(principal, request.key.clone())) else {
-            return Known::No;
+            return KeyLookup::No;
         };
-        // An answer of a version that kept no digest cannot be compared, so it is not given to anybody.
-        let Ok(stored) = serde_json::from_slice::<Stored>(stored) else { return Known::Another };
+        // An earlier version stored no digest. Such an answer cannot be compared, so nobody gets it.
+        let Ok(stored) = serde_json::from_slice::<AnswerRecord>(stored) else {
+            return KeyLookup::Another;
+        };
         if stored.digest != request.digest {
-            return Known::Another;
+            return KeyLookup::Another;
         }
         let lines = stored.lines.into_iter();
-        let lines = lines.map(|line| line.map_or(Some(Err(Refused::Before)), Line::read));
-        lines.collect::<Option<_>>().map_or(Known::Another, Known::Same)
+        let lines =
+            lines.map(|line| line.map_or(Some(Err(Refused::Before)), PublishedRecord::read));
+        lines.collect::<Option<_>>().map_or(KeyLookup::Another, KeyLookup::Same)
     }
 
-    /// Keeps what a request was answered. Gives the changes that store it.
+    /// Keeps the answer to a request. Returns the changes that store it.
     pub(super) fn add(
         &mut self,
         principal: u64,
@@ -151,8 +155,8 @@ impl Answers {
         unix_us: i64,
     ) -> Vec<Change> {
         let KeyedRequest { key, digest } = request;
-        let lines = outcomes.iter().map(|it| it.as_ref().ok().map(Line::of)).collect();
-        let answer = serde_json::to_vec(&Stored { digest, lines }).unwrap_or_default();
+        let lines = outcomes.iter().map(|it| it.as_ref().ok().map(PublishedRecord::of)).collect();
+        let answer = serde_json::to_vec(&AnswerRecord { digest, lines }).unwrap_or_default();
         let answer: Arc<[u8]> = answer.into();
         let change = |(agent, idempotency_key): (u64, String), answer| Change::Answered {
             agent,
@@ -161,12 +165,12 @@ impl Answers {
             answer,
         };
         let gone = self.keep(principal, key.clone(), Arc::clone(&answer));
-        // An empty answer forgets its key.
+        // An empty answer deletes its key.
         let gone = gone.into_iter().map(|key| change(key, Arc::default()));
         std::iter::once(change((principal, key), answer)).chain(gone).collect()
     }
 
-    /// Keeps an answer. Gives the keys that had to make room for it; never its own.
+    /// Keeps an answer. Returns the keys that had to make room for it; never its own key.
     fn keep(&mut self, principal: u64, key: String, answer: Arc<[u8]>) -> Vec<(u64, String)> {
         let cost = |key: &str, answer: &[u8]| ANSWER_COST + key.len() + answer.len();
         let new = cost(&key, &answer);
@@ -180,15 +184,15 @@ impl Answers {
         });
         let mut gone = Vec::new();
         while self.is_beyond_share(principal) {
-            gone.extend(self.let_go(principal));
+            gone.extend(self.drop_oldest(principal));
         }
         while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS || self.bytes > MAX_BYTES {
-            // Whoever has the most makes room, but not with the answer that has just come.
+            // The principal with the most bytes makes room, but never with the answer that was just added.
             let has_more = |it: u64| self.shares.get(&it).is_some_and(|share| share.keys.len() > 1);
             let keeps_newest = |it: u64| it != principal || has_more(it);
             let most = self.sizes.iter().rev().find(|(_, it)| keeps_newest(*it)).copied();
             let Some((_, most)) = most else { break };
-            gone.extend(self.let_go(most));
+            gone.extend(self.drop_oldest(most));
         }
         gone
     }
@@ -200,7 +204,7 @@ impl Answers {
         })
     }
 
-    fn let_go(&mut self, principal: u64) -> Option<(u64, String)> {
+    fn drop_oldest(&mut self, principal: u64) -> Option<(u64, String)> {
         let key = self.shares.get(&principal)?.keys.front()?.clone();
         let gone = (principal, key);
         let answer = self.known.remove(&gone);
@@ -212,7 +216,7 @@ impl Answers {
         Some(gone)
     }
 
-    fn change(&mut self, principal: u64, change: impl FnOnce(&mut Share)) {
+    fn change(&mut self, principal: u64, change: impl FnOnce(&mut KeyShare)) {
         let share = self.shares.entry(principal).or_default();
         self.sizes.remove(&(share.bytes, principal));
         self.bytes = self.bytes.saturating_sub(share.bytes);
@@ -228,20 +232,20 @@ impl Answers {
 
 /// An answer as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct AnswerRecord {
     digest: String,
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<PublishedRecord>>,
 }
 
-/// An event that was published, as it is stored under an idempotency key.
+/// A published event, as it is stored under an idempotency key.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct PublishedRecord {
     event_id: String,
     session_id: String,
     reply_token: Option<String>,
 }
 
-impl Line {
+impl PublishedRecord {
     fn read(self) -> Option<Result<Published, Refused>> {
         let reply_token = match self.reply_token {
             Some(token) => Some(ReplyToken::parse(&token).ok()?),
@@ -256,7 +260,7 @@ impl Line {
     }
 
     fn of(published: &Published) -> Self {
-        Line {
+        PublishedRecord {
             event_id: published.event_id.to_string(),
             session_id: published.session_id.to_string(),
             reply_token: published.reply_token.as_ref().map(ToString::to_string),
@@ -284,7 +288,7 @@ mod tests {
         })]
     }
 
-    /// What a change of these stores, by key; nothing where it forgets.
+    /// Applies the changes to the stored rows; an empty answer deletes its row.
     fn apply(changes: Vec<Change>, rows: &mut Vec<StoredAnswer>) {
         for change in changes {
             let Change::Answered { agent, idempotency_key, unix_us, answer } = change else {
@@ -299,20 +303,20 @@ mod tests {
 
     #[test]
     fn the_same_request_is_known_whatever_the_order_of_its_members() {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         let first = request("k", &json!({ "a": [1, { "x": 1, "y": null }], "b": "two" }));
         answers.add(1, first.clone(), &published("evt_1"), 0);
-        assert!(matches!(answers.find(1, &first), Known::Same(_)));
+        assert!(matches!(answers.find(1, &first), KeyLookup::Same(_)));
         let event: Value =
             serde_json::from_str(r#"{"b":"two","a":[1,{"y":null,"x":1}]}"#).expect("JSON");
-        assert!(matches!(answers.find(1, &request("k", &event)), Known::Same(_)));
-        assert_eq!(answers.find(2, &first), Known::No, "another principal has keys of its own");
-        assert_eq!(answers.find(1, &request("other", &event)), Known::No);
+        assert!(matches!(answers.find(1, &request("k", &event)), KeyLookup::Same(_)));
+        assert_eq!(answers.find(2, &first), KeyLookup::No, "another principal has keys of its own");
+        assert_eq!(answers.find(1, &request("other", &event)), KeyLookup::No);
     }
 
     #[test]
     fn a_request_that_differs_in_anything_is_another_one() {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         let first = json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": null });
         answers.add(1, request("k", &first), &published("evt_1"), 0);
         for other in [
@@ -325,11 +329,11 @@ mod tests {
             json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": false }),
             json!({ "a": ["x", "y"], "b": [], "c": 1, "d": null }),
         ] {
-            assert_eq!(answers.find(1, &request("k", &other)), Known::Another, "{other}");
+            assert_eq!(answers.find(1, &request("k", &other)), KeyLookup::Another, "{other}");
         }
         let twice = first.as_object().cloned().expect("an object");
         let twice = KeyedRequest::new("k".to_owned(), &[twice.clone(), twice]);
-        assert_eq!(answers.find(1, &twice), Known::Another);
+        assert_eq!(answers.find(1, &twice), KeyLookup::Another);
     }
 
     #[test]
@@ -342,14 +346,14 @@ mod tests {
             answer: answer.into(),
         };
         for stored in [before.as_slice(), b"{}", b"no JSON"] {
-            let answers = Answers::new(&[row(stored)]);
-            assert_eq!(answers.find(1, &request("k", &json!({}))), Known::Another);
+            let answers = KeyedAnswers::new(&[row(stored)]);
+            assert_eq!(answers.find(1, &request("k", &json!({}))), KeyLookup::Another);
         }
     }
 
     #[test]
     fn one_principal_with_many_keys_takes_no_place_of_another() {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         let mut rows = Vec::new();
         let of = |key: &str| request(key, &json!({ "of": key }));
         apply(answers.add(1, of("quiet"), &published("evt_1"), 0), &mut rows);
@@ -358,17 +362,17 @@ mod tests {
             let key = format!("k{at}");
             apply(answers.add(2, of(&key), &published("evt_2"), 0), &mut rows);
         }
-        for answers in [&answers, &Answers::new(&rows)] {
-            assert!(matches!(answers.find(1, &of("quiet")), Known::Same(_)));
-            assert_eq!(answers.find(2, &of("k0")), Known::No, "its own oldest key left");
-            assert!(matches!(answers.find(2, &of("k1")), Known::Same(_)));
+        for answers in [&answers, &KeyedAnswers::new(&rows)] {
+            assert!(matches!(answers.find(1, &of("quiet")), KeyLookup::Same(_)));
+            assert_eq!(answers.find(2, &of("k0")), KeyLookup::No, "its own oldest key left");
+            assert!(matches!(answers.find(2, &of("k1")), KeyLookup::Same(_)));
         }
         assert_eq!(rows.len(), most + 1, "what left is not stored either");
     }
 
     #[test]
     fn when_all_places_are_taken_whoever_has_most_makes_room() {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         let shares = MAX_IDEMPOTENCY_KEYS / MAX_IDEMPOTENCY_KEYS_EACH as u64;
         for principal in 0..shares {
             for at in 0..MAX_IDEMPOTENCY_KEYS_EACH {
@@ -382,7 +386,7 @@ mod tests {
 
     #[test]
     fn long_answers_take_bounded_memory() {
-        let mut answers = Answers::default();
+        let mut answers = KeyedAnswers::default();
         let long: Arc<[u8]> = vec![0; 600_000].into();
         answers.keep(1, "quiet".to_owned(), Arc::default());
         for at in 0..2000_u64 {

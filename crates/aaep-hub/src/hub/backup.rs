@@ -1,7 +1,7 @@
-//! A backup of everything that is stored, made while the hub goes on working.
+//! A backup of the whole store, made while the hub keeps working.
 //!
-//! It is written to a file beside the store first, at the pace of the disk, so that nobody who reads it slowly
-//! holds the store up. The file has no name, so that nothing is left of it whatever happens.
+//! The hub first writes the backup to a file next to the store, at the speed of the disk, so that a slow reader
+//! never holds up the store. The file has no name, so nothing can be left behind.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
@@ -14,9 +14,9 @@ use crate::store::folder::create_file;
 use crate::store::{Change, ReadError};
 
 impl Hub {
-    /// Everything that was acknowledged until now, as one moment of the store, in a file that can be read from
-    /// its beginning; [`crate::store::restore`] makes a store of it. None for a hub that keeps nothing on the
-    /// disk. The audit log says who made it.
+    /// Copies everything that was acknowledged so far, as one consistent snapshot, to a file that you can read
+    /// from its beginning. [`crate::store::restore`] turns it into a store again. Returns `None` if the hub
+    /// keeps nothing on disk. The audit log says which principal made the backup.
     pub async fn backup(&self, principal: &Principal) -> Result<Option<File>, HubError> {
         let Some(folder) = self.reader().audit_path().and_then(Path::parent) else {
             return Ok(None);
@@ -49,7 +49,8 @@ impl Hub {
     }
 }
 
-/// A file that is gone when it is closed. Where the system keeps the name of an open file, it is used again.
+/// Creates a file that disappears when it is closed. On systems where an open file keeps its name, the next
+/// backup overwrites the file.
 fn nameless_file(path: &Path) -> io::Result<File> {
     let file = create_file(path)?;
     if cfg!(unix) {

@@ -1,4 +1,4 @@
-//! Starting a hub: from what is stored, with its threads.
+//! Builds a hub: loads the store, then starts the threads.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,30 +14,30 @@ use aaep_engine::{Config, Now};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
-use super::answers::Answers;
+use super::answers::KeyedAnswers;
 use super::clock::Clock;
-use super::ears::{self, Ears};
+use super::ears::{self, WireReporter, WireRole};
 use super::holders::NameHolders;
-use super::keeper::{Batch, Keeper, MAX_WAITING_BATCHES, MAX_WAITING_DELETIONS};
-use super::names::Names;
-use super::owner::{MAX_WAITING_REQUESTS, Owner};
-use super::posts::Posts;
-use super::refusals::Refusals;
+use super::keeper::{CommitBatch, MAX_WAITING_BATCHES, MAX_WAITING_DELETIONS, StoreKeeper};
+use super::names::PrincipalNumbers;
+use super::owner::{EngineOwner, MAX_WAITING_REQUESTS};
+use super::posts::AgentPosts;
+use super::refusals::RefusedReplies;
 use super::running_bytes::RunningBytes;
-use super::status::Status;
-use super::{Hub, Shared, stored};
+use super::status::HubStatus;
+use super::{Hub, HubShared, stored};
 use crate::access::{Guard, Limits, Roster};
 use crate::bounds::{MAX_NAMES, MAX_SUBSCRIPTIONS};
 use crate::redact::{RedactConfig, RedactError, Redactor};
 use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
 
-/// How many messages one agent may send on its socket in a second, before what it may publish counts.
+/// How many messages one agent may send on its socket each second. The limits for publishing come on top.
 const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
 
-/// After how long a subscriber of server-sent events should connect again.
+/// How long a subscriber of server-sent events should wait before it reconnects.
 const RETRY_MS: u32 = 2000;
 
-/// What a hub is made of. Everything has a sensible default.
+/// Configures a hub. Every setting has a sensible default.
 #[derive(Debug)]
 pub struct HubBuilder {
     offer: Offer,
@@ -50,16 +50,16 @@ pub struct HubBuilder {
     wire: WireSettings,
 }
 
-/// Why a hub did not start. Nothing of it runs.
+/// Why a hub did not start. No part of it is running.
 #[derive(Debug)]
 pub enum StartError {
     /// The store could not be opened.
     Store(OpenError),
-    /// What is stored could not be read.
+    /// The stored data could not be read.
     Unreadable(ReadError),
-    /// The patterns for secrets cannot be used.
+    /// The patterns for secrets are not valid.
     Redact(RedactError),
-    /// The system gave no thread, no randomness, or no way to wait for sockets.
+    /// The system provided no thread, no randomness, or no way to wait for sockets.
     System(std::io::Error),
 }
 
@@ -92,70 +92,70 @@ impl HubBuilder {
         }
     }
 
-    /// What subscribers are offered.
+    /// Sets what the hub offers subscribers.
     pub fn offer(mut self, offer: Offer) -> Self {
         self.offer = offer;
         self
     }
 
-    /// Keeps everything in this folder, over every restart. Without it, everything is in memory and gone
+    /// Keeps everything in this folder, across restarts. Without a folder, everything is in memory and is lost
     /// when the hub stops.
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// How the store is opened: how long it keeps sessions, and whether to begin a new audit log.
+    /// Sets how the store is opened: how long it keeps sessions, and whether to begin a new audit log.
     pub fn open_options(mut self, open: OpenOptions) -> Self {
         self.open = open;
         self
     }
 
-    /// Counts what everyone takes of the hub.
+    /// Sets the guard that enforces limits for each principal.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = Some(guard);
         self
     }
 
-    /// Takes secrets out of what agents say.
+    /// Sets the redactor that removes secrets from what agents publish.
     pub fn redactor(mut self, redactor: Arc<Redactor>) -> Self {
         self.redactor = Some(redactor);
         self
     }
 
-    /// How long it is waited for a subscriber whose connection broke before a question that only it could
-    /// answer gets its default (ruling 4).
+    /// Sets how long the hub waits for a disconnected subscriber to resume, before an ask that only this
+    /// subscriber could answer gets its default (ruling 4).
     pub fn resume_grace_us(mut self, microseconds: u64) -> Self {
         self.resume_grace_us = Some(microseconds);
         self
     }
 
-    /// Which local programs may answer, and which names are bound to whom.
+    /// Sets which local programs may answer, and which names are bound to which principals.
     pub fn roster(mut self, roster: Arc<Roster>) -> Self {
         self.roster = roster;
         self
     }
 
-    /// How the wires behave.
+    /// Sets how the wires behave.
     pub fn wire(mut self, settings: WireSettings) -> Self {
         self.wire = settings;
         self
     }
 
-    /// Opens the store, goes on from what it has, and starts the threads.
+    /// Opens the store, resumes from its contents, and starts the threads.
     pub fn start(self) -> Result<Hub, StartError> {
         let (mut store, mut recovered) = match &self.folder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), Recovered::default()),
         };
-        // On a full disk there is still room for as many names again.
+        // If the disk is full and this fails, there is still room for as many names again.
         if let Err(error) = store.forget_unused_principals(&mut recovered, MAX_NAMES / 2) {
             tracing::warn!(%error, "Names that nothing refers to could not be forgotten.");
         }
         self.start_on(store, recovered)
     }
 
-    /// Starts on a store that is open.
+    /// Starts on a store that is already open.
     pub(super) fn start_on(
         mut self,
         store: Store,
@@ -192,10 +192,10 @@ impl HubBuilder {
         self,
         (clock, now): (Clock, Now),
         mut store: Store,
-        (recovered, loaded): (Recovered, stored::Loaded),
+        (recovered, loaded): (Recovered, stored::LoadedState),
         redactor: Arc<Redactor>,
     ) -> std::io::Result<Hub> {
-        let status = Arc::new(Status::default());
+        let status = Arc::new(HubStatus::default());
         for note in store.set_aside(&recovered, &loaded.lost, now.unix_us) {
             tracing::error!("{note}");
             status.note(note);
@@ -203,38 +203,39 @@ impl HubBuilder {
         let guard = self.guard.unwrap_or_else(|| Guard::new(Limits::default()));
         let (requests, received) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (heard, hearing) = mpsc::unbounded_channel();
-        let (batches, kept) = std_mpsc::sync_channel::<Batch>(MAX_WAITING_BATCHES);
+        let (batches, kept) = std_mpsc::sync_channel::<CommitBatch>(MAX_WAITING_BATCHES);
         let (delete, deletions) = std_mpsc::sync_channel(MAX_WAITING_DELETIONS);
         let (reports, told) = std_mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let ears = |wire| Ears { wire, reader: reports.clone(), waiting: Arc::clone(&waiting) };
-        let subscribers = Wire::start(self.wire.clone(), ears(ears::Wire::Subscribers))?;
+        let ears =
+            |wire| WireReporter { wire, reader: reports.clone(), waiting: Arc::clone(&waiting) };
+        let subscribers = Wire::start(self.wire.clone(), ears(WireRole::Subscribers))?;
         let agents = WireSettings {
             number: 1,
             max_messages_per_second: AGENT_MESSAGES_PER_SECOND,
             ..self.wire
         };
-        let agents = Wire::start(agents, ears(ears::Wire::Agents))?;
+        let agents = Wire::start(agents, ears(WireRole::Agents))?;
         drop(reports);
         let (wire, agent_wire) = (subscribers.handle().clone(), agents.handle().clone());
         let reader = store.reader();
 
-        let mut owner = Owner {
+        let mut owner = EngineOwner {
             engine: loaded.engine,
             clock,
-            agents_before: recovered.agents.iter().cloned().collect(),
+            former_agents: recovered.agents.iter().cloned().collect(),
             holders: NameHolders::default(),
             roster: self.roster,
-            principals: Names::new(recovered.principals.clone()),
+            principals: PrincipalNumbers::new(recovered.principals.clone()),
             next_order: recovered.next_order,
             asks: loaded.asks,
             counted: None,
             subscribers: std::collections::HashMap::new(),
             connections: std::collections::HashMap::new(),
             legacy: std::collections::HashMap::new(),
-            posts: Posts::default(),
-            answers: Answers::new(&recovered.answers),
-            refusals: Refusals::default(),
+            posts: AgentPosts::default(),
+            answers: KeyedAnswers::new(&recovered.answers),
+            refusals: RefusedReplies::default(),
             running_bytes: RunningBytes::new(
                 guard.limits().running_bytes_per_principal,
                 &recovered.sessions,
@@ -245,7 +246,7 @@ impl HubBuilder {
             agent_wire: agent_wire.clone(),
             status: Arc::clone(&status),
             is_stopping: false,
-            batch: Batch::default(),
+            batch: CommitBatch::default(),
             delete,
             remembered: HashMap::new(),
             must_withdraw: false,
@@ -268,7 +269,7 @@ impl HubBuilder {
         owner.review_programs();
         owner.recover_holders().map_err(std::io::Error::other)?;
 
-        let keeper = Keeper {
+        let keeper = StoreKeeper {
             store,
             batches: kept,
             deletions,
@@ -290,7 +291,7 @@ impl HubBuilder {
             spawn("aaep-owner", own)?,
         ];
         let wires = vec![subscribers, agents];
-        Ok(Hub::new(Shared { requests, clock, guard, redactor, reader, status }, threads, wires))
+        Ok(Hub::new(HubShared { requests, clock, guard, redactor, reader, status }, threads, wires))
     }
 }
 
@@ -298,10 +299,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
     thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// What a hub offers unless told otherwise: version 1.0.0, English, all levels, our extension.
+/// The default offer of a hub: version 1.0.0, English, all conformance levels, our extension.
 ///
 /// # Panics
-/// Never: the constants have the right form.
+/// Never: the constants are well-formed.
 pub fn default_offer() -> Offer {
     const RIGHT: &str = "a constant of the right form";
     Offer {
@@ -321,10 +322,10 @@ pub fn default_offer() -> Offer {
     }
 }
 
-/// Stops both wires, after what waits for them.
+/// Stops both wires after their pending messages.
 pub(super) fn stop_wires(handles: &[WireHandle], grace: std::time::Duration) {
     for handle in handles {
-        // One that has stopped already is as wanted.
+        // If the wire has already stopped, there is nothing to do.
         let _ = handle.send(vec![aaep_transport::wire::Command::Stop { grace }]);
     }
 }

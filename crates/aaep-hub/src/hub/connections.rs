@@ -1,4 +1,4 @@
-//! Connections: how they come, what is sent on them, and how they go.
+//! Connections: how they start, what is sent on them, and how they end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,51 +11,51 @@ use aaep_transport::{Packet, Protocol};
 use serde_json::json;
 
 use super::HubError;
-use super::ears::Heard;
-use super::keeper::Effect;
-use super::owner::Owner;
+use super::ears::WireInput;
+use super::keeper::DeferredEffect;
+use super::owner::EngineOwner;
 use super::violations;
 use crate::access::{ConnectionPermit, Principal};
 
-/// How many messages that cannot be read a peer may send before its connection ends (B.2.6, 4004).
+/// How many unreadable messages a peer may send before its connection ends (B.2.6, code 4004).
 const MAX_MISTAKES: u32 = 16;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Server-sent events; what the subscriber says comes by POST.
+pub(super) enum ConnectionKind {
+    /// Server-sent events; the subscriber sends its messages by POST.
     Stream,
-    /// A WebSocket as B.2 has it.
+    /// A subscriber's WebSocket (B.2).
     Socket,
     /// A WebSocket on the legacy path (ruling 27).
     LegacySocket,
-    /// A WebSocket of an agent.
+    /// An agent's WebSocket.
     Agent,
 }
 
-pub(super) struct Connection {
+pub(super) struct HubConnection {
     pub(super) principal: Arc<Principal>,
-    /// The number of the principal.
+    /// The principal's number.
     pub(super) number: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: ConnectionKind,
     pub(super) subscriber: Option<SubscriberKey>,
     mistakes: u32,
-    /// The sessions that were spoken in on it, the newest last, if it is an agent's.
+    /// The sessions in which an agent published on this connection, the newest last.
     spoken_in: VecDeque<SessionId>,
-    /// Given back when the connection is gone.
+    /// Released when the connection is gone.
     _permit: Option<ConnectionPermit>,
 }
 
-/// How many sessions of one agent's socket are remembered. An agent has few at a time.
+/// How many sessions are remembered for one agent socket. An agent has few at a time.
 const MAX_SPOKEN_IN: usize = 64;
 
-impl Connection {
-    /// Whether the agent of this session is there.
+impl HubConnection {
+    /// Whether the agent of this session is on this connection.
     pub(super) fn is_agent_of(&self, session_id: &SessionId) -> bool {
         self.spoken_in.contains(session_id)
     }
 
-    /// Something was said in this session.
+    /// Notes that the agent published in this session.
     pub(super) fn speak_in(&mut self, session_id: &SessionId) {
         if self.spoken_in.back() == Some(session_id) {
             return;
@@ -68,96 +68,97 @@ impl Connection {
     }
 }
 
-/// A socket whose HTTP head has been answered, with what belongs to it.
+/// A socket whose HTTP head has been answered, with everything that belongs to it.
 #[derive(Debug)]
 pub struct NewConnection {
-    /// Who is there.
+    /// The principal on the other end.
     pub principal: Arc<Principal>,
     /// The socket.
     pub socket: Socket,
-    /// What was already read from it, past the head.
+    /// Bytes that were already read past the head.
     pub read_ahead: Vec<u8>,
-    /// How bytes are framed on it.
+    /// How messages are framed.
     pub protocol: Protocol,
-    /// What was taken of the limits for it.
+    /// The permit that counts this connection against the limits.
     pub permit: Option<ConnectionPermit>,
 }
 
-impl Owner {
-    /// Something came from a wire.
-    pub(super) fn hear(&mut self, heard: Heard) {
+impl EngineOwner {
+    /// Handles a report or a message from a wire.
+    pub(super) fn handle_wire_input(&mut self, heard: WireInput) {
         match heard {
-            Heard::Subscriber { connection, text, reading, is_paused } => {
+            WireInput::Subscriber { connection, text, reading, is_paused } => {
                 match self.status.what_is_wrong() {
                     Some(_) if reading.is_request() => self.reject_now(connection),
                     Some(why) => self.refuse_now(connection, why),
-                    None => self.hear_subscriber(connection, &text, *reading),
+                    None => self.handle_subscriber_message(connection, &text, *reading),
                 }
                 if is_paused {
                     self.tell_wire(Command::Resume { connection });
                 }
             }
-            Heard::Agent { connection, message, is_paused } => {
+            WireInput::Agent { connection, message, is_paused } => {
                 match self.status.what_is_wrong() {
                     Some(why) => self.refuse_now(connection, why),
-                    None => self.hear_agent(connection, message),
+                    None => self.handle_agent_message(connection, message),
                 }
                 if is_paused {
                     self.tell_agent_wire(Command::Resume { connection });
                 }
             }
-            Heard::Report(Report::Blocked { connection, subscriber }) => {
+            WireInput::Report(Report::Blocked { connection, subscriber }) => {
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, true);
                     self.handle(Input::Block { subscriber }, None);
                 }
             }
-            Heard::Report(Report::Withdrawn { connection, subscriber, last_event_id }) => {
+            WireInput::Report(Report::Withdrawn { connection, subscriber, last_event_id }) => {
                 self.take_back(connection, subscriber, &last_event_id);
             }
-            Heard::Report(Report::Unblocked { connection, subscriber }) => {
+            WireInput::Report(Report::Unblocked { connection, subscriber }) => {
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, false);
                     self.handle(Input::Unblock { subscriber }, None);
                 }
             }
-            Heard::Report(Report::Gone { connection, why, .. }) => {
+            WireInput::Report(Report::Gone { connection, why, .. }) => {
                 tracing::debug!(connection, %why, "A connection is gone.");
-                self.gone(connection);
+                self.connection_gone(connection);
             }
-            Heard::Report(Report::Message { .. }) => {}
+            WireInput::Report(Report::Message { .. }) => {}
         }
     }
 
-    /// Nothing can be stored: what came on a socket is not taken, which its sender is told at once and past all that
-    /// waits for the disk.
+    /// While nothing can be stored, refuses a message that came on a socket. The sender learns this at once,
+    /// ahead of everything that waits for the disk.
     fn refuse_now(&mut self, connection: ConnectionKey, why: String) {
         let message = HubError::NotTaken { why }.to_string();
         let frame = json!({ "type": "agentvoice:error", "error": "not_taken", "message": message });
         let packet = Arc::new(Packet::new("", frame.to_string().into_bytes()));
-        let is_agent = self.connections.get(&connection).is_some_and(|it| it.kind == Kind::Agent);
+        let is_agent =
+            self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
         let wire = if is_agent { &self.agent_wire } else { &self.wire };
-        // A wire that has stopped has nobody to tell.
+        // If the wire has stopped, there is nobody to tell.
         let _ = wire.send(vec![Command::Send { connection, packet }]);
     }
 
-    /// The same for a request, which is answered as one.
+    /// The same for a subscription request, which is answered with a rejection.
     fn reject_now(&mut self, connection: ConnectionKey) {
         let rejected = self.reject_at(Door::Failing);
         let json = serde_json::to_vec(&rejected).unwrap_or_default();
         let packet = Arc::new(Packet::new("", json));
         let reason = "The subscription was rejected.".to_owned();
         let close = Command::Close { connection, code: 4001, reason, after_flush: true };
-        // A wire that has stopped has nobody to tell.
+        // If the wire has stopped, there is nobody to tell.
         let _ = self.wire.send(vec![Command::Send { connection, packet }, close]);
     }
 
-    /// Whether a subscriber is heard on this connection. Reports may be about one that it had before.
+    /// Whether the subscriber is attached to this connection. A report may be about an earlier connection.
     fn is_on(&self, subscriber: SubscriberKey, connection: ConnectionKey) -> bool {
         self.subscribers.get(&subscriber).is_some_and(|it| it.connection == Some(connection))
     }
 
-    /// Notes whether the wire of a subscriber is full.
+    /// Notes whether the subscriber's wire is full.
     pub(super) fn set_blocked(&mut self, subscriber: SubscriberKey, is_blocked: bool) {
         if is_blocked {
             self.blocked.insert(subscriber);
@@ -166,31 +167,32 @@ impl Owner {
         }
     }
 
-    /// Something urgent is to overtake what waits for the sockets that are full.
-    pub(super) fn withdraw_for_urgent(&mut self) {
+    /// Lets a critical event overtake everything that waits for full sockets.
+    pub(super) fn withdraw_for_critical(&mut self) {
         let on = |subscriber: &SubscriberKey| self.subscribers.get(subscriber)?.connection;
         let full = self.blocked.iter().filter_map(on);
-        let commands = full.map(|connection| Effect::Wire(Command::Withdraw { connection }));
+        let commands =
+            full.map(|connection| DeferredEffect::Wire(Command::Withdraw { connection }));
         self.batch.effects.extend(commands);
     }
 
-    /// A wire gave back what came after this event.
+    /// Handles the events after `last` that a wire gave back.
     fn take_back(&mut self, connection: ConnectionKey, subscriber: SubscriberKey, last: &str) {
         if self.is_on(subscriber, connection) {
             match EventId::parse(last) {
                 Ok(last_event_id) => {
                     self.handle(Input::TakeBack { subscriber, last_event_id }, None);
                 }
-                // It cannot be said where it is: it comes back and says so itself.
+                // The position is unknown, so the subscriber has to reconnect and say where it is.
                 Err(_) => self.close(connection, 4000, "Connect again."),
             }
         }
         self.tell_wire(Command::GoOn { connection });
     }
 
-    fn gone(&mut self, connection: ConnectionKey) {
+    fn connection_gone(&mut self, connection: ConnectionKey) {
         let Some(gone) = self.connections.remove(&connection) else { return };
-        if gone.kind == Kind::Agent {
+        if gone.kind == ConnectionKind::Agent {
             self.agent_gone(connection);
         }
         let Some(subscriber) = gone.subscriber else { return };
@@ -203,7 +205,7 @@ impl Owner {
         }
     }
 
-    /// Whoever this is may not be here any more: what they hear ends, and so do their connections.
+    /// Revokes the access of a principal: its subscriptions end, and its connections close.
     pub(super) fn end_access(&mut self, principal_id: &str) {
         let theirs = self.connections.iter().filter(|(_, it)| it.principal.id == principal_id);
         let theirs: Vec<_> = theirs.map(|(key, it)| (*key, it.subscriber)).collect();
@@ -216,20 +218,24 @@ impl Owner {
         }
     }
 
-    /// Whose every connection is.
+    /// The principal of every connection.
     pub(super) fn everyone(&self) -> Vec<Arc<Principal>> {
         self.connections.values().map(|it| Arc::clone(&it.principal)).collect()
     }
 
-    /// Takes a connection over. Nothing is attached to it yet.
-    pub(super) fn connect(&mut self, new: NewConnection, kind: Kind) -> Option<ConnectionKey> {
+    /// Takes over a connection. No subscription is attached to it yet.
+    pub(super) fn connect(
+        &mut self,
+        new: NewConnection,
+        kind: ConnectionKind,
+    ) -> Option<ConnectionKey> {
         let NewConnection { principal, socket, read_ahead, protocol, permit } = new;
-        let number = self.principal(&principal).ok()?;
-        let wire = if kind == Kind::Agent { &self.agent_wire } else { &self.wire };
+        let number = self.principal_number(&principal).ok()?;
+        let wire = if kind == ConnectionKind::Agent { &self.agent_wire } else { &self.wire };
         let connection = wire.new_key();
         self.connections.insert(
             connection,
-            Connection {
+            HubConnection {
                 principal,
                 number,
                 kind,
@@ -240,7 +246,7 @@ impl Owner {
             },
         );
         let add = Command::Add { connection, socket, protocol, read_ahead };
-        if kind == Kind::Agent {
+        if kind == ConnectionKind::Agent {
             self.tell_agent_wire(add);
         } else {
             self.tell_wire(add);
@@ -248,7 +254,7 @@ impl Owner {
         Some(connection)
     }
 
-    /// A subscriber hears its subscription on a new connection, from where it left off.
+    /// Delivers a subscription on a new connection, from where the subscriber left off.
     pub(super) fn stream(
         &mut self,
         connection: ConnectionKey,
@@ -257,8 +263,9 @@ impl Owner {
     ) {
         let Some(known) = self.connections.get(&connection) else { return };
         let principal = Arc::clone(&known.principal);
-        let Ok(number) = self.acting(&principal, Some(&subscription_id)) else { return };
-        // What they may hear can have changed while the hub was stopped; then they subscribe again.
+        let Ok(number) = self.acting_number(&principal, Some(&subscription_id)) else { return };
+        // The principal's hearing may have changed while the hub was stopped. Then the subscriber has to
+        // subscribe again.
         let hears = self.engine.hears_of(&subscription_id);
         let is_as_before = hears.is_some_and(|hears| *hears == principal.hearing());
         let mine = self.engine.subscription(&subscription_id);
@@ -272,24 +279,28 @@ impl Owner {
         self.handle(input, Some(connection));
     }
 
-    /// A subscriber leaves the connection that it has for this one.
+    /// Moves a subscriber from its old connection to this one.
     fn take_over(&mut self, subscriber: SubscriberKey, connection: ConnectionKey) {
         self.set_blocked(subscriber, false);
         let Some(known) = self.subscribers.get_mut(&subscriber) else { return };
-        known.has_heard = true;
+        known.was_connected = true;
         let before = known.connection.replace(connection);
         if let Some(connection) = self.connections.get_mut(&connection) {
             connection.subscriber = Some(subscriber);
         }
         self.tell_wire(Command::Attach { connection, subscriber });
         if let Some(before) = before.filter(|before| *before != connection) {
-            self.let_go(subscriber, before);
+            self.close_former_connection(subscriber, before);
             self.handle(Input::Disconnect { subscriber }, None);
         }
     }
 
-    /// A connection that a subscriber had before ends; the subscriber is elsewhere.
-    pub(super) fn let_go(&mut self, subscriber: SubscriberKey, before: ConnectionKey) {
+    /// Closes the old connection of a subscriber that has moved to another one.
+    pub(super) fn close_former_connection(
+        &mut self,
+        subscriber: SubscriberKey,
+        before: ConnectionKey,
+    ) {
         self.set_blocked(subscriber, false);
         if let Some(before) = self.connections.get_mut(&before) {
             before.subscriber = None;
@@ -297,23 +308,25 @@ impl Owner {
         self.close(before, 4000, "The subscription is heard on another connection now.");
     }
 
-    /// Ends a connection after what waits for it.
+    /// Closes a connection after its pending messages.
     pub(super) fn close(&mut self, connection: ConnectionKey, code: u16, reason: &str) {
         let reason = reason.to_owned();
         let command = Command::Close { connection, code, reason, after_flush: true };
-        let is_agent = self.connections.get(&connection).is_some_and(|it| it.kind == Kind::Agent);
+        let is_agent =
+            self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
         if is_agent { self.tell_agent_wire(command) } else { self.tell_wire(command) }
     }
 
-    /// Sends a message that is no event on a connection of a subscriber.
+    /// Sends a message that is not an event on a subscriber's connection.
     pub(super) fn send(&mut self, connection: ConnectionKey, message: &impl serde::Serialize) {
         let json = serde_json::to_vec(message).unwrap_or_default();
         let packet = Arc::new(Packet::new("", json));
         self.tell_wire(Command::Send { connection, packet });
     }
 
-    /// Says on a WebSocket what is wrong with a message. Who goes on like that is sent away.
-    pub(super) fn complain(
+    /// Reports on a WebSocket what is wrong with a message. Closes the connection if its peer keeps making
+    /// mistakes.
+    pub(super) fn report_mistake(
         &mut self,
         connection: ConnectionKey,
         error: &str,

@@ -1,8 +1,8 @@
-//! What the wires report, read before the owner gets it.
+//! Reads what the wires report, before the owner gets it.
 //!
-//! One thread reads messages of peers, in the order in which they came, so that large or broken ones
-//! never keep the owner or a wire from its work. A connection with a message on the way is not read from
-//! when many wait, so that what waits is bounded.
+//! One thread reads the messages of all peers, in the order of their arrival, so that large or malformed
+//! messages never hold up the owner or a wire. When many messages are pending, a connection is paused until its
+//! own message is handled, so that the pending messages stay bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,82 +17,83 @@ use super::reading::{SubscriberMessage, read_subscriber};
 use crate::redact::Redactor;
 use aaep_trust::strict_json::{self, NotStrict};
 
-/// How many messages may wait before connections are not read from until theirs is handled.
-const MANY: usize = 64;
+/// How many messages may be pending before connections are paused.
+const MAX_PENDING_MESSAGES: usize = 64;
 
-/// Which wire it is.
+/// Which wire a report came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum WireRole {
     Subscribers,
     Agents,
 }
 
-/// What a wire reported.
-pub(super) struct Told {
-    wire: Wire,
+/// A report as it came from its wire.
+pub(super) struct WireReport {
+    wire: WireRole,
     report: Report,
-    /// Whether the connection waits for this message to be handled.
+    /// Whether the connection is paused until this message is handled.
     is_paused: bool,
 }
 
-/// The same, read.
-pub(super) enum Heard {
-    /// A subscriber said something.
+/// A report after its message was read.
+pub(super) enum WireInput {
+    /// A message from a subscriber.
     Subscriber {
         connection: ConnectionKey,
         text: String,
         reading: Box<SubscriberMessage>,
         is_paused: bool,
     },
-    /// An agent said something: an object, or what is wrong with it.
+    /// A message from an agent: an object, or what is wrong with it.
     Agent { connection: ConnectionKey, message: Result<Object, String>, is_paused: bool },
-    /// Something happened to a connection.
+    /// A change of a connection.
     Report(Report),
 }
 
-/// Hears one wire.
-pub(super) struct Ears {
-    pub(super) wire: Wire,
-    /// Not bounded in itself: what waits is at most [`MANY`] messages, one more for each connection, and
-    /// for each of these that it got full, empty and gone.
-    pub(super) reader: Sender<Told>,
+/// Forwards the reports of one wire to the reader thread.
+pub(super) struct WireReporter {
+    pub(super) wire: WireRole,
+    /// The channel itself is not bounded. It holds at most [`MAX_PENDING_MESSAGES`] messages, one more for each
+    /// connection, and for each of these the reports that it is full, empty and gone.
+    pub(super) reader: Sender<WireReport>,
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
-impl Reports for Ears {
+impl Reports for WireReporter {
     fn report(&mut self, report: Report) -> Flow {
         let is_message = matches!(report, Report::Message { .. });
-        let is_paused = is_message && self.waiting.fetch_add(1, Ordering::Relaxed) >= MANY;
+        let is_paused =
+            is_message && self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_PENDING_MESSAGES;
         // If the reader is gone, the hub is stopping.
-        let _ = self.reader.send(Told { wire: self.wire, report, is_paused });
+        let _ = self.reader.send(WireReport { wire: self.wire, report, is_paused });
         if is_paused { Flow::Pause } else { Flow::Continue }
     }
 }
 
-/// Reads what was reported until nobody reports any more.
+/// Reads reports until both wires are gone.
 pub(super) fn read_all(
-    told: &Receiver<Told>,
-    owner: &UnboundedSender<Heard>,
+    told: &Receiver<WireReport>,
+    owner: &UnboundedSender<WireInput>,
     redactor: &Redactor,
     waiting: &AtomicUsize,
 ) {
-    while let Ok(Told { wire, report, is_paused }) = told.recv() {
+    while let Ok(WireReport { wire, report, is_paused }) = told.recv() {
         let heard = match report {
             Report::Message { connection, text } => {
                 let heard = match wire {
-                    Wire::Subscribers => {
+                    WireRole::Subscribers => {
                         let reading = Box::new(read_subscriber(text.as_bytes()));
-                        Heard::Subscriber { connection, text, reading, is_paused }
+                        WireInput::Subscriber { connection, text, reading, is_paused }
                     }
-                    Wire::Agents => {
+                    WireRole::Agents => {
                         let message = object(&text, redactor);
-                        Heard::Agent { connection, message, is_paused }
+                        WireInput::Agent { connection, message, is_paused }
                     }
                 };
                 waiting.fetch_sub(1, Ordering::Relaxed);
                 heard
             }
-            other => Heard::Report(other),
+            other => WireInput::Report(other),
         };
         if owner.send(heard).is_err() {
             return;
@@ -100,7 +101,7 @@ pub(super) fn read_all(
     }
 }
 
-/// An agent's message as an object, without secrets, or what is wrong with it.
+/// Reads an agent's message as an object and redacts it, or says what is wrong with it.
 pub(super) fn object(text: &str, redactor: &Redactor) -> Result<Object, String> {
     let mut object = match strict_json::parse(text.as_bytes()) {
         Ok(Value::Object(object)) => object,

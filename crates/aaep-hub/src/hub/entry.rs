@@ -1,4 +1,4 @@
-//! Entries of the audit log, made of what the engine says about questions.
+//! Builds entries of the audit log from what the engine reports about asks.
 
 use aaep::{Event, Payload, ReplyToken, SessionId};
 use aaep_engine::{Audit, ReplyRefusal};
@@ -7,20 +7,20 @@ use serde_json::json;
 use super::settlement::Settlement;
 use crate::audit::Entry;
 
-/// Who and where, as the owner knows it.
-pub(super) struct About {
+/// What the owner knows about an audit record.
+pub(super) struct AuditContext {
     pub(super) unix_us: i64,
     pub(super) session_id: Option<SessionId>,
     pub(super) who: Option<String>,
-    /// The words that belong to it: what was asked.
+    /// The words of the ask.
     pub(super) words: Option<String>,
     /// The principal that asked.
     pub(super) asked_by: Option<String>,
 }
 
-/// The entry for what the engine said.
-pub(super) fn entry(audit: Audit, about: About) -> Entry {
-    let About { unix_us, session_id, who, words, asked_by } = about;
+/// Builds the entry for an audit record of the engine.
+pub(super) fn build_entry(audit: Audit, about: AuditContext) -> Entry {
+    let AuditContext { unix_us, session_id, who, words, asked_by } = about;
     let (kind, reply_token, outcome, details) = match audit {
         Audit::Asked { reply_token, told, .. } => {
             let people = if told == 1 { "subscriber" } else { "subscribers" };
@@ -31,27 +31,27 @@ pub(super) fn entry(audit: Audit, about: About) -> Entry {
         Audit::Reply { reply_token, decided_by, refused, .. } => {
             let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
             let by = if is_automatic { ", automatic" } else { "" };
-            let outcome = format!("{}{by}", counted(refused));
-            // Words belong to a session, so that they can be deleted with it.
+            let outcome = format!("{}{by}", reply_outcome(refused));
+            // Words must belong to a session, so that they can be deleted with it.
             let decided_by = decided_by.filter(|_| session_id.is_some());
             let details = decided_by.map(|it| json!({ "decided_by": it }).to_string());
             ("reply", reply_token, outcome, details)
         }
         Audit::Presented { reply_token, left_us, refused, .. } => {
-            ("presented", reply_token, with_time(refused, left_us), None)
+            ("presented", reply_token, outcome_with_time(refused, left_us), None)
         }
         Audit::ClockStarted { reply_token } => {
             ("clock_started", reply_token, "someone is there who does not wait".to_owned(), None)
         }
         Audit::Extended { reply_token, by_seconds, left_us, refused, .. } => {
-            let outcome = format!("{}, {by_seconds} s wanted", with_time(refused, left_us));
+            let outcome = format!("{}, {by_seconds} s wanted", outcome_with_time(refused, left_us));
             ("extended", reply_token, outcome, None)
         }
         Audit::Paused { reply_token, left_us, refused, .. } => {
-            ("paused", reply_token, with_time(refused, left_us), None)
+            ("paused", reply_token, outcome_with_time(refused, left_us), None)
         }
         Audit::Resumed { reply_token, left_us, refused, .. } => {
-            ("resumed", reply_token, with_time(refused, left_us), None)
+            ("resumed", reply_token, outcome_with_time(refused, left_us), None)
         }
         Audit::Settled { reply_token, resolution, decided_by } => {
             let settlement = Settlement::new(reply_token.clone(), &resolution, decided_by);
@@ -64,7 +64,7 @@ pub(super) fn entry(audit: Audit, about: About) -> Entry {
     Entry { unix_us, kind, session_id, reply_token: Some(reply_token), who, outcome, details }
 }
 
-/// The number of the principal in an entry that has one.
+/// The number of the acting principal, if the record has one.
 pub(super) fn principal(audit: &Audit) -> Option<u64> {
     match audit {
         Audit::Reply { principal, .. }
@@ -76,7 +76,7 @@ pub(super) fn principal(audit: &Audit) -> Option<u64> {
     }
 }
 
-/// The question that an entry is about.
+/// The reply token of the ask that a record is about.
 pub(super) fn token(audit: &Audit) -> &ReplyToken {
     match audit {
         Audit::Asked { reply_token, .. }
@@ -90,8 +90,8 @@ pub(super) fn token(audit: &Audit) -> &ReplyToken {
     }
 }
 
-/// The token of an event that is a question.
-pub(super) fn question(event: &Event) -> Option<&ReplyToken> {
+/// The reply token of an event, if it is an ask.
+pub(super) fn ask_token(event: &Event) -> Option<&ReplyToken> {
     match &event.payload {
         Payload::AwaitingConfirmation(ask) => Some(&ask.reply_token),
         Payload::AwaitingClarification(ask) => Some(&ask.reply_token),
@@ -99,7 +99,7 @@ pub(super) fn question(event: &Event) -> Option<&ReplyToken> {
     }
 }
 
-/// What a question asks, in its own words. Its token is no words, and nobody learns it from the log.
+/// The content of an ask as JSON, without the reply token, which must not be in the log.
 pub(super) fn words_of(event: &Event) -> Option<String> {
     let words = match &event.payload {
         Payload::AwaitingConfirmation(ask) => serde_json::to_value(ask),
@@ -111,23 +111,23 @@ pub(super) fn words_of(event: &Event) -> Option<String> {
     Some(words.to_string())
 }
 
-/// As much of a principal's id as an outcome has room for. Ids are short but for those of an issuer.
+/// Cuts a principal's id to the length that fits into an outcome. Only ids from an issuer can be longer.
 pub(super) fn shortened(id: &str) -> &str {
     &id[..id.floor_char_boundary(256)]
 }
 
-fn counted(refused: Option<ReplyRefusal>) -> String {
-    refused.map_or_else(|| "counted".to_owned(), |why| format!("refused, {}", word(why)))
+fn reply_outcome(refused: Option<ReplyRefusal>) -> String {
+    refused.map_or_else(|| "counted".to_owned(), |why| format!("refused, {}", refusal_word(why)))
 }
 
-fn with_time(refused: Option<ReplyRefusal>, left_us: u64) -> String {
+fn outcome_with_time(refused: Option<ReplyRefusal>, left_us: u64) -> String {
     match refused {
-        Some(_) => counted(refused),
+        Some(_) => reply_outcome(refused),
         None => format!("counted, {} s left", left_us / 1_000_000),
     }
 }
 
-fn word(refusal: ReplyRefusal) -> &'static str {
+fn refusal_word(refusal: ReplyRefusal) -> &'static str {
     match refusal {
         ReplyRefusal::NotYourSubscription => "not_your_subscription",
         ReplyRefusal::MayNotReply => "may_not_reply",

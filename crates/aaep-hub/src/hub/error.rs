@@ -1,34 +1,34 @@
-//! Why the hub could not do what was asked, in words for whoever asked.
+//! Why the hub could not do what was requested, in words for the requester.
 
 use std::fmt;
 
 use crate::bounds::MAX_AGENT_ID_BYTES;
 
-/// The hub could not do what was asked.
+/// Why the hub could not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubError {
-    /// It has stopped, or is stopping.
+    /// The hub has stopped or is stopping.
     Stopped,
-    /// It could not store something in time, so nothing is known of what was asked. The same may be asked
-    /// again: what has an id or an idempotency key happens once.
+    /// The hub could not store something in time, so the result is unknown. The request can be repeated: with
+    /// an event id or an idempotency key, it takes effect once.
     NotStored {
-        /// What is wrong, where that is known.
+        /// What is wrong, if known.
         why: Option<String>,
     },
-    /// Nothing can be stored at the moment, so nothing was taken: it does not count, and changed nothing.
+    /// Nothing can be stored at the moment, so the request was refused: it does not count and changed nothing.
     NotTaken {
         /// What is wrong.
         why: String,
     },
-    /// The hub stopped before a reply was stored: it does not count.
+    /// The hub stopped before a reply was stored: the reply does not count.
     ReplyLost,
-    /// There is no such question, or it is somebody else's.
+    /// There is no such ask, or it belongs to another principal.
     NoSuchAsk,
-    /// There is no such agent here, or somebody else speaks for it.
+    /// There is no such agent, or another principal speaks for it.
     NoSuchAgent,
-    /// The name of an agent is longer than is kept.
+    /// The agent's name is longer than the hub stores.
     NameTooLong,
-    /// There are more different agents or people than the hub can tell apart.
+    /// There are more agents or people than the hub can tell apart.
     TooManyNames,
 }
 

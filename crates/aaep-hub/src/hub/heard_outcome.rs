@@ -1,7 +1,7 @@
-//! How a question ended, for the person who may hear it and whose program did not ask it.
+//! How an ask ended, for a person who may hear it but whose program did not ask it.
 //!
-//! They learn what they would have been told: the outcome and what decided it, never the words of an
-//! answer. No other principal learns the outcome of a question that it did not ask.
+//! The person learns what a subscriber would have been told: the outcome and what decided it, never the words
+//! of an answer. No other principal learns the outcome of an ask that it did not publish.
 
 use aaep::ReplyToken;
 
@@ -11,7 +11,8 @@ use crate::access::{Principal, Scope};
 use crate::store::ReadError;
 
 impl Hub {
-    /// A settled question in a session that the person may hear. Whatever else it may be, it is not found.
+    /// Looks up a settled ask in a session that the person may hear. In every other case the ask is reported as
+    /// not found.
     pub(super) async fn heard_outcome(
         &self,
         principal: &Principal,
@@ -33,7 +34,7 @@ impl Hub {
         let (asked, settlement, session) = found.ok_or(HubError::NoSuchAsk)?;
         let hearing = principal.hearing();
         let may_hear =
-            self.look(move |owner| hearing.includes(&owner.agent_of(&session).tags)).await?;
+            self.look_up(move |owner| hearing.includes(&owner.agent_of(&session).tags)).await?;
         if !may_hear {
             return Err(HubError::NoSuchAsk);
         }

@@ -1,64 +1,66 @@
 //! Which principal speaks under which agent name (ruling 36).
 //!
-//! The first use of a name holds it: while it is in use, and for [`NAME_HOLD_US`] after. Then another
-//! principal may take it over, which is never silent. A principal that is bound to a name has it at once. What is here
-//! is in memory and made again from the stored sessions after a start. It never decides who may come in.
+//! The first principal that uses a name holds it while the name is in use, and for [`NAME_HOLD_US`] after that.
+//! Then another principal may take it over, which is always announced. A principal that is bound to a name gets
+//! it at once. This table is in memory and is rebuilt from the stored sessions after a start. It never decides
+//! which principals are let in.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// How long a name is held for its principal after it was last used: a week.
+/// How long a name is held for its principal after its last use: one week.
 pub(super) const NAME_HOLD_US: i64 = 7 * 24 * 3600 * 1_000_000;
 
-/// How many names one principal holds. Of the others it is only known whose they were, and they are free.
+/// How many names one principal holds. Beyond that, the hub only remembers which principal used a name, and the
+/// name is free.
 pub(super) const MAX_NAMES_OF_PRINCIPAL: usize = 1024;
 
-/// How many names are known in all. Past it, the one that was used longest ago and is free is forgotten.
+/// How many names are known in total. Beyond that, the free name with the oldest last use is forgotten.
 const MAX_NAMES: usize = 65_536;
 
 /// The names that are held, and those that were.
 #[derive(Debug, Default)]
 pub(super) struct NameHolders {
-    by_name: HashMap<String, Holder>,
-    /// The names that each principal holds, the one that was used longest ago first.
+    by_name: HashMap<String, NameHolder>,
+    /// The names that each principal holds, ordered by last use, the oldest first.
     by_principal: HashMap<u64, BTreeSet<(i64, String)>>,
-    /// The names that their principals no longer hold, the one that was used longest ago first.
+    /// The names that their principals no longer hold, ordered by last use, the oldest first.
     released: BTreeSet<(i64, String)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Holder {
+struct NameHolder {
     principal: u64,
     used_unix_us: i64,
-    /// From whom the name was taken over, until everyone was told.
+    /// The principal that held the name before, until the takeover has been announced.
     taken_from: Option<u64>,
-    /// Whether the principal has used so many other names since that it no longer holds this one.
+    /// Whether the principal lost its hold on this name because it has used too many other names since.
     is_released: bool,
 }
 
-/// What came of the use of a name.
+/// The result of using a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameUse {
     /// The principal holds it.
     Held,
     /// Another principal holds it.
     Taken,
-    /// There are more names than can be told apart.
+    /// There are more names than the hub can tell apart.
     TooMany,
 }
 
 /// How a principal wants to use a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameClaim {
-    /// Only if it is new or its own.
+    /// Only if the name is new or its own.
     OwnOrNew,
-    /// Also if it is free: everyone hears of it.
+    /// Also if the name is free; the takeover is then announced.
     OrFree,
-    /// The name is bound to it: whoever has it now loses it.
+    /// The name is bound to the principal: the current holder loses it.
     Bound,
 }
 
 impl NameHolders {
-    /// A principal speaks under a name. `is_in_use` says whether a principal speaks under a name right now.
+    /// Uses a name for a principal. `is_in_use` says whether a principal speaks under a name right now.
     pub(super) fn use_name(
         &mut self,
         (name, claim): (&str, NameClaim),
@@ -74,7 +76,7 @@ impl NameHolders {
             return NameUse::Held;
         };
         if holder.principal == principal {
-            // Every event comes here; a second more or less of a week does not matter.
+            // Every event passes here; one second more or less in a week does not matter.
             let is_old = now_unix_us.saturating_sub(holder.used_unix_us) > 1_000_000;
             if is_old || holder.is_released {
                 self.hold(name, (principal, holder.taken_from), now_unix_us, is_in_use);
@@ -95,12 +97,12 @@ impl NameHolders {
         NameUse::Held
     }
 
-    /// From whom a name was taken over, if nobody was told of it yet. From now on everyone was.
-    pub(super) fn take_untold(&mut self, name: &str) -> Option<u64> {
+    /// Returns the previous holder of a name that was taken over, once: the caller announces the takeover.
+    pub(super) fn take_unannounced(&mut self, name: &str) -> Option<u64> {
         self.by_name.get_mut(name)?.taken_from.take()
     }
 
-    /// A session that is stored: its principal used the name then. The newest use counts.
+    /// Restores a name from a stored session. The newest use counts.
     pub(super) fn recover(&mut self, name: &str, principal: u64, used_unix_us: i64) {
         let is_newer = self.by_name.get(name).is_none_or(|it| it.used_unix_us < used_unix_us);
         if is_newer && self.by_name.len() < MAX_NAMES {
@@ -108,7 +110,7 @@ impl NameHolders {
         }
     }
 
-    /// Who holds a name.
+    /// The principal that holds a name.
     #[cfg(test)]
     fn holder(&self, name: &str) -> Option<u64> {
         self.by_name.get(name).map(|holder| holder.principal)
@@ -121,13 +123,14 @@ impl NameHolders {
         used_unix_us: i64,
         is_in_use: impl Fn(&str, u64) -> bool,
     ) {
-        self.let_go(name);
+        self.remove_name(name);
         let names = self.by_principal.entry(principal).or_default();
         names.insert((used_unix_us, name.to_owned()));
-        let holder = Holder { principal, used_unix_us, taken_from, is_released: false };
+        let holder = NameHolder { principal, used_unix_us, taken_from, is_released: false };
         self.by_name.insert(name.to_owned(), holder);
         if names.len() > MAX_NAMES_OF_PRINCIPAL {
-            // As many sessions run at most as are looked at: one that nobody uses is found.
+            // The limit is at least as large as the number of running sessions, so a name that is not in use is
+            // found.
             let surplus = names.iter().find(|(_, it)| it != name && !is_in_use(it, principal));
             if let Some(surplus) = surplus.cloned() {
                 names.remove(&surplus);
@@ -139,7 +142,7 @@ impl NameHolders {
         }
     }
 
-    fn let_go(&mut self, name: &str) {
+    fn remove_name(&mut self, name: &str) {
         let Some(holder) = self.by_name.remove(name) else { return };
         let key = (holder.used_unix_us, name.to_owned());
         self.released.remove(&key);
@@ -151,12 +154,12 @@ impl NameHolders {
         }
     }
 
-    /// Makes room for one name. Says whether there was one that nobody holds any more.
+    /// Forgets one name that nobody holds any more. Returns whether there was one.
     fn forget_oldest(&mut self, now_unix_us: i64) -> bool {
         let held = || self.by_principal.values().filter_map(BTreeSet::first).min().cloned();
         let is_over = |(used, _): &(i64, String)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US;
         let free = self.released.first().cloned().or_else(|| held().filter(is_over));
-        free.map(|(_, name)| self.let_go(&name)).is_some()
+        free.map(|(_, name)| self.remove_name(&name)).is_some()
     }
 }
 
@@ -177,11 +180,11 @@ mod tests {
         assert_eq!(use_name(&mut holders, 2, 1), NameUse::Taken);
         assert_eq!(use_name(&mut holders, 1, 6 * DAY_US), NameUse::Held);
         assert_eq!(use_name(&mut holders, 2, 8 * DAY_US), NameUse::Taken, "used two days ago");
-        assert_eq!(holders.take_untold("photos"), None);
+        assert_eq!(holders.take_unannounced("photos"), None);
         assert_eq!(use_name(&mut holders, 2, 14 * DAY_US), NameUse::Held);
         assert_eq!(use_name(&mut holders, 2, 15 * DAY_US), NameUse::Held);
-        assert_eq!(holders.take_untold("photos"), Some(1), "it is never silent");
-        assert_eq!(holders.take_untold("photos"), None, "and told once");
+        assert_eq!(holders.take_unannounced("photos"), Some(1), "it is never silent");
+        assert_eq!(holders.take_unannounced("photos"), None, "and told once");
         assert_eq!(use_name(&mut holders, 1, 15 * DAY_US), NameUse::Taken);
     }
 
@@ -194,7 +197,7 @@ mod tests {
         assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Taken);
         let claim = ("photos", NameClaim::Bound);
         assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Held);
-        assert_eq!(holders.take_untold("photos"), Some(1), "unless it is bound to another");
+        assert_eq!(holders.take_unannounced("photos"), Some(1), "unless it is bound to another");
     }
 
     #[test]
@@ -220,7 +223,7 @@ mod tests {
         let mut take = |name| {
             let in_use = |name: &str, _| name == "bot1";
             let used = holders.use_name((name, NameClaim::OrFree), 3, 5000, in_use);
-            (used, holders.take_untold(name))
+            (used, holders.take_unannounced(name))
         };
         assert_eq!(take("bot0"), (NameUse::Held, Some(2)), "it is free, and that is told");
         assert_eq!(take("bot1"), (NameUse::Taken, None), "it is in use");

@@ -1,7 +1,7 @@
-//! The keeper: the thread that stores what happened and only then lets anyone hear of it.
+//! The keeper: the thread that stores changes first and only then lets anyone hear of them.
 //!
-//! What waits is stored together with one wait for the disk. If the disk is full or fails, nothing is
-//! told to anybody; it is tried again until it works, and `/readyz` and the log say so meanwhile.
+//! It stores all pending batches together, with one wait for the disk. If the disk is full or fails, nobody is
+//! told anything; the keeper retries until it works, and `/readyz` and the log report the failure meanwhile.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,84 +12,83 @@ use aaep::SessionId;
 use aaep_transport::wire::{Command, WireHandle};
 
 use super::clock::Clock;
-use super::status::Status;
+use super::status::HubStatus;
 use crate::bounds::MAX_CHANGES;
 use crate::store::{Change, CommitError, Store};
 
-/// How many batches may wait for the disk. Past it, the owner waits, and everyone with it.
+/// How many batches may wait for the disk. Beyond that, the owner waits, and everyone with it.
 pub(super) const MAX_WAITING_BATCHES: usize = 256;
 
-/// How many changes of several batches are stored at once. A single batch may have more of its own.
+/// How many changes from several batches are stored at once. A single batch may contain more.
 const MAX_TOGETHER: usize = MAX_CHANGES / 4;
 
-/// How long to wait before a commit that failed is tried again.
+/// How long to wait before a failed commit is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether something is beyond the retention.
+/// How often the store is checked for data that is beyond its retention.
 const SWEEP: Duration = Duration::from_mins(1);
 
-/// What is to be done once everything before it is stored.
-pub(super) enum Effect {
-    /// The wire of the subscribers is told something.
+/// Something to do once everything before it is stored.
+pub(super) enum DeferredEffect {
+    /// Sends a command to the subscriber wire.
     Wire(Command),
-    /// The wire of the agents is told something.
+    /// Sends a command to the agent wire.
     AgentWire(Command),
-    /// Something is done with the store itself.
+    /// Does something with the store itself.
     Store(Box<dyn FnOnce(&mut Store) + Send>),
-    /// Everything before this session was deleted, past what waited, has been stored or left out.
+    /// Marks the point where every earlier change of this deleted session has been stored or left out.
     Deleted(SessionId),
-    /// Someone who waits gets an answer.
+    /// Answers a caller that waits.
     Answer(Box<dyn FnOnce() + Send>),
 }
 
-/// Something that deletes a session, or ends one so that it can be deleted. Gives the session that is gone, if one is.
-pub(super) type Deletion = Box<dyn FnOnce(&mut Store) -> Option<SessionId> + Send>;
+/// Deletes a session, or ends one so that it can be deleted. Returns the session if it is gone.
+pub(super) type DeletionWork = Box<dyn FnOnce(&mut Store) -> Option<SessionId> + Send>;
 
-/// How many deletions may wait.
 pub(super) const MAX_WAITING_DELETIONS: usize = 64;
 
-/// What one turn of the owner brought: stored whole, then carried out.
+/// The result of one turn of the owner: stored as a whole, then carried out.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct CommitBatch {
     pub(super) changes: Vec<Change>,
-    pub(super) effects: Vec<Effect>,
-    /// When the first urgent event among the effects was taken in.
-    pub(super) urgent_since: Option<Instant>,
+    pub(super) effects: Vec<DeferredEffect>,
+    /// When the first critical event among the effects was taken in.
+    pub(super) critical_since: Option<Instant>,
     /// How many deliveries are among the effects.
     pub(super) deliveries: u64,
 }
 
-impl Batch {
+impl CommitBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.effects.is_empty()
     }
 
-    fn add(&mut self, mut other: Batch) {
+    fn add(&mut self, mut other: CommitBatch) {
         self.changes.append(&mut other.changes);
         self.effects.append(&mut other.effects);
         self.deliveries += other.deliveries;
-        self.urgent_since = match (self.urgent_since, other.urgent_since) {
+        self.critical_since = match (self.critical_since, other.critical_since) {
             (Some(one), Some(another)) => Some(one.min(another)),
             (one, another) => one.or(another),
         };
     }
 }
 
-pub(super) struct Keeper {
+pub(super) struct StoreKeeper {
     pub(super) store: Store,
-    pub(super) batches: Receiver<Batch>,
-    /// What makes room, and so is done even while nothing can be stored.
-    pub(super) deletions: Receiver<Deletion>,
-    /// The sessions that were deleted while something of them waited to be stored. That is left out.
+    pub(super) batches: Receiver<CommitBatch>,
+    /// Work that makes room, and is therefore done even while nothing can be stored.
+    pub(super) deletions: Receiver<DeletionWork>,
+    /// Sessions that were deleted while changes of theirs were pending. Those changes are left out.
     pub(super) deleted: HashSet<SessionId>,
     pub(super) wire: WireHandle,
     pub(super) agent_wire: WireHandle,
     pub(super) clock: Clock,
-    pub(super) status: Arc<Status>,
+    pub(super) status: Arc<HubStatus>,
 }
 
-impl Keeper {
-    /// Works until the owner is gone or the store cannot be trusted any more.
+impl StoreKeeper {
+    /// Works until the owner is gone or the store can no longer be trusted.
     pub(super) fn run(mut self) {
         let mut sweep_at = Instant::now();
         let mut next = None;
@@ -103,10 +102,10 @@ impl Keeper {
                 Ok(first) => {
                     let mut batch;
                     (batch, next) = self.gather(first);
-                    // What was asked for just before the disk had room again.
+                    // Deletions that were requested just before the disk had room again.
                     self.delete_all();
                     if !self.deleted.is_empty() {
-                        leave_out(&mut batch.changes, &self.deleted);
+                        remove_deleted(&mut batch.changes, &self.deleted);
                     }
                     if !self.keep(&mut batch.changes) {
                         return;
@@ -127,8 +126,8 @@ impl Keeper {
         }
     }
 
-    /// Takes along what else waits already, as long as it fits; gives back what did not.
-    fn gather(&self, first: Batch) -> (Batch, Option<Batch>) {
+    /// Adds all other pending batches that fit. Returns the first batch that did not fit.
+    fn gather(&self, first: CommitBatch) -> (CommitBatch, Option<CommitBatch>) {
         let mut all = first;
         while let Ok(next) = self.batches.try_recv() {
             if all.changes.len() + next.changes.len() > MAX_TOGETHER {
@@ -139,8 +138,8 @@ impl Keeper {
         (all, None)
     }
 
-    /// Stores the changes, however long it takes. Says whether they are stored; if it cannot know,
-    /// the hub has to start anew, because what it believes may not be what is stored.
+    /// Stores the changes, however long it takes. Returns false if they are not stored, or if that is unknown.
+    /// In the second case the hub has to be restarted, because its memory and the disk may differ.
     fn keep(&mut self, changes: &mut Vec<Change>) -> bool {
         let began = Instant::now();
         let mut is_first_failure = true;
@@ -153,7 +152,7 @@ impl Keeper {
                     | CommitError::OutOfOrder { .. }),
                 ) => {
                     tracing::error!(%error, "The hub stops: what is stored may not be what it believes.");
-                    self.status.fail(&error.to_string(), true);
+                    self.status.note_failure(&error.to_string(), true);
                     return false;
                 }
                 Err(error) => {
@@ -162,7 +161,7 @@ impl Keeper {
                         is_first_failure = false;
                     }
                     self.status.metrics.commit_failed();
-                    self.status.fail(&error.to_string(), false);
+                    self.status.note_failure(&error.to_string(), false);
                     if self.status.is_stopping() {
                         return false;
                     }
@@ -173,7 +172,7 @@ impl Keeper {
         if !is_first_failure {
             tracing::info!("The store works again.");
         }
-        self.status.works();
+        self.status.clear_failure();
         if !changes.is_empty() {
             self.status.metrics.committed(began.elapsed().as_secs_f64(), changes.len() as u64);
             let missing = self.store.audit().missing_in_file;
@@ -183,38 +182,38 @@ impl Keeper {
         true
     }
 
-    /// Waits before something is tried again, and meanwhile deletes what people want gone, which may make room.
+    /// Waits before the next attempt. Meanwhile it performs a requested deletion, which may make room.
     fn make_room(&mut self, changes: &mut Vec<Change>) {
         if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
             self.deleted.extend(delete(&mut self.store));
-            leave_out(changes, &self.deleted);
+            remove_deleted(changes, &self.deleted);
         }
     }
 
-    /// Deletes what people want gone.
+    /// Performs all requested deletions.
     fn delete_all(&mut self) {
         while let Ok(delete) = self.deletions.try_recv() {
             self.deleted.extend(delete(&mut self.store));
         }
     }
 
-    fn carry_out(&mut self, batch: Batch) {
+    fn carry_out(&mut self, batch: CommitBatch) {
         let mut commands = Vec::with_capacity(batch.effects.len());
         let mut to_agents = Vec::new();
         let mut answers = Vec::new();
         for effect in batch.effects {
             match effect {
-                Effect::Wire(command) => commands.push(command),
-                Effect::AgentWire(command) => to_agents.push(command),
-                Effect::Store(work) => work(&mut self.store),
-                Effect::Deleted(session_id) => {
+                DeferredEffect::Wire(command) => commands.push(command),
+                DeferredEffect::AgentWire(command) => to_agents.push(command),
+                DeferredEffect::Store(work) => work(&mut self.store),
+                DeferredEffect::Deleted(session_id) => {
                     self.deleted.remove(&session_id);
                 }
-                Effect::Answer(answer) => answers.push(answer),
+                DeferredEffect::Answer(answer) => answers.push(answer),
             }
         }
         if !commands.is_empty() {
-            // A wire that has stopped has nobody to tell.
+            // If the wire has stopped, there is nobody to tell.
             let _ = self.wire.send(commands);
         }
         if !to_agents.is_empty() {
@@ -223,7 +222,7 @@ impl Keeper {
         if batch.deliveries > 0 {
             self.status.metrics.delivered(batch.deliveries);
         }
-        if let Some(since) = batch.urgent_since {
+        if let Some(since) = batch.critical_since {
             self.status.metrics.critical_latency(since.elapsed().as_secs_f64());
         }
         for answer in answers {
@@ -231,7 +230,7 @@ impl Keeper {
         }
     }
 
-    /// Deletes a piece of what is beyond the retention; says when to look again.
+    /// Deletes some of the data beyond the retention. Returns when to look again.
     fn sweep(&mut self) -> Duration {
         match self.store.sweep(self.clock.now()) {
             Ok(swept) if swept.is_done => SWEEP,
@@ -244,8 +243,8 @@ impl Keeper {
     }
 }
 
-/// Leaves out what is about sessions that were deleted.
-fn leave_out(changes: &mut Vec<Change>, deleted: &HashSet<SessionId>) {
+/// Removes the changes of deleted sessions.
+fn remove_deleted(changes: &mut Vec<Change>, deleted: &HashSet<SessionId>) {
     changes.retain(|change| match change {
         Change::Event { session_id, .. }
         | Change::SessionAbout { session_id, .. }

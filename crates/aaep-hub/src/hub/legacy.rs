@@ -1,9 +1,10 @@
-//! The legacy paths (ruling 27): `/events` and `/messages`, as the public tools and suite speak them.
+//! The legacy paths (ruling 27): `/events` and `/messages`, as the public tools and the public suite use them.
 //!
-//! There a stream has the default terms until a request comes, what is posted belongs to a stream of whoever posts
-//! it, replies name no subscription or one that was never given, and a session is started with
-//! `{"kind": "user_input"}`. Who may answer is decided as everywhere: by who it is, and by what was sent to
-//! them (ruling 3). The frame `input.accepted` is in no chapter; the public suite takes the first frame for it.
+//! On these paths a stream has the default terms until a request comes; a posted message belongs to a stream of
+//! its sender; replies name no subscription, or one that the hub never gave; and `{"kind": "user_input"}`
+//! starts a session. The right to answer is decided as everywhere else: by the principal, and by what was sent
+//! to it (ruling 3). No chapter of the specification has the frame `input.accepted`; the public suite accepts
+//! the first frame as such.
 
 use std::collections::VecDeque;
 
@@ -15,30 +16,30 @@ use aaep_transport::wire::ConnectionKey;
 use aaep_trust::strict_json;
 use serde_json::{Value, json};
 
-use super::owner::Owner;
-use super::posts::{NotInstructed, Wish};
+use super::owner::EngineOwner;
+use super::posts::{NewInstruction, NotInstructed};
 use super::reading::{MalformedRequest, SubscriberMessage, read_subscriber};
 use super::subscribers::{Told, close_of};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
-/// How many prompts may wait for a stream.
+/// How many prompts of one principal may wait for a stream.
 const MAX_HELD_PROMPTS: usize = 16;
 
-/// How many bytes the prompts of one principal may have, and those of all.
+/// The most bytes for the waiting prompts of one principal, and for those of all principals.
 const MAX_HELD_BYTES_EACH: usize = 256 * 1024;
 const MAX_HELD_BYTES: usize = 16 * MAX_HELD_BYTES_EACH;
 
-/// How many streams of a principal are remembered beside its newest.
+/// How many streams of a principal are remembered in addition to the newest.
 const MAX_OLDER_STREAMS: usize = 16;
 
-/// The streams of a principal.
+/// The legacy streams of one principal.
 #[derive(Debug, Default)]
-pub(super) struct Legacy {
+pub(super) struct LegacyStreams {
     /// The newest.
     subscription_id: Option<SubscriptionId>,
-    /// Those before it that may still be heard, the newest last.
+    /// Earlier streams that may still be connected, the newest last.
     older: VecDeque<SubscriptionId>,
-    /// Whether it was asked for and not heard yet.
+    /// Whether the newest stream was requested and has not been connected yet.
     is_fresh: bool,
     /// Prompts that came before a stream.
     held: Vec<HeldPrompt>,
@@ -47,32 +48,33 @@ pub(super) struct Legacy {
 /// A prompt that waits for a stream.
 #[derive(Debug)]
 struct HeldPrompt {
-    /// With which proof it came. With another one, it goes nowhere: the first may have been revoked.
+    /// The proof that came with the prompt. A stream with another proof does not get the prompt, because the
+    /// first proof may have been revoked.
     proof: Option<String>,
     text: String,
 }
 
-/// What the legacy path answers to a message.
+/// The answer of the legacy path to a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LegacyAnswer {
-    /// It was taken; whatever came of it is on the stream.
+    /// The message was taken; the result appears on the stream.
     Taken,
-    /// It is no message that anyone knows.
+    /// The message is not a known one.
     NotValid(Vec<Violation>),
-    /// Nothing that this program answers counts, whatever it answers.
+    /// The program may not answer, so nothing that it answers counts.
     MayNotAnswer,
-    /// A request for a subscription was rejected, and no stream says so.
+    /// A request for a subscription was rejected, and there is no stream to say so.
     Rejected(Box<SubscriptionRejected>),
-    /// No agent was told.
+    /// No agent was instructed.
     NotInstructed(NotInstructed),
 }
 
-/// What a program without a name that may not answer has to know first, and what can be done about it.
+/// Tells a program without a name that it may not answer, and what the person can do about it.
 pub(crate) const MAY_NOT_ANSWER: &str = "This program may listen, but not answer. To let it answer, run: \
     aaep allow NAME --address, with a name for this program, and give it the address that is shown.";
 
-impl Legacy {
-    /// From now on this is the newest stream.
+impl LegacyStreams {
+    /// Makes this the newest stream.
     fn begin(&mut self, subscription_id: &SubscriptionId) {
         let before = self.subscription_id.replace(subscription_id.clone());
         self.older.extend(before.filter(|before| before != subscription_id));
@@ -81,14 +83,15 @@ impl Legacy {
         }
     }
 
-    /// All of them, the newest first.
+    /// All streams, the newest first.
     fn streams(&self) -> impl Iterator<Item = &SubscriptionId> {
         self.subscription_id.iter().chain(self.older.iter().rev())
     }
 }
 
-impl Owner {
-    /// A stream on the legacy path. It goes on where an earlier one broke off, if it says where.
+impl EngineOwner {
+    /// Starts a stream on the legacy path. It continues an earlier one if the request says where that one broke
+    /// off.
     pub(super) fn legacy_stream(
         &mut self,
         connection: ConnectionKey,
@@ -104,7 +107,8 @@ impl Owner {
             subscriber.is_some_and(|subscriber| subscriber.connection.is_none())
         });
         match before {
-            // Its terms were asked for before the stream, or it says where it broke off.
+            // Either its terms were requested before the stream, or the request says where the stream broke
+            // off.
             Some(id) if is_fresh || last_event_id.is_some() => {
                 self.stream(connection, id, last_event_id);
             }
@@ -119,12 +123,12 @@ impl Owner {
         }
         let held = self.legacy.get_mut(&number).map(|it| std::mem::take(&mut it.held));
         for prompt in held.into_iter().flatten().filter(|it| it.proof == principal.proof) {
-            // What came of it is on the stream.
+            // The result is on the stream.
             let _ = self.legacy_prompt(connection, principal, prompt.text);
         }
     }
 
-    /// A subscription with the default terms (ruling 3), about which nothing is said on the stream.
+    /// Starts a subscription with the default terms (ruling 3). Nothing about it is sent on the stream.
     pub(super) fn legacy_begin(
         &mut self,
         connection: ConnectionKey,
@@ -148,9 +152,9 @@ impl Owner {
         }
     }
 
-    /// A stream that broke off is not needed any more.
+    /// Ends a stream that broke off and is no longer needed.
     fn legacy_end(&mut self, principal: &Principal, subscription_id: SubscriptionId) {
-        let Ok(principal) = self.acting(principal, Some(&subscription_id)) else { return };
+        let Ok(principal) = self.acting_number(principal, Some(&subscription_id)) else { return };
         let message = Box::new(close_of(subscription_id));
         self.handle(Input::Close { principal, message }, None);
     }
@@ -162,9 +166,9 @@ impl Owner {
         }
     }
 
-    /// Something was posted on the legacy path.
+    /// Handles a message that was posted on the legacy path.
     pub(super) fn legacy_message(&mut self, principal: &Principal, text: &str) -> LegacyAnswer {
-        let Ok(number) = self.principal(principal) else {
+        let Ok(number) = self.principal_number(principal) else {
             return LegacyAnswer::NotInstructed(NotInstructed::Full);
         };
         let posted = serde_json::from_str(text).unwrap_or_default();
@@ -204,8 +208,8 @@ impl Owner {
         LegacyAnswer::Taken
     }
 
-    /// The stream of its sender that a message is about. A reply is about one that was sent the ask; two programs at
-    /// one address are one program to the person. Everything else is about the newest.
+    /// Finds the sender's stream that a message is about. A reply is about a stream that was sent the ask; two
+    /// programs at one address are one program to the person. Everything else is about the newest stream.
     fn meant_stream(
         &self,
         principal: &Principal,
@@ -213,7 +217,7 @@ impl Owner {
         posted: &Value,
     ) -> Option<SubscriptionId> {
         let streams = || {
-            let streams = self.legacy.get(&number).into_iter().flat_map(Legacy::streams);
+            let streams = self.legacy.get(&number).into_iter().flat_map(LegacyStreams::streams);
             streams.filter(|id| self.may_mean(principal, id, posted))
         };
         let token = posted["reply_token"].as_str().and_then(|it| ReplyToken::parse(it).ok());
@@ -222,20 +226,21 @@ impl Owner {
         asked.or_else(|| streams().next()).cloned()
     }
 
-    /// Whether a message that was posted may mean this stream of its sender. All local programs are one principal, and
-    /// what an allowed one says counts: for its stream, a message has to name the subscription, or, to ask for other
-    /// terms, the program (ruling 37).
+    /// Whether a posted message may mean this stream of its sender. All local programs are one principal, and
+    /// the messages of an allowed program count. For the stream of an allowed program, a message therefore has
+    /// to name the subscription or, to request other terms, the program (ruling 37).
     fn may_mean(&self, principal: &Principal, stream: &SubscriptionId, posted: &Value) -> bool {
         if !principal.is_local_program() || self.roster.trusts_local_programs() {
             return true;
         }
-        let whose = self.engine.subscription(stream).and_then(|(_, whose)| self.program(whose));
+        let whose =
+            self.engine.subscription(stream).and_then(|(_, whose)| self.program_name(whose));
         whose.is_none_or(|program| {
             posted["subscription_id"] == stream.as_str() || posted["subscriber_id"] == program
         })
     }
 
-    /// Whether an answer of somebody can count at all, given the stream that it is for.
+    /// Whether the principal's answer on this stream can count at all.
     fn may_answer_on(&self, principal: &Principal, stream: Option<&SubscriptionId>) -> bool {
         if !principal.is_local_program() || self.roster.trusts_local_programs() {
             return principal.scopes.has(Scope::Reply);
@@ -244,15 +249,15 @@ impl Owner {
         whose.is_some_and(|(_, whose)| self.is_allowed_program(whose))
     }
 
-    /// Something came on a legacy socket. Says whether that was all.
-    pub(super) fn hear_legacy(
+    /// Handles a message on a legacy socket. Returns whether the message is done with.
+    pub(super) fn handle_legacy_frame(
         &mut self,
         connection: ConnectionKey,
         principal: &Principal,
         text: &str,
     ) -> bool {
         if let Some(text) = serde_json::from_str(text).ok().and_then(|it| prompt_of(&it)) {
-            // What came of it is on the socket.
+            // The result is on the socket.
             let _ = self.legacy_prompt(connection, principal, text);
             return true;
         }
@@ -276,7 +281,7 @@ impl Owner {
         }
     }
 
-    /// A request that cannot be read. The stream, if there is one, goes on with the terms that it has.
+    /// Rejects an unreadable request. The stream, if there is one, keeps its terms.
     fn legacy_reject(
         &mut self,
         connection: Option<ConnectionKey>,
@@ -289,7 +294,7 @@ impl Owner {
         rejected
     }
 
-    /// Other terms on a legacy stream; the answer is the next frame on it.
+    /// Requests other terms for a legacy stream; the answer is the next frame on it.
     fn legacy_request(
         &mut self,
         connection: ConnectionKey,
@@ -301,7 +306,7 @@ impl Owner {
         }
     }
 
-    /// A reply or a wish. What a reply came to is in the events that follow it.
+    /// Handles a reply or another message. The result of a reply appears in the events that follow.
     fn legacy_tell(
         &mut self,
         connection: Option<ConnectionKey>,
@@ -315,7 +320,7 @@ impl Owner {
         }
     }
 
-    /// What a person typed: for a stream that is there, or for the next one.
+    /// Handles a prompt: for the connected stream, or for the next one.
     fn legacy_input(
         &mut self,
         connection: Option<ConnectionKey>,
@@ -329,12 +334,13 @@ impl Owner {
                 Err(why) => LegacyAnswer::NotInstructed(why),
             };
         }
-        // What is held goes to an agent with the next stream, whoever opens it.
+        // A held prompt goes to an agent with the next stream, no matter which program opens it.
         if principal.is_local_program() && !self.roster.trusts_local_programs() {
             return LegacyAnswer::NotInstructed(NotInstructed::NotAllowed);
         }
         self.forget_old_legacy();
-        let bytes = |legacy: &Legacy| legacy.held.iter().map(|it| it.text.len()).sum::<usize>();
+        let bytes =
+            |legacy: &LegacyStreams| legacy.held.iter().map(|it| it.text.len()).sum::<usize>();
         let in_all = text.len() + self.legacy.values().map(bytes).sum::<usize>();
         let legacy = self.legacy.entry(number).or_default();
         let own = text.len() + bytes(legacy);
@@ -348,7 +354,7 @@ impl Owner {
         LegacyAnswer::Taken
     }
 
-    /// Forgets whose subscription is over, unless a prompt of theirs waits for a stream.
+    /// Forgets principals whose subscriptions are over, unless one of their prompts waits for a stream.
     pub(super) fn forget_old_legacy(&mut self) {
         let engine = &self.engine;
         self.legacy.retain(|_, legacy| {
@@ -371,9 +377,11 @@ impl Owner {
             .and_then(|it| self.subscribers.get(&it))
             .map(|it| it.subscription_id.clone());
         let is_allowed = !principal.is_local_program()
-            || self.acting(principal, id.as_ref()).is_ok_and(|it| self.is_allowed_program(it));
+            || self
+                .acting_number(principal, id.as_ref())
+                .is_ok_and(|it| self.is_allowed_program(it));
         let told = if is_allowed {
-            self.instruct_agent(principal, None, Wish::Prompt { text })
+            self.instruct_agent(principal, None, NewInstruction::Prompt { text })
         } else {
             Err(NotInstructed::NotAllowed)
         };
@@ -399,7 +407,7 @@ fn read(text: &str, real: Option<&SubscriptionId>) -> SubscriberMessage {
     read_subscriber(named.as_deref().unwrap_or(text).as_bytes())
 }
 
-/// The message that asks for a subscription, and so names none.
+/// The message that requests a subscription, and therefore names none.
 const REQUEST: &str = "subscription.request";
 
 /// Whether this is an answer to an ask.
@@ -415,8 +423,8 @@ fn prompt_of(posted: &Value) -> Option<String> {
     posted.get("text")?.as_str().map(str::to_owned)
 }
 
-/// The first frame for a program that may not answer. It has the fields that the public programs show and speak for
-/// a type that they do not know; a change of state they keep to themselves.
+/// The first frame for a program that may not answer. It has the fields that the public programs show and speak
+/// for an unknown type; they ignore changes of state.
 fn may_not_answer() -> Value {
     json!({
         "type": "agentvoice:error", "error": "may_not_answer", "message": MAY_NOT_ANSWER,
@@ -424,7 +432,7 @@ fn may_not_answer() -> Value {
     })
 }
 
-/// The terms of a subscriber that never asked for any (ruling 3).
+/// The request of a subscriber that never sent one: the default terms (ruling 3).
 fn default_request(can_reply: bool) -> SubscriptionRequest {
     let mut capabilities = Capabilities::new();
     capabilities.supports_confirmation_reply = Some(can_reply);

@@ -1,31 +1,30 @@
-//! Principals have names; the engine and the store know them by numbers that stay the same over every
-//! restart.
+//! Maps the names of principals to the numbers that the engine and the store use. The numbers survive restarts.
 
 use std::collections::HashMap;
 
 use crate::bounds::{MAX_NAME_BYTES, MAX_NAMES};
 use crate::store::Change;
 
-/// The numbers of one kind of names.
+/// The numbers of all names.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct PrincipalNumbers {
     by_name: HashMap<String, u64>,
     by_key: HashMap<u64, String>,
     next: u64,
 }
 
-/// There are as many names as can be told apart.
+/// The hub cannot tell more names apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooManyNames;
 
-impl Names {
+impl PrincipalNumbers {
     pub(super) fn new(stored: Vec<(u64, String)>) -> Self {
         let next = stored.iter().map(|(key, _)| key + 1).max().unwrap_or(1);
         let by_name = stored.iter().map(|(key, name)| (name.clone(), *key)).collect();
-        Names { by_name, by_key: stored.into_iter().collect(), next }
+        PrincipalNumbers { by_name, by_key: stored.into_iter().collect(), next }
     }
 
-    /// The number of a name. A new one is to be stored, as the change that `store` makes of it.
+    /// Returns the number of a name. A new name also adds the change that `store` makes from it.
     pub(super) fn key(
         &mut self,
         name: &str,
@@ -46,7 +45,7 @@ impl Names {
         Ok(key)
     }
 
-    /// The numbers of the names that are meant.
+    /// The numbers of all names for which `is_meant` holds.
     pub(super) fn numbers_where(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -54,7 +53,7 @@ impl Names {
         self.by_name.iter().filter(move |(name, _)| is_meant(name)).map(|(_, key)| *key)
     }
 
-    /// The name of a number.
+    /// The name that has this number.
     pub(super) fn name(&self, key: u64) -> Option<&str> {
         self.by_key.get(&key).map(String::as_str)
     }

@@ -1,19 +1,19 @@
-//! Ids that agents bring with them, such as UUIDs, in the form that the specification wants.
+//! Converts the ids that agents bring along, such as UUIDs, to the form of the specification.
 //!
-//! An id of another form stands for one of the right form: the same for the same id, so that a retry and the end of
-//! a tool call find what they belong to, and another one for every other id. Nothing has to be remembered for it,
-//! so it holds after a restart too. Ids that the whole hub tells apart belong to the principal that uses them;
-//! those of tool calls and outputs belong to their session.
+//! An id in another form is replaced by a stand-in of the right form. The same id always gets the same
+//! stand-in, so that a retry or the end of a tool call finds what it belongs to, and different ids get
+//! different ones. Nothing has to be remembered for this, so it also holds after a restart. Ids that are unique
+//! in the whole hub are derived from the principal too; ids of tool calls and outputs belong to their session.
 
 use aaep::extension::{MAX_OWN_ID_CHARS, Original};
 use aaep::{CoreType, EventId, Object, OutputId, ReplyToken, SessionId, ToolCallId};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// How many hexadecimal digits an id that stands for another one has: 160 bits, so that no two ids meet.
+/// How many hexadecimal digits a stand-in has: 160 bits, so that no two ids collide.
 const DIGITS: usize = 40;
 
-/// A field with an id.
+/// A field that contains an id.
 struct IdField {
     name: &'static str,
     prefix: &'static str,
@@ -30,7 +30,7 @@ const CALL: IdField =
 const TOKEN: IdField =
     IdField { name: "reply_token", prefix: "rpl_", is_form: ReplyToken::is_form_of };
 
-/// The id that events of this type have beside those of every event.
+/// The id field of this event type, apart from those that every event has.
 fn own_field(event: &Object) -> Option<&'static IdField> {
     match CoreType::known(event.get("type")?.as_str()?)? {
         CoreType::OutputStreaming => Some(&OUTPUT),
@@ -41,13 +41,13 @@ fn own_field(event: &Object) -> Option<&'static IdField> {
 }
 
 impl IdField {
-    /// The id in this field, if another one has to stand for it.
+    /// The id in this field, if it needs a stand-in.
     fn own_id<'e>(&self, event: &'e Object) -> Option<&'e str> {
         let text = event.get(self.name)?.as_str()?;
-        (!(self.is_form)(text) && may_stand(text)).then_some(text)
+        (!(self.is_form)(text) && may_have_stand_in(text)).then_some(text)
     }
 
-    /// Lets another id stand for the one in this field. Gives back the one that was there.
+    /// Replaces the id in this field with a stand-in. Returns the original id.
     fn replace(&self, event: &mut Object, owners: &[&str]) -> Option<String> {
         let own = self.own_id(event)?.to_owned();
         event.insert(self.name.to_owned(), stand_in(self.prefix, owners, &own).into());
@@ -55,18 +55,18 @@ impl IdField {
     }
 }
 
-/// Whether an event has ids that need another form.
+/// Whether an event has ids that need a stand-in.
 pub(crate) fn has_own_ids(event: &Object) -> bool {
     [&EVENT, &SESSION].into_iter().chain(own_field(event)).any(|it| it.own_id(event).is_some())
 }
 
-/// Gives the ids of an event the form that they should have. Gives back those that it replaced.
+/// Replaces ids that need a stand-in. Returns the original ids.
 pub(crate) fn give_form(principal_id: &str, event: &mut Object) -> Option<Box<Original>> {
     if !has_own_ids(event) {
         return None;
     }
     let mut original = Box::new(Original::new());
-    // An event id need only be unique where its agent counts, and that may be the session.
+    // An agent's event ids may be unique only within a session.
     let session = event.get("session_id").and_then(Value::as_str).unwrap_or_default().to_owned();
     original.event_id = EVENT.replace(event, &[principal_id, &session]);
     original.session_id = SESSION.replace(event, &[principal_id]);
@@ -83,20 +83,22 @@ pub(crate) fn give_form(principal_id: &str, event: &mut Object) -> Option<Box<Or
     Some(original)
 }
 
-/// The token that stands for the one that an agent names; its own, if that has the right form.
+/// The reply token for the name that an agent uses: the name itself if it has the right form, otherwise its
+/// stand-in.
 pub(crate) fn token(principal_id: &str, text: &str) -> Option<ReplyToken> {
-    if !ReplyToken::is_form_of(text) && may_stand(text) {
+    if !ReplyToken::is_form_of(text) && may_have_stand_in(text) {
         return ReplyToken::parse(&stand_in(TOKEN.prefix, &[principal_id], text)).ok();
     }
     ReplyToken::parse(text).ok()
 }
 
-/// Whether an id may have another one stand for it: not if it is empty or endless.
-fn may_stand(text: &str) -> bool {
+/// Whether an id can get a stand-in: it is neither empty nor too long.
+fn may_have_stand_in(text: &str) -> bool {
     !text.is_empty() && text.chars().count() as u64 <= MAX_OWN_ID_CHARS
 }
 
-/// What stands for an id. Every part has its length before it, so that no two lists are written alike.
+/// Derives the stand-in for an id. Each part is preceded by its length, so that two different lists never
+/// produce the same bytes.
 fn stand_in(prefix: &str, owners: &[&str], own: &str) -> String {
     let mut hasher = Sha256::new();
     for part in [prefix].iter().chain(owners).chain(&[own]) {

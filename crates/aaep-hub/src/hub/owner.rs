@@ -1,7 +1,7 @@
 //! The owner: the one task that touches the engine.
 //!
-//! It takes requests and reports one after the other, and turns what the engine says into changes to be
-//! stored and effects to be carried out afterwards. It never waits for a peer and never touches the disk.
+//! It takes requests and reports one after the other, and turns the engine's output into changes to store and
+//! effects to carry out afterwards. It never waits for a peer and never touches the disk.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,131 +19,132 @@ use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::answers::Answers;
+use super::answers::KeyedAnswers;
 use super::clock::Clock;
-use super::connections::Connection;
-use super::ears::Heard;
-use super::entry::{self, About};
+use super::connections::HubConnection;
+use super::ears::WireInput;
+use super::entry::{self, AuditContext};
 use super::holders::NameHolders;
-use super::keeper::{Batch, Deletion, Effect};
-use super::names::{Names, TooManyNames};
+use super::keeper::{CommitBatch, DeferredEffect, DeletionWork};
+use super::names::{PrincipalNumbers, TooManyNames};
 use super::permission_note;
-use super::posts::Posts;
-use super::refusals::{self, Refusals};
+use super::posts::AgentPosts;
+use super::refusals::{self, RefusedReplies};
 use super::running_bytes::RunningBytes;
-use super::settlement::{Answered, Asked, Settlement};
-use super::status::Status;
+use super::settlement::{AskAnswerer, AskOrigin, Settlement};
+use super::status::HubStatus;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
 use crate::bounds::MAX_CHANGES;
 use crate::store::{Change, Reader, StoredTime};
 
-/// How many requests may wait for the owner. Past it, whoever asks waits.
+/// How many requests may wait for the owner. Beyond that, the caller waits.
 pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
 
-/// How many requests and reports are taken before what they brought is handed over.
+/// How many requests and reports one turn takes before its batch is handed over.
 const MAX_PER_TURN: usize = 256;
 
-/// How many changes a turn brings before they are handed over. One input brings at most as many as there may be
-/// subscriptions and a few times as many as there may be open questions, so that all of a turn fit into one commit.
+/// How many changes one turn collects before its batch is handed over. One input adds at most as many changes
+/// as there may be subscriptions, and a few times as many as there may be open asks, so that all changes of a
+/// turn fit into one commit.
 const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 4;
 
-/// After how long what the keeper had no room for is offered to it again.
-const HAND_OVER_AGAIN: Duration = Duration::from_millis(100);
+/// How long to wait before a batch that the keeper had no room for is offered again.
+const HAND_OVER_RETRY: Duration = Duration::from_millis(100);
 
-/// How many may wait for the outcome of one question at once. The oldest is sent home first.
+/// How many callers may wait for the outcome of one ask at a time. The oldest is dropped first.
 const MAX_WAITING_FOR_ASK: usize = 16;
 
-/// How often it is looked whether sessions have been silent for too long.
-const LOOK_FOR_SILENCE_EVERY: Duration = Duration::from_secs(30);
+/// How often sessions are checked for having been silent for too long.
+const SILENCE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Something to be done with what the owner owns.
-pub(super) type Request = Box<dyn FnOnce(&mut Owner) + Send>;
+/// Work that needs the owner's state.
+pub(super) type OwnerRequest = Box<dyn FnOnce(&mut EngineOwner) + Send>;
 
-/// A question that waits for its answer.
-pub(super) struct OpenAsk {
-    pub(super) asked: Asked,
+/// An open ask.
+pub(super) struct HubOpenAsk {
+    pub(super) asked: AskOrigin,
     pub(super) is_stored: bool,
     pub(super) ends_unix_us: Option<i64>,
-    /// When it was asked, by our clock.
+    /// When it was asked, by the hub's clock.
     pub(super) asked_unix_us: i64,
-    /// How many questions of the same principal were open when it was asked.
+    /// How many asks of the same principal were open when it was asked.
     pub(super) round: u64,
-    /// Who waits for the outcome.
+    /// Callers that wait for the outcome.
     pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
     /// The agent's socket on which it was asked.
     pub(super) connection: Option<ConnectionKey>,
 }
 
 /// A subscription, as the wires know it.
-pub(super) struct Subscriber {
+pub(super) struct HubSubscriber {
     pub(super) subscription_id: SubscriptionId,
     pub(super) connection: Option<ConnectionKey>,
-    /// Whether it was ever on a connection, so that it can have been asked something (ruling 14).
-    pub(super) has_heard: bool,
+    /// Whether it was ever attached to a connection, so that it can have received an ask (ruling 14).
+    pub(super) was_connected: bool,
     pub(super) permit: Option<SubscriptionPermit>,
-    /// What a local program without a credential calls itself.
+    /// The name that a local program without a credential gave itself.
     pub(super) program: Option<String>,
 }
 
-pub(super) struct Owner {
+pub(super) struct EngineOwner {
     pub(super) engine: Engine,
     pub(super) clock: Clock,
     /// The names of agents by the numbers that they had in earlier versions.
-    pub(super) agents_before: HashMap<u64, String>,
+    pub(super) former_agents: HashMap<u64, String>,
     /// Which principal speaks under which name.
     pub(super) holders: NameHolders,
-    /// Which local programs may answer, and which names are bound to whom.
+    /// Which local programs may answer, and which names are bound to which principals.
     pub(super) roster: Arc<Roster>,
-    pub(super) principals: Names,
+    pub(super) principals: PrincipalNumbers,
     pub(super) next_order: u64,
-    pub(super) asks: HashMap<ReplyToken, OpenAsk>,
-    /// The reply that counted last, until the question is settled that it answers.
-    pub(super) counted: Option<(ReplyToken, Answered)>,
-    pub(super) subscribers: HashMap<SubscriberKey, Subscriber>,
-    pub(super) connections: HashMap<ConnectionKey, Connection>,
-    /// The newest subscription of the legacy paths, by principal.
-    pub(super) legacy: HashMap<u64, super::legacy::Legacy>,
-    pub(super) posts: Posts,
-    pub(super) answers: Answers,
-    pub(super) refusals: Refusals,
+    pub(super) asks: HashMap<ReplyToken, HubOpenAsk>,
+    /// The last reply that counted, until the ask that it answers is settled.
+    pub(super) counted: Option<(ReplyToken, AskAnswerer)>,
+    pub(super) subscribers: HashMap<SubscriberKey, HubSubscriber>,
+    pub(super) connections: HashMap<ConnectionKey, HubConnection>,
+    /// The legacy streams, by principal.
+    pub(super) legacy: HashMap<u64, super::legacy::LegacyStreams>,
+    pub(super) posts: AgentPosts,
+    pub(super) answers: KeyedAnswers,
+    pub(super) refusals: RefusedReplies,
     /// How many bytes of running sessions are stored.
     pub(super) running_bytes: RunningBytes,
     pub(super) guard: Guard,
     pub(super) reader: Reader,
     pub(super) wire: WireHandle,
     pub(super) agent_wire: WireHandle,
-    pub(super) status: Arc<Status>,
+    pub(super) status: Arc<HubStatus>,
     pub(super) is_stopping: bool,
-    pub(super) batch: Batch,
-    /// For what makes room while nothing can be stored.
-    pub(super) delete: SyncSender<Deletion>,
-    /// The subscriptions that are to be stored with this turn, each as it is by now.
+    pub(super) batch: CommitBatch,
+    /// The channel for work that makes room while nothing can be stored.
+    pub(super) delete: SyncSender<DeletionWork>,
+    /// The subscriptions to store with this turn, each in its latest state.
     pub(super) remembered: HashMap<SubscriptionId, Box<Subscription>>,
-    /// Whether something urgent came in this turn. However much did, wires are told to make way for it once.
+    /// Whether a critical event came in this turn. The wires are told only once to let such events pass.
     pub(super) must_withdraw: bool,
-    /// Those whose connection takes nothing for now.
+    /// Subscribers whose connection takes nothing at the moment.
     pub(super) blocked: HashSet<SubscriberKey>,
-    /// What the program that subscribes now has to know of what it may do.
+    /// The note about its permissions for the program that is subscribing right now.
     pub(super) permission_note: Option<String>,
 }
 
-impl Owner {
-    /// Works until it is stopped, or until nothing can be stored any more.
+impl EngineOwner {
+    /// Works until the hub stops, or until nothing can be stored any more.
     pub(super) async fn run(
         mut self,
-        mut requests: mpsc::Receiver<Request>,
-        mut heard: mpsc::UnboundedReceiver<Heard>,
-        batches: SyncSender<Batch>,
+        mut requests: mpsc::Receiver<OwnerRequest>,
+        mut heard: mpsc::UnboundedReceiver<WireInput>,
+        batches: SyncSender<CommitBatch>,
     ) {
-        let mut silence = tokio::time::interval(LOOK_FOR_SILENCE_EVERY);
+        let mut silence = tokio::time::interval(SILENCE_CHECK_INTERVAL);
         silence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.is_stopping {
             let due = self.engine.deadline().into_iter().chain(self.refusals.deadline_us()).min();
             let due = due.map(|at| self.clock.instant(at).into());
-            // What could not be handed over is tried again.
+            // Retries a batch that could not be handed over.
             let again =
-                (!self.batch.is_empty()).then(|| tokio::time::Instant::now() + HAND_OVER_AGAIN);
+                (!self.batch.is_empty()).then(|| tokio::time::Instant::now() + HAND_OVER_RETRY);
             let due = [due, again].into_iter().flatten().min();
             let sleep = async {
                 match due {
@@ -153,10 +154,10 @@ impl Owner {
             };
             tokio::select! {
                 biased;
-                Some(heard) = heard.recv() => self.hear(heard),
+                Some(heard) = heard.recv() => self.handle_wire_input(heard),
                 request = requests.recv() => match request {
                     Some(request) => request(&mut self),
-                    // Nobody can ask for anything any more.
+                    // No caller is left.
                     None => break,
                 },
                 () = sleep => {
@@ -174,7 +175,7 @@ impl Owner {
                     break;
                 }
                 if let Ok(heard) = one {
-                    self.hear(heard);
+                    self.handle_wire_input(heard);
                 }
                 if let Ok(request) = other {
                     request(&mut self);
@@ -185,15 +186,15 @@ impl Owner {
             }
         }
         self.count_refusals(true);
-        self.say_goodbye();
+        self.announce_shutdown();
         self.hand_over(&batches);
-        // Whatever is left is stored before it ends, or never.
+        // Waits for room this time: what is not stored now is never stored.
         if !self.batch.is_empty() {
             let _ = batches.send(std::mem::take(&mut self.batch));
         }
     }
 
-    /// Writes how many refused replies were not written one by one.
+    /// Writes audit entries for the refused replies that were counted instead of written one by one.
     fn count_refusals(&mut self, is_end: bool) {
         let now = self.clock.now();
         for (principal, left_out) in self.refusals.take_counts(now.monotonic_us, is_end) {
@@ -203,15 +204,15 @@ impl Owner {
         }
     }
 
-    /// Gives what this turn brought to the keeper. Says whether it is there.
-    fn hand_over(&mut self, batches: &SyncSender<Batch>) -> bool {
+    /// Hands this turn's batch to the keeper. Returns whether the keeper still runs.
+    fn hand_over(&mut self, batches: &SyncSender<CommitBatch>) -> bool {
         let metrics = &self.status.metrics;
         metrics.subscriptions(self.engine.subscriptions() as u64);
         metrics.audiences(self.engine.audiences() as u64);
         metrics.asks_open(self.engine.open_asks() as u64);
         metrics.subscribers_blocked(self.blocked.len() as u64);
         if std::mem::take(&mut self.must_withdraw) {
-            self.withdraw_for_urgent();
+            self.withdraw_for_critical();
         }
         for (subscription_id, subscription) in self.remembered.drain() {
             self.batch.changes.push(Change::Subscribed {
@@ -227,7 +228,8 @@ impl Owner {
         let batch = std::mem::take(&mut self.batch);
         match batches.try_send(batch) {
             Ok(()) => true,
-            // The disk takes nothing for now. As long as little waits, whoever only looks is still answered.
+            // The disk takes nothing at the moment. As long as the batch is small, lookups can still be
+            // answered.
             Err(TrySendError::Full(batch)) if batch.changes.len() <= MAX_CHANGES_PER_TURN => {
                 self.batch = batch;
                 true
@@ -237,29 +239,29 @@ impl Owner {
         }
     }
 
-    /// Answers someone who waits, once everything up to now is stored.
+    /// Answers a caller once everything up to now is stored.
     pub(super) fn answer<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, value: T) {
         let answer = Box::new(move || {
-            // Whoever no longer waits does not need it.
+            // A caller that no longer waits does not need the answer.
             let _ = to.send(value);
         });
-        self.batch.effects.push(Effect::Answer(answer));
+        self.batch.effects.push(DeferredEffect::Answer(answer));
     }
 
-    /// Tells the wire of the subscribers something.
+    /// Sends a command to the subscriber wire.
     pub(super) fn tell_wire(&mut self, command: Command) {
-        self.batch.effects.push(Effect::Wire(command));
+        self.batch.effects.push(DeferredEffect::Wire(command));
     }
 
-    /// Lets the engine handle something. What the engine answers to it is given back; all the rest is
-    /// done. `on` is the connection on which it came, if there is one.
+    /// Passes an input to the engine and carries out the output. Returns the part of the output that answers
+    /// the input. `on` is the connection on which the input came, if any.
     pub(super) fn handle(&mut self, input: Input, on: Option<ConnectionKey>) -> Vec<Output> {
         let now = self.clock.now();
         let outputs = self.engine.handle(now, input);
         self.carry_out(now, outputs, on)
     }
 
-    /// Does what the engine says.
+    /// Carries out the engine's output, and returns the part that answers the input.
     pub(super) fn carry_out(
         &mut self,
         now: Now,
@@ -271,15 +273,15 @@ impl Owner {
         let mut asking: Option<Arc<Event>> = None;
         for output in &outputs {
             if let Output::Record(record) = output
-                && entry::question(&record.event).is_some()
+                && entry::ask_token(&record.event).is_some()
             {
                 asking = Some(Arc::clone(&record.event));
             }
         }
         for output in outputs {
             match output {
-                Output::Record(record) => self.record(record),
-                Output::Time(time) => self.time(time),
+                Output::Record(record) => self.record_event(record),
+                Output::Time(time) => self.record_ask_time(time),
                 Output::Remember(subscription) => {
                     self.remembered.insert(subscription.subscription_id.clone(), subscription);
                 }
@@ -288,12 +290,14 @@ impl Owner {
                     self.batch.changes.push(Change::Unsubscribed { subscription_id });
                 }
                 Output::Recovered { subscriber, subscription_id } => {
-                    self.listen(subscriber, subscription_id.clone(), None);
-                    // What it heard before the stop is not known; it may have been asked.
+                    self.register_subscriber(subscriber, subscription_id.clone(), None);
+                    // The hub does not know what the subscriber heard before the stop; it may have received an
+                    // ask.
                     let whose = self.engine.subscription(&subscription_id).map(|it| it.1);
-                    let program = whose.and_then(|whose| self.program(whose)).map(str::to_owned);
+                    let program =
+                        whose.and_then(|whose| self.program_name(whose)).map(str::to_owned);
                     if let Some(subscriber) = self.subscribers.get_mut(&subscriber) {
-                        subscriber.has_heard = true;
+                        subscriber.was_connected = true;
                         subscriber.program = program;
                     }
                 }
@@ -310,7 +314,7 @@ impl Owner {
                 }
                 Output::Accepted { subscriber, mut message } => {
                     permission_note::add(self.permission_note.take(), &mut message);
-                    self.listen(subscriber, message.subscription_id.clone(), on);
+                    self.register_subscriber(subscriber, message.subscription_id.clone(), on);
                     if let Some(connection) = on {
                         let json = serde_json::to_vec(&message).unwrap_or_default();
                         let packet = Arc::new(Packet::new("", json));
@@ -320,7 +324,7 @@ impl Owner {
                     answers.push(Output::Accepted { subscriber, message });
                 }
                 Output::Closed { subscriber } => {
-                    self.leave(subscriber, on);
+                    self.remove_subscriber(subscriber, on);
                     answers.push(Output::Closed { subscriber });
                 }
                 Output::Ended { subscriber, message } => {
@@ -330,7 +334,7 @@ impl Owner {
                     }
                 }
                 Output::Rejected { subscriber: Some(subscriber), message } => {
-                    self.leave(subscriber, on);
+                    self.remove_subscriber(subscriber, on);
                     answers.push(Output::Rejected { subscriber: Some(subscriber), message });
                 }
                 Output::Resolved { reply_token, resolution, decided_by, .. } => {
@@ -343,7 +347,7 @@ impl Owner {
         answers
     }
 
-    fn record(&mut self, record: Record) {
+    fn record_event(&mut self, record: Record) {
         let Record { principal, event, json, is_urgent, author, unix_us, .. } = record;
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
@@ -361,7 +365,7 @@ impl Owner {
             json,
         });
         if is_urgent {
-            self.batch.urgent_since.get_or_insert_with(Instant::now);
+            self.batch.critical_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
         }
         if self.engine.has_ended(&session_id) {
@@ -370,7 +374,7 @@ impl Owner {
         }
     }
 
-    fn time(&mut self, record: aaep_engine::AskTimeRecord) {
+    fn record_ask_time(&mut self, record: aaep_engine::AskTimeRecord) {
         let reply_token = record.reply_token;
         let time = StoredTime {
             ends_unix_us: record.ends_unix_us,
@@ -394,39 +398,39 @@ impl Owner {
     fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<SubscriberKey>) {
         self.batch.deliveries += to.len() as u64;
         if frame.is_critical {
-            self.batch.urgent_since.get_or_insert_with(Instant::now);
+            self.batch.critical_since.get_or_insert_with(Instant::now);
         }
         self.tell_wire(Command::Deliver { packet, to });
     }
 
-    /// A subscriber has this subscription from now on.
-    fn listen(
+    /// Registers a subscriber with its subscription.
+    fn register_subscriber(
         &mut self,
         subscriber: SubscriberKey,
         subscription_id: SubscriptionId,
         on: Option<ConnectionKey>,
     ) {
-        let known = self.subscribers.entry(subscriber).or_insert_with(|| Subscriber {
+        let known = self.subscribers.entry(subscriber).or_insert_with(|| HubSubscriber {
             subscription_id: subscription_id.clone(),
             connection: None,
-            has_heard: false,
+            was_connected: false,
             permit: None,
             program: None,
         });
         known.subscription_id = subscription_id;
         let Some(key) = on else { return };
-        known.has_heard = true;
+        known.was_connected = true;
         let before = known.connection.replace(key).filter(|before| *before != key);
         if let Some(connection) = self.connections.get_mut(&key) {
             connection.subscriber = Some(subscriber);
         }
         if let Some(before) = before {
-            self.let_go(subscriber, before);
+            self.close_former_connection(subscriber, before);
         }
     }
 
-    /// A subscription is over. Its connection ends with it, unless it is the one on which that was said.
-    fn leave(&mut self, subscriber: SubscriberKey, on: Option<ConnectionKey>) {
+    /// Removes a subscription that is over. Its connection closes too, unless the end was requested on it.
+    fn remove_subscriber(&mut self, subscriber: SubscriberKey, on: Option<ConnectionKey>) {
         self.set_blocked(subscriber, false);
         let Some(gone) = self.subscribers.remove(&subscriber) else { return };
         let Some(connection) = gone.connection else { return };
@@ -471,8 +475,8 @@ impl Owner {
         }
     }
 
-    /// After a start: what was stored as open and is not open any more, because its session is gone, ends
-    /// without consent.
+    /// After a start: settles asks that are stored as open but are not open in the engine because their session
+    /// is gone. They end without consent.
     pub(super) fn settle_forgotten(&mut self, now: Now) {
         let engine = &self.engine;
         let forgotten = self.asks.keys().filter(|token| !engine.is_open(token));
@@ -484,19 +488,19 @@ impl Owner {
     fn audit(&mut self, now: Now, audit: Audit, asking: Option<&Event>) {
         let token = entry::token(&audit);
         let asking = asking.filter(|event| {
-            matches!(audit, Audit::Asked { .. }) && entry::question(event) == Some(token)
+            matches!(audit, Audit::Asked { .. }) && entry::ask_token(event) == Some(token)
         });
         if let (Audit::Asked { session_id, .. }, Some(event)) = (&audit, asking) {
-            let asked = Asked {
+            let asked = AskOrigin {
                 principal: self.engine.principal_of(session_id).unwrap_or(0),
                 event_id: event.envelope.event_id.clone(),
                 session_id: session_id.clone(),
             };
-            let of_principal = |ask: &&OpenAsk| ask.asked.principal == asked.principal;
+            let of_principal = |ask: &&HubOpenAsk| ask.asked.principal == asked.principal;
             let round = self.asks.values().filter(of_principal).count() as u64;
             self.asks.insert(
                 token.clone(),
-                OpenAsk {
+                HubOpenAsk {
                     round,
                     asked,
                     is_stored: false,
@@ -509,7 +513,8 @@ impl Owner {
         }
         if let Audit::Reply { principal, decided_by, refused: None, .. } = &audit {
             let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
-            self.counted = Some((token.clone(), Answered { principal: *principal, is_automatic }));
+            self.counted =
+                Some((token.clone(), AskAnswerer { principal: *principal, is_automatic }));
         }
         if !self.refusals.may_write(&audit, now.monotonic_us) {
             return;
@@ -523,12 +528,12 @@ impl Owner {
         let words = asking.and_then(entry::words_of);
         let asked_by = asked.and_then(|asked| self.principals.name(asked.principal));
         let asked_by = asked_by.map(str::to_owned);
-        let about = About { unix_us: now.unix_us, session_id, who, words, asked_by };
-        let entry = entry::entry(audit, about);
+        let about = AuditContext { unix_us: now.unix_us, session_id, who, words, asked_by };
+        let entry = entry::build_entry(audit, about);
         self.batch.changes.push(Change::Audit(entry));
     }
 
-    /// A reply does not count because its subscription was never asked anything.
+    /// Refuses a reply because its subscription never received an ask.
     pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: u64) {
         let refused = Some(ReplyRefusal::NotAsked);
         let now = self.clock.now();
@@ -536,42 +541,42 @@ impl Owner {
         self.audit(now, reply, None);
     }
 
-    /// The number of a principal.
-    pub(super) fn principal(&mut self, principal: &Principal) -> Result<u64, TooManyNames> {
+    /// The principal's number.
+    pub(super) fn principal_number(&mut self, principal: &Principal) -> Result<u64, TooManyNames> {
         let store = |key, name| Change::Principal { key, name };
         self.principals.key(&principal.id, &mut self.batch.changes, store)
     }
 
-    /// The number of the principal that somebody acts as. A local program that was allowed to answer is
-    /// another principal where it listens than where it speaks, so that it can answer agents that run as
-    /// the same user (ruling 37).
-    pub(super) fn acting(
+    /// The number of the principal that this one acts as. A local program that was allowed to answer is one
+    /// principal when it listens and another when it publishes, so that it can answer agents that run as the
+    /// same user (ruling 37).
+    pub(super) fn acting_number(
         &mut self,
         principal: &Principal,
         subscription_id: Option<&SubscriptionId>,
     ) -> Result<u64, TooManyNames> {
-        let number = self.principal(principal)?;
+        let number = self.principal_number(principal)?;
         let whose = subscription_id.and_then(|id| self.engine.subscription(id)).map(|it| it.1);
         let whose = whose.filter(|_| principal.is_local_program());
         Ok(whose.filter(|whose| self.is_allowed_program(*whose)).unwrap_or(number))
     }
 
-    /// The local program with this number that was allowed to answer when it subscribed.
-    pub(super) fn program(&self, number: u64) -> Option<&str> {
+    /// The name of the local program with this number, if it was allowed to answer when it subscribed.
+    pub(super) fn program_name(&self, number: u64) -> Option<&str> {
         self.principals.name(number).and_then(Principal::program_of_id)
     }
 
     /// Whether this is the number of a local program that may answer now.
     pub(super) fn is_allowed_program(&self, number: u64) -> bool {
-        self.program(number).is_some_and(|program| self.roster.may_answer(program))
+        self.program_name(number).is_some_and(|program| self.roster.may_answer(program))
     }
 
-    /// The numbers of all principals behind which the same person stands.
-    pub(super) fn numbers_of(&self, principal: &Principal) -> HashSet<u64> {
+    /// The numbers of all principals that stand for the same person.
+    pub(super) fn numbers_of_person(&self, principal: &Principal) -> HashSet<u64> {
         self.principals.numbers_where(|id| principal.is_same_person(id)).collect()
     }
 
-    /// Lets someone wait for the outcome of a question.
+    /// Registers a caller that waits for the outcome of an ask.
     pub(super) fn wait_for(
         &mut self,
         reply_token: &ReplyToken,
@@ -587,14 +592,14 @@ impl Owner {
     }
 }
 
-/// What goes onto the wires, made of a frame without copying it.
+/// Makes a packet for the wires from a frame, without copying it.
 fn packet(frame: &Arc<Frame>) -> Arc<Packet> {
-    struct Json(Arc<Frame>);
-    impl AsRef<[u8]> for Json {
+    struct FrameJson(Arc<Frame>);
+    impl AsRef<[u8]> for FrameJson {
         fn as_ref(&self) -> &[u8] {
             &self.0.json
         }
     }
-    let json = Bytes::from_owner(Json(Arc::clone(frame)));
+    let json = Bytes::from_owner(FrameJson(Arc::clone(frame)));
     Arc::new(Packet::new(frame.event_id.as_str(), json).critical(frame.is_critical))
 }

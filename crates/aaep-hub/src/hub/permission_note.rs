@@ -1,17 +1,17 @@
-//! What a local program that may not answer is told at the handshake, and what the person can do about it (rulings 3
-//! and 37).
+//! The note in the handshake that tells a local program that it may not answer, and what the person can do
+//! about it (rulings 3 and 37).
 
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRequest};
 
 use crate::access::Principal;
 
-/// How long the name of a program may be that stands in a command to type.
+/// The longest program name that is put into a command for the person to type.
 const MAX_NAME_BYTES: usize = 64;
 
-/// How long all notes together may be (§5.4.2).
+/// The longest text of all notes together (§5.4.2).
 const MAX_NOTES_CHARS: usize = 1000;
 
-/// The note for a local program that wants to answer and may not.
+/// The note for a local program that wants to answer but may not.
 pub(super) fn for_program(
     principal: &Principal,
     may_reply: bool,
@@ -30,7 +30,7 @@ pub(super) fn for_program(
     })
 }
 
-/// Adds the note to those that there are.
+/// Appends the note to the existing ones. If both together are too long, the note replaces them.
 pub(super) fn add(note: Option<String>, accepted: &mut SubscriptionAccepted) {
     let Some(note) = note else { return };
     let notes = match accepted.negotiation_notes.take() {
@@ -42,7 +42,7 @@ pub(super) fn add(note: Option<String>, accepted: &mut SubscriptionAccepted) {
     accepted.negotiation_notes = Some(notes);
 }
 
-/// Whether a name can be typed into a command as it is.
+/// Whether a name can be typed into a command without quoting.
 fn is_word(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=MAX_NAME_BYTES).contains(&name.len())

@@ -1,8 +1,8 @@
-//! What people can tell agents.
+//! Instructions from people to agents.
 //!
-//! An agent that says what it accepts has a post: there lies what people told it until it takes it, over
-//! its socket or by asking for it. A post is forgotten when the agent has been away for a while. Nothing of
-//! it is stored: an instruction is for an agent that is there, and who gave it is told if there is none.
+//! An agent that declares what it accepts has a post: instructions stay there until the agent takes them, over
+//! its socket or by polling. A post is forgotten when its agent has been away for a while. Nothing in it is
+//! stored: an instruction is meant for an agent that is present, and if there is none, the sender is told.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::entry::shortened;
 use super::holders::NameClaim;
-use super::owner::Owner;
+use super::owner::EngineOwner;
 use super::subscribers::Told;
 use crate::access::{Principal, Scope};
 use crate::audit::Entry;
@@ -32,36 +32,36 @@ const MAX_POSTS: usize = 1024;
 /// How many agents of one principal may have a post.
 const MAX_POSTS_PER_PRINCIPAL: usize = MAX_POSTS / 8;
 
-/// How many instructions may lie in one post. Past it, only cancellations are taken for that agent.
+/// How many instructions one post holds. Beyond that, it only takes cancellations.
 const MAX_INSTRUCTIONS: usize = 64;
 
-/// How many of them may be of one principal.
+/// How many of these may come from one principal.
 const MAX_INSTRUCTIONS_EACH: usize = MAX_INSTRUCTIONS / 4;
 
-/// How many bytes the words of the instructions in one post may have, and those of one principal.
+/// The most bytes for the texts of all instructions in one post, and for those of one principal.
 const MAX_POST_BYTES: usize = 512 * 1024;
 const MAX_POST_BYTES_EACH: usize = MAX_POST_BYTES / 4;
 
-/// How many events of a session are looked at for the id that its agent gave it.
+/// How many events of a session are searched for the id that its agent gave it.
 const MAX_LOOKED_BACK: usize = 16;
 
-/// The posts of agents, by name.
+/// The posts of all agents, by name.
 #[derive(Default)]
-pub(super) struct Posts(BTreeMap<String, Post>);
+pub(super) struct AgentPosts(BTreeMap<String, AgentPost>);
 
-impl Posts {
-    /// Whether this principal is there for the agent of this name.
-    pub(super) fn is_kept_by(&self, agent_id: &str, principal: u64, now_us: u64) -> bool {
+impl AgentPosts {
+    /// Whether this principal is present as the agent with this name.
+    pub(super) fn is_present(&self, agent_id: &str, principal: u64, now_us: u64) -> bool {
         let post = self.0.get(agent_id).filter(|post| post.is_alive(now_us));
         post.is_some_and(|post| post.principal == principal)
     }
 }
 
-/// Where an agent gets what people tell it.
-struct Post {
-    /// Who speaks for the agent.
+/// The instructions for one agent.
+struct AgentPost {
+    /// The principal that speaks for the agent.
     principal: u64,
-    /// What decides who may hear and tell it.
+    /// Decides which principals may hear and instruct the agent.
     tags: AgentTags,
     accepts: Vec<Accepts>,
     /// The number of the last instruction.
@@ -69,61 +69,61 @@ struct Post {
     waiting: VecDeque<WaitingInstruction>,
     /// The agent's socket, if it has one.
     connection: Option<ConnectionKey>,
-    /// Wakes an agent that asks for instructions.
+    /// Wakes an agent that polls for instructions.
     poller: Option<oneshot::Sender<()>>,
     seen_us: u64,
 }
 
-/// An instruction that its agent has not taken yet.
+/// An instruction that the agent has not taken yet.
 struct WaitingInstruction {
     /// The id of the principal that gave it.
     from: String,
     instruction: Instruction,
 }
 
-/// What a person wants of an agent.
+/// An instruction from a person to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Instruction {
-    /// Its number in the post of the agent, larger than that of the one before.
+    /// Its number in the agent's post, larger than that of the previous one.
     pub number: u64,
     /// `agentvoice:agent.prompt`, `agentvoice:session.cancel` or `agentvoice:session.steer`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// The session that is meant; a new one for a prompt.
     pub session_id: SessionId,
-    /// The same session as its agent named it, where that has another form.
+    /// The id that the agent gave the same session, if that has another form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_session_id: Option<String>,
-    /// What the person said.
+    /// The person's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why, for machines.
+    /// The reason, for machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// An agent that can be told things.
+/// An agent that accepts instructions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {
     /// Its name.
     pub agent_id: String,
-    /// How people hear it called, if that is another name.
+    /// The name that people hear, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// What it can be told.
+    /// Which instructions it accepts.
     pub accepts: Vec<Accepts>,
-    /// Its sessions that run.
+    /// Its running sessions.
     pub sessions: Vec<SessionId>,
 }
 
-/// Why no agent was told.
+/// Why no agent was instructed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotInstructed {
-    /// Whoever said it may not tell agents anything. It takes the scope reply.
+    /// The sender may not instruct agents. That takes the scope `reply`.
     NotAllowed,
-    /// No agent is there that can be told this.
+    /// No agent is present that accepts this instruction.
     NoAgent,
-    /// The agent has not taken what it was told before.
+    /// The agent has not taken its earlier instructions yet.
     Full,
 }
 
@@ -143,15 +143,15 @@ impl fmt::Display for NotInstructed {
     }
 }
 
-impl Posts {
+impl AgentPosts {
     /// How many posts a principal has.
     fn of(&self, principal: u64) -> usize {
         self.0.values().filter(|post| post.principal == principal).count()
     }
 }
 
-impl Owner {
-    /// An agent says what it can be told. Gives back whether it may speak under that name.
+impl EngineOwner {
+    /// Declares which instructions an agent accepts. Returns whether the principal may speak under that name.
     pub(super) fn declare(
         &mut self,
         who: &Principal,
@@ -167,7 +167,7 @@ impl Owner {
         self.posts.0.retain(|_, post| {
             post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us
         });
-        // Nobody would hear that a name changed hands.
+        // No session announces this, so nobody would hear that a name changed hands.
         if self.speak_as(who, principal, (agent_id, NameClaim::OwnOrNew)).is_err() {
             return false;
         }
@@ -182,7 +182,7 @@ impl Owner {
             let (last, poller, seen_us) = (0, None, now_us);
             let tags = who.agent_tags(agent_id);
             let post =
-                Post { principal, tags, accepts, last, waiting, connection, poller, seen_us };
+                AgentPost { principal, tags, accepts, last, waiting, connection, poller, seen_us };
             self.posts.0.insert(agent_id.to_owned(), post);
         } else {
             return false;
@@ -193,7 +193,7 @@ impl Owner {
         true
     }
 
-    /// What waited for an agent goes to its new socket.
+    /// Sends the waiting instructions to the agent's new socket.
     fn deliver_waiting(&mut self, agent_id: &str, connection: ConnectionKey) {
         let waiting = self.posts.0.get_mut(agent_id).map(|post| std::mem::take(&mut post.waiting));
         for waiting in waiting.into_iter().flatten() {
@@ -201,7 +201,7 @@ impl Owner {
         }
     }
 
-    /// The socket of an agent is gone.
+    /// Notes that an agent's socket is gone.
     pub(super) fn agent_gone(&mut self, connection: ConnectionKey) {
         let now_us = self.clock.now().monotonic_us;
         for post in self.posts.0.values_mut() {
@@ -212,8 +212,8 @@ impl Owner {
         }
     }
 
-    /// The agents that this principal may hear and tell something.
-    pub(super) fn told_agents(&self, principal: &Principal) -> Vec<Agent> {
+    /// The agents that this principal may hear and instruct.
+    pub(super) fn instructable_agents(&self, principal: &Principal) -> Vec<Agent> {
         let now_us = self.clock.now().monotonic_us;
         let hearing = principal.hearing();
         let alive = self.posts.0.iter().filter(|(_, post)| post.is_alive(now_us));
@@ -232,7 +232,8 @@ impl Owner {
         agents.collect()
     }
 
-    /// What waits for an agent after a number, and if nothing does, someone who is woken when it does.
+    /// Returns the instructions after a number. If there are none, returns a receiver that wakes when one
+    /// arrives.
     pub(super) fn inbox(
         &mut self,
         principal: u64,
@@ -252,7 +253,7 @@ impl Owner {
         Some((Vec::new(), Some(receiver)))
     }
 
-    /// A subscriber tells an agent something.
+    /// Handles a subscriber's instruction to an agent.
     pub(super) fn instruct(
         &mut self,
         principal: &Principal,
@@ -261,14 +262,18 @@ impl Owner {
     ) -> Told {
         let (subscription, agent_id, wish) = match message {
             Message::AgentPrompt(it) => {
-                (it.subscription_id, it.agent_id, Wish::Prompt { text: it.text })
+                (it.subscription_id, it.agent_id, NewInstruction::Prompt { text: it.text })
             }
             Message::SessionCancel(it) => {
                 let reason = it.reason.map(|reason| reason.to_string());
-                (it.subscription_id, None, Wish::Cancel { session_id: it.session_id, reason })
+                (
+                    it.subscription_id,
+                    None,
+                    NewInstruction::Cancel { session_id: it.session_id, reason },
+                )
             }
             Message::SessionSteer(it) => {
-                let wish = Wish::Steer { session_id: it.session_id, text: it.text };
+                let wish = NewInstruction::Steer { session_id: it.session_id, text: it.text };
                 (it.subscription_id, None, wish)
             }
             _ => return Told::NotForHere,
@@ -286,38 +291,37 @@ impl Owner {
         }
     }
 
-    /// Lays an instruction into the post of the agent that is meant.
+    /// Puts an instruction into the post of the agent that is meant.
     pub(super) fn instruct_agent(
         &mut self,
         principal: &Principal,
         agent_id: Option<&str>,
-        wish: Wish,
+        wish: NewInstruction,
     ) -> Result<SessionId, NotInstructed> {
         if !principal.scopes.has(Scope::Reply) {
             return Err(NotInstructed::NotAllowed);
         }
         let now_us = self.clock.now().monotonic_us;
-        // The agents that are meant: those of a session, or the one that was named, or any.
-        let speaks_in = |session_id: &SessionId, name: &str, post: &Post| {
+        // The agents that are meant: those of a session, the one that was named, or any.
+        let speaks_in = |session_id: &SessionId, name: &str, post: &AgentPost| {
             !self.engine.has_ended(session_id)
                 && self.engine.principal_of(session_id) == Some(post.principal)
                 && self.engine.speakers(session_id).any(|it| it == name)
         };
-        let is_meant = |name: &str, post: &Post| match &wish {
-            Wish::Prompt { .. } => agent_id.is_none_or(|meant| meant == name),
-            Wish::Cancel { session_id, .. } | Wish::Steer { session_id, .. } => {
-                speaks_in(session_id, name, post)
-            }
+        let is_meant = |name: &str, post: &AgentPost| match &wish {
+            NewInstruction::Prompt { .. } => agent_id.is_none_or(|meant| meant == name),
+            NewInstruction::Cancel { session_id, .. }
+            | NewInstruction::Steer { session_id, .. } => speaks_in(session_id, name, post),
         };
         let hearing = principal.hearing();
         let accepts = wish.accepts();
-        let fits = |name: &str, post: &Post| {
+        let fits = |name: &str, post: &AgentPost| {
             post.is_alive(now_us)
                 && post.accepts.contains(&accepts)
                 && is_meant(name, post)
                 && hearing.includes(&post.tags)
         };
-        // Of several that fit, the one that was seen last.
+        // Of several matching agents, choose the one that was seen last.
         let fitting = self.posts.0.iter().filter(|(key, post)| fits(key, post));
         let agent = fitting.max_by_key(|(_, post)| post.seen_us).map(|(name, _)| name.clone());
         let agent = agent.ok_or(NotInstructed::NoAgent)?;
@@ -337,7 +341,7 @@ impl Owner {
             return Ok(session_id);
         }
         if instruction.kind == CANCEL {
-            // One is enough, and so there are never more than sessions.
+            // One cancellation is enough, so there are never more of them than sessions.
             post.waiting.retain(|waiting| !waiting.instruction.cancels(&session_id));
         }
         post.waiting.push_back(WaitingInstruction { from: principal.id.clone(), instruction });
@@ -348,16 +352,16 @@ impl Owner {
     }
 }
 
-impl Post {
+impl AgentPost {
     fn is_alive(&self, now_us: u64) -> bool {
         self.connection.is_some() || self.seen_us.saturating_add(POST_US) > now_us
     }
 
-    /// Whether one more of this principal may lie here. Whoever wants something to end is never turned away.
-    fn has_room(&self, principal: &str, wish: &Wish) -> bool {
+    /// Whether the post has room for one more instruction of this principal. A cancellation is never refused.
+    fn has_room(&self, principal: &str, wish: &NewInstruction) -> bool {
         let text = match wish {
-            Wish::Cancel { .. } => return true,
-            Wish::Prompt { text } | Wish::Steer { text, .. } => text,
+            NewInstruction::Cancel { .. } => return true,
+            NewInstruction::Prompt { text } | NewInstruction::Steer { text, .. } => text,
         };
         let all = self.waiting.iter().filter(|waiting| waiting.instruction.kind != CANCEL);
         let bytes =
@@ -381,36 +385,36 @@ impl Post {
 /// The kind of an instruction that ends a session.
 const CANCEL: &str = "agentvoice:session.cancel";
 
-/// The kind of an instruction to go on in another way.
+/// The kind of an instruction to continue in another way.
 const STEER: &str = "agentvoice:session.steer";
 
 impl Instruction {
-    /// Whether it cancels this session.
     fn cancels(&self, session_id: &SessionId) -> bool {
         self.kind == CANCEL && self.session_id == *session_id
     }
 }
 
-/// What a person wants.
-pub(super) enum Wish {
+/// An instruction before it has a number.
+pub(super) enum NewInstruction {
     Prompt { text: String },
     Cancel { session_id: SessionId, reason: Option<String> },
     Steer { session_id: SessionId, text: String },
 }
 
-impl Wish {
+impl NewInstruction {
     fn accepts(&self) -> Accepts {
         match self {
-            Wish::Prompt { .. } => Accepts::Prompt,
-            Wish::Cancel { .. } => Accepts::Cancel,
-            Wish::Steer { .. } => Accepts::Steer,
+            NewInstruction::Prompt { .. } => Accepts::Prompt,
+            NewInstruction::Cancel { .. } => Accepts::Cancel,
+            NewInstruction::Steer { .. } => Accepts::Steer,
         }
     }
 
-    /// The instruction for the agent. None only if the system has no randomness for a new session.
+    /// Builds the instruction for the agent. Returns `None` only if the system has no randomness for a new
+    /// session id.
     fn instruction(self, number: u64) -> Option<Instruction> {
         Some(match self {
-            Wish::Prompt { text } => Instruction {
+            NewInstruction::Prompt { text } => Instruction {
                 number,
                 kind: "agentvoice:agent.prompt",
                 session_id: new_session()?,
@@ -418,7 +422,7 @@ impl Wish {
                 text: Some(text),
                 reason: None,
             },
-            Wish::Cancel { session_id, reason } => {
+            NewInstruction::Cancel { session_id, reason } => {
                 let original_session_id = None;
                 Instruction {
                     number,
@@ -429,7 +433,7 @@ impl Wish {
                     reason,
                 }
             }
-            Wish::Steer { session_id, text } => Instruction {
+            NewInstruction::Steer { session_id, text } => Instruction {
                 number,
                 kind: STEER,
                 session_id,
@@ -441,8 +445,8 @@ impl Wish {
     }
 }
 
-/// What the audit log says of an instruction. The words of a prompt are left out: its session may never begin, and
-/// then nobody could delete them with it.
+/// The audit entry for an instruction. It omits the words of a prompt: the session may never begin, and then
+/// nobody could delete the words with it.
 fn audit_entry(unix_us: i64, who: &str, agent_id: &str, instruction: &Instruction) -> Entry {
     let (what, details) = match instruction.kind {
         CANCEL => ("cancel", None),
@@ -460,13 +464,13 @@ fn audit_entry(unix_us: i64, who: &str, agent_id: &str, instruction: &Instructio
     }
 }
 
-/// The id that the agent of a session gave it, if that has another form.
+/// The id that a session's agent gave it, if that has another form.
 fn original_session(engine: &Engine, session_id: &SessionId) -> Option<String> {
     let newest = engine.newest_events(session_id).take(MAX_LOOKED_BACK);
     newest.filter_map(Delivery::of).find_map(|said| said.original?.session_id)
 }
 
-/// An id for a session that nobody can guess.
+/// A session id that nobody can guess.
 fn new_session() -> Option<SessionId> {
     use std::fmt::Write as _;
     let mut random = [0; 16];

@@ -1,4 +1,4 @@
-//! Agents publish, and wait for the answers to their questions.
+//! Publishing: takes events from agents, and looks up the outcomes of their asks.
 
 use aaep::extension::{DOOR_FIELDS, Delivery, Original, PREFIX};
 use aaep::{
@@ -8,29 +8,29 @@ use aaep_engine::{FILLED_FIELDS, Input, Output, Refusal, complete, is_filled, is
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answers::{KeyedRequest, Known};
+use super::answers::{KeyLookup, KeyedRequest};
 use super::entry;
 use super::holders::NameClaim;
 use super::own_ids;
-use super::owner::{OpenAsk, Owner};
+use super::owner::{EngineOwner, HubOpenAsk};
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
-use super::settlement::{Asked, Settlement};
+use super::settlement::{AskOrigin, Settlement};
 use crate::access::{LimitError, MAX_EVENTS_AT_ONCE, Principal};
 use crate::bounds::MAX_KEY_BYTES;
 use crate::store::{Change, ReadError, Reader};
 
-/// An event that stands, and is stored.
+/// An event that was accepted and stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Published {
     /// Its id.
     pub event_id: EventId,
     /// Its session.
     pub session_id: SessionId,
-    /// Its token, if it is a question.
+    /// Its reply token, if it is an ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_token: Option<ReplyToken>,
-    /// Whether it came before, so that this changed nothing.
+    /// Whether the event came before, so that this request changed nothing.
     #[serde(rename = "repeated", skip_serializing_if = "std::ops::Not::not")]
     pub is_repeated: bool,
 }
@@ -40,39 +40,39 @@ impl Published {
         Published {
             event_id: event.envelope.event_id.clone(),
             session_id: event.envelope.session_id.clone(),
-            reply_token: entry::question(event).cloned(),
+            reply_token: entry::ask_token(event).cloned(),
             is_repeated,
         }
     }
 }
 
-/// An event on its way in.
-pub(super) struct Draft {
-    event: DraftEvent,
-    /// The ids as its agent wrote them, where they had another form.
+/// An event that is about to be published.
+pub(super) struct EventDraft {
+    event: DraftContent,
+    /// The ids that the agent wrote, if they had another form.
     original: Option<Box<Original>>,
 }
 
-enum DraftEvent {
-    /// The engine has to fill in what its agent left out before it can be read.
+enum DraftContent {
+    /// The engine has to fill in omitted fields before the event can be read.
     ToFill(Object),
-    /// Nothing was left out, so that it was read where it came in, beside others.
+    /// Nothing was omitted, so the event was read where it came in, in parallel with others.
     Read(Result<Box<Event>, Refused>),
 }
 
-impl Draft {
+impl EventDraft {
     pub(super) fn new(principal: &Principal, mut object: Object) -> Self {
         let original = own_ids::give_form(&principal.id, &mut object);
         let event = if is_filled(&object) {
-            DraftEvent::Read(read(&object))
+            DraftContent::Read(read(&object))
         } else {
-            DraftEvent::ToFill(object)
+            DraftContent::ToFill(object)
         };
-        Draft { event, original }
+        EventDraft { event, original }
     }
 }
 
-/// Reads an event that is complete.
+/// Reads a complete event.
 fn read(object: &Object) -> Result<Box<Event>, Refused> {
     let reading = aaep::read_object(object, Mode::Strict);
     match reading.message {
@@ -86,15 +86,15 @@ fn read(object: &Object) -> Result<Box<Event>, Refused> {
     }
 }
 
-impl Owner {
-    /// Takes events of an agent, each by itself. Under an idempotency key, once.
+impl EngineOwner {
+    /// Publishes events of an agent, each one separately. Under an idempotency key, only once.
     pub(super) fn publish_all(
         &mut self,
         principal: &Principal,
-        events: Vec<Draft>,
+        events: Vec<EventDraft>,
         keyed: Option<KeyedRequest>,
     ) -> Vec<Result<Published, Refused>> {
-        let Ok(number) = self.principal(principal) else {
+        let Ok(number) = self.principal_number(principal) else {
             return events.iter().map(|_| Err(Refused::TooManyNames)).collect();
         };
         if keyed.as_ref().is_some_and(|it| it.key.len() > MAX_KEY_BYTES) {
@@ -104,13 +104,13 @@ impl Owner {
             let limit = LimitError::TooManyAtOnce;
             return events.iter().map(|_| Err(Refused::Limit(limit))).collect();
         }
-        match keyed.as_ref().map_or(Known::No, |it| self.answers.find(number, it)) {
-            Known::No => {}
-            Known::Same(outcomes) => {
+        match keyed.as_ref().map_or(KeyLookup::No, |it| self.answers.find(number, it)) {
+            KeyLookup::No => {}
+            KeyLookup::Same(outcomes) => {
                 self.status.metrics.repeated();
                 return outcomes;
             }
-            Known::Another => {
+            KeyLookup::Another => {
                 self.status.metrics.refused(Refused::KeyUsed.code());
                 return events.iter().map(|_| Err(Refused::KeyUsed)).collect();
             }
@@ -127,12 +127,12 @@ impl Owner {
         outcomes
     }
 
-    /// Takes one event of an agent.
+    /// Publishes one event of an agent.
     pub(super) fn publish(
         &mut self,
         who: &Principal,
         principal: u64,
-        event: Draft,
+        event: EventDraft,
     ) -> Result<Published, Refused> {
         let outcome = self.try_publish(who, principal, event);
         match &outcome {
@@ -147,12 +147,12 @@ impl Owner {
         &mut self,
         who: &Principal,
         principal: u64,
-        draft: Draft,
+        draft: EventDraft,
     ) -> Result<Published, Refused> {
-        let Draft { event, original } = draft;
+        let EventDraft { event, original } = draft;
         let (event, left_out) = match event {
-            DraftEvent::Read(read) => (read?, Vec::new()),
-            DraftEvent::ToFill(mut object) => {
+            DraftContent::Read(read) => (read?, Vec::new()),
+            DraftContent::ToFill(mut object) => {
                 let left_out = left_out(&object);
                 self.engine.fill(self.clock.now(), &mut object);
                 (read(&object)?, left_out)
@@ -172,7 +172,7 @@ impl Owner {
         if whose.is_some_and(|whose| whose != principal) {
             return Err(foreign());
         }
-        // What left memory may have come before all the same, unless the hub has just made its id.
+        // An event that left memory may still have been published before, unless the hub has just made its id.
         let is_new = left_out.contains(&"event_id");
         let may_be_stored =
             whose.is_none() || (!is_new && self.engine.may_have_dropped(&session_id, &event_id));
@@ -189,7 +189,7 @@ impl Owner {
         if !is_end && !self.running_bytes.has_room(principal) {
             return Err(Refused::RunningBytes);
         }
-        let event = with_words_of_the_door(event, who, original);
+        let event = with_hub_fields(event, who, original);
         let agent = SessionAgent::new(who, &agent_id);
         let about = if whose.is_none() {
             let json = agent.to_json().ok_or(Refused::TooManyNames)?;
@@ -197,9 +197,9 @@ impl Owner {
         } else {
             None
         };
-        // Rules must not answer a new holder of a name before anybody heard of it.
+        // A rule must not answer the new holder of a name before the takeover has been announced.
         if whose.is_some() {
-            self.tell_if_taken_over(&session_id, &agent_id, principal);
+            self.announce_takeover(&session_id, &agent_id, principal);
         }
         let input = Input::Publish { principal, tags: agent.tags, event };
         for answer in self.handle(input, None) {
@@ -208,11 +208,12 @@ impl Owner {
             }
         }
         self.batch.changes.extend(about);
-        self.tell_if_taken_over(&session_id, &agent_id, principal);
+        self.announce_takeover(&session_id, &agent_id, principal);
         Ok(published)
     }
 
-    /// Whether an event of a session that the engine no longer remembers was stored long ago.
+    /// Looks up an event in a session that the engine no longer remembers. Fails if the session belongs to
+    /// another principal.
     fn stored_before(&self, principal: u64, event: &Published) -> Option<Result<Box<Event>, ()>> {
         let session = self.reader.session(&event.session_id).ok()??;
         if session.principal != principal {
@@ -225,12 +226,16 @@ impl Owner {
         }
     }
 
-    /// A question of an agent that is open.
-    pub(super) fn open_ask_of(&self, principal: u64, reply_token: &ReplyToken) -> Option<&OpenAsk> {
+    /// An open ask of this principal.
+    pub(super) fn open_ask_of(
+        &self,
+        principal: u64,
+        reply_token: &ReplyToken,
+    ) -> Option<&HubOpenAsk> {
         self.asks.get(reply_token).filter(|ask| ask.asked.principal == principal)
     }
 
-    /// An agent no longer needs an answer. Says whether that question was open and its own.
+    /// Withdraws an ask. Returns whether it was open and belonged to the principal.
     pub(super) fn withdraw(&mut self, principal: u64, reply_token: &ReplyToken) -> bool {
         let Some(ask) = self.asks.get(reply_token) else { return false };
         if ask.asked.principal != principal {
@@ -242,13 +247,13 @@ impl Owner {
     }
 }
 
-/// A question says who published it, and an event with ids of its agent's own which they were.
-fn with_words_of_the_door(
+/// Adds the publisher to an ask, and the agent's own ids to an event that had any.
+fn with_hub_fields(
     mut event: Box<Event>,
     who: &Principal,
     original: Option<Box<Original>>,
 ) -> Box<Event> {
-    let publisher = entry::question(&event).is_some().then(|| who.id.clone());
+    let publisher = entry::ask_token(&event).is_some().then(|| who.id.clone());
     if publisher.is_some() || original.is_some() {
         let said = Delivery::of(&event).unwrap_or_default();
         Delivery { publisher, original: original.map(|it| *it), ..said }.put_on(&mut event);
@@ -256,13 +261,13 @@ fn with_words_of_the_door(
     event
 }
 
-/// What an agent left out of its event, for the hub to fill in.
+/// The fields that an agent omitted, for the hub to fill in.
 fn left_out(object: &Object) -> Vec<&'static str> {
     FILLED_FIELDS.into_iter().filter(|name| !object.contains_key(*name)).collect()
 }
 
-/// The answer to an event whose id came before: the first event stands, if this is the same one. Nobody
-/// learns the outcome of one question by asking another one under its id.
+/// Answers an event whose id was used before: if both are the same event, the first one stands. Otherwise it is
+/// refused, so that nobody learns the outcome of one ask by publishing another under its id.
 fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published, Refused> {
     if is_same(before, again, left_out) {
         return Ok(Published::of(before, true));
@@ -270,15 +275,15 @@ fn repeat(before: &Event, again: &Event, left_out: &[&str]) -> Result<Published,
     Err(Refused::EventIdUsed { event_id: again.envelope.event_id.clone() })
 }
 
-/// Whether two events say the same. What was left out has been filled in otherwise the first time; a program
-/// may take a new timestamp when it tries again; the state that is left is told as subscribers know it; and the
-/// hub has put on the first who published it, and which ids its agent wrote.
+/// Whether two events say the same. Ignores omitted fields, which the hub filled in differently the first time;
+/// the timestamp, which a program may renew when it retries; the state that was left, which is told as
+/// subscribers know it; and what the hub added to the first event: its publisher and its original ids.
 fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
     let is_text = matches!(before.payload, Payload::OutputStreaming(_));
     if is_text && !is_same_chunk(before, again) {
         return false;
     }
-    // As they are told, whatever the agent left to the hub (ruling 34).
+    // Compare the events as subscribers receive them, whatever the agent left to the hub (ruling 34).
     let (mut before, mut again) = (before.clone(), again.clone());
     complete(&mut before);
     complete(&mut again);
@@ -297,13 +302,13 @@ fn is_same(before: &Event, again: &Event, left_out: &[&str]) -> bool {
             event.remove("chunk");
             event.remove("position");
         }
-        remove_words_of_the_door(event);
+        remove_hub_fields(event);
     }
     before == again
 }
 
-/// Takes away what the hub puts on an event, with what is empty without it.
-fn remove_words_of_the_door(event: &mut Object) {
+/// Removes the fields that the hub adds to an event, and any object that is empty without them.
+fn remove_hub_fields(event: &mut Object) {
     let Some(Value::Object(extensions)) = event.get_mut("extensions") else { return };
     if let Some(Value::Object(ours)) = extensions.get_mut(PREFIX) {
         ours.retain(|name, _| !DOOR_FIELDS.contains(&name.as_str()) && name != "counted_to");
@@ -316,12 +321,12 @@ fn remove_words_of_the_door(event: &mut Object) {
     }
 }
 
-/// How a question of an agent was settled, as far as it is stored. Somebody else's is not found.
+/// How an ask of this principal was settled, as far as that is stored. Asks of other principals are not found.
 pub(super) fn settled(
     reader: &Reader,
     principal: u64,
     reply_token: &ReplyToken,
-) -> Result<Option<(Asked, Settlement)>, ReadError> {
+) -> Result<Option<(AskOrigin, Settlement)>, ReadError> {
     let Some(stored) = reader.settled(reply_token)? else { return Ok(None) };
     let Some(resolution) = stored.resolution else { return Ok(None) };
     let found = Settlement::from_stored(reply_token, &resolution);

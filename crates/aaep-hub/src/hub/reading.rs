@@ -1,8 +1,8 @@
-//! Reading what subscribers send, so that a handshake is answered as one however malformed it is.
+//! Reads what subscribers send, so that every handshake gets a proper answer, however malformed it is.
 //!
-//! Two messages are understood by their names alone: a `subscription.request` that cannot be read is answered with
-//! `subscription.rejected` (ruling 12), and a `subscription.close` that names its subscription closes it, whatever else
-//! is wrong with it (ruling 25). Every other message is taken in strict form, or not at all.
+//! Two messages are recognised by their type alone: a `subscription.request` that cannot be read is answered
+//! with `subscription.rejected` (ruling 12), and a `subscription.close` that names its subscription closes it,
+//! whatever else is wrong with it (ruling 25). Every other message must be valid in strict mode.
 
 use std::fmt;
 
@@ -16,19 +16,19 @@ use super::subscribers::close_of;
 /// How many characters of a trace id are logged.
 const MAX_TRACE_CHARACTERS: usize = 128;
 
-/// What a subscriber sent, read.
+/// A subscriber's message after reading.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SubscriberMessage {
-    /// A message that can be acted on.
+    /// A valid message.
     Valid(Message),
     /// A `subscription.request` that cannot be read.
     MalformedRequest(MalformedRequest),
-    /// Anything else that cannot be read.
+    /// Any other message that cannot be read.
     Malformed(Vec<Violation>),
 }
 
 impl SubscriberMessage {
-    /// Whether a subscription is asked for, readably or not.
+    /// Whether it requests a subscription, readable or not.
     pub(crate) fn is_request(&self) -> bool {
         matches!(
             self,
@@ -47,7 +47,8 @@ pub(crate) struct MalformedRequest {
 }
 
 impl MalformedRequest {
-    /// The answer to it. The specification has no field for the trace id of the request there, so it goes to our log.
+    /// Builds the rejection. The specification has no field in it for the request's trace id, so that goes to
+    /// our log.
     pub(crate) fn reject(self, offer: &Offer) -> SubscriptionRejected {
         let trace: String = self
             .correlation_id
@@ -66,7 +67,7 @@ pub(crate) fn read_subscriber(bytes: &[u8]) -> SubscriberMessage {
         Ok(message) => return SubscriberMessage::Valid(message),
         Err(violations) => violations,
     };
-    let Ok(outline) = serde_json::from_slice::<Outline>(bytes) else {
+    let Ok(outline) = serde_json::from_slice::<MessageOutline>(bytes) else {
         return SubscriberMessage::Malformed(violations);
     };
     if outline.has_type("subscription.request") {
@@ -77,76 +78,80 @@ pub(crate) fn read_subscriber(bytes: &[u8]) -> SubscriberMessage {
             violations,
         });
     }
-    let id = outline.subscription_id.only().filter(|_| outline.is_only("subscription.close"));
+    let id = outline.subscription_id.only().filter(|_| outline.has_only_type("subscription.close"));
     match id.and_then(|id| SubscriptionId::parse(&id).ok()) {
         Some(id) => SubscriberMessage::Valid(Message::SubscriptionClose(Box::new(close_of(id)))),
         None => SubscriberMessage::Malformed(violations),
     }
 }
 
-/// The few members of an object that say what it is, wherever they stand, however deep or large the others are.
+/// The few members of an object that identify it, wherever they are, however deep or large the others are.
 #[derive(Debug, Default)]
-struct Outline {
+struct MessageOutline {
     types: Vec<String>,
-    version: Named,
-    correlation_id: Named,
-    subscription_id: Named,
+    version: MemberValue,
+    correlation_id: MemberValue,
+    subscription_id: MemberValue,
 }
 
-/// What a member says that may stand there more than once.
+/// The value of a member that may occur more than once.
 #[derive(Debug, Default)]
-enum Named {
+enum MemberValue {
     #[default]
     Missing,
     Once(String),
-    /// It is not text, or there are two that differ: nobody can say what is meant.
+    /// It is not text, or it occurs with two different values, so its meaning is unclear.
     Unclear,
 }
 
-impl Named {
+impl MemberValue {
     fn add(&mut self, text: Option<String>) {
         *self = match (std::mem::take(self), text) {
-            (Named::Missing, Some(text)) => Named::Once(text),
-            (Named::Once(before), Some(text)) if before == text => Named::Once(before),
-            _ => Named::Unclear,
+            (MemberValue::Missing, Some(text)) => MemberValue::Once(text),
+            (MemberValue::Once(before), Some(text)) if before == text => MemberValue::Once(before),
+            _ => MemberValue::Unclear,
         };
     }
 
     fn only(&self) -> Option<String> {
         match self {
-            Named::Once(text) => Some(text.clone()),
-            Named::Missing | Named::Unclear => None,
+            MemberValue::Once(text) => Some(text.clone()),
+            MemberValue::Missing | MemberValue::Unclear => None,
         }
     }
 }
 
-impl Outline {
+impl MessageOutline {
     fn has_type(&self, name: &str) -> bool {
         self.types.iter().any(|it| it == name)
     }
 
-    fn is_only(&self, name: &str) -> bool {
+    fn has_only_type(&self, name: &str) -> bool {
         !self.types.is_empty() && self.types.iter().all(|it| it == name)
     }
 }
 
-impl<'de> Deserialize<'de> for Outline {
+impl<'de> Deserialize<'de> for MessageOutline {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Outline;
+        struct OutlineVisitor;
+        impl<'de> Visitor<'de> for OutlineVisitor {
+            type Value = MessageOutline;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Outline, M::Error> {
-                let mut outline = Outline::default();
+            fn visit_map<M: MapAccess<'de>>(
+                self,
+                mut members: M,
+            ) -> Result<MessageOutline, M::Error> {
+                let mut outline = MessageOutline::default();
                 while let Some(name) = members.next_key::<String>()? {
                     let named = match name.as_str() {
                         "type" => {
-                            let Text(text) = members.next_value()?;
-                            // Text that differs from all names does not name the message either.
+                            let MaybeText(text) = members.next_value()?;
+                            // A value that is not text becomes empty text, which is not the name of any
+                            // message.
                             outline.types.push(text.unwrap_or_default());
                             outline.types.dedup();
                             continue;
@@ -159,64 +164,64 @@ impl<'de> Deserialize<'de> for Outline {
                             continue;
                         }
                     };
-                    let Text(text) = members.next_value()?;
+                    let MaybeText(text) = members.next_value()?;
                     named.add(text);
                 }
                 Ok(outline)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(OutlineVisitor)
     }
 }
 
-/// A value that is text, or is not.
-struct Text(Option<String>);
+/// A value that is text, or anything else.
+struct MaybeText(Option<String>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for MaybeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Anything;
-        impl<'de> Visitor<'de> for Anything {
-            type Value = Text;
+        struct AnyValueVisitor;
+        impl<'de> Visitor<'de> for AnyValueVisitor {
+            type Value = MaybeText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("anything")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(Some(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<MaybeText, E> {
+                Ok(MaybeText(Some(text.to_owned())))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
-                Ok(Text(None))
+            fn visit_bool<E>(self, _: bool) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
             }
 
-            fn visit_i64<E>(self, _: i64) -> Result<Text, E> {
-                Ok(Text(None))
+            fn visit_i64<E>(self, _: i64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
             }
 
-            fn visit_u64<E>(self, _: u64) -> Result<Text, E> {
-                Ok(Text(None))
+            fn visit_u64<E>(self, _: u64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
             }
 
-            fn visit_f64<E>(self, _: f64) -> Result<Text, E> {
-                Ok(Text(None))
+            fn visit_f64<E>(self, _: f64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
             }
 
-            fn visit_unit<E>(self) -> Result<Text, E> {
-                Ok(Text(None))
+            fn visit_unit<E>(self) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
             }
 
-            fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Text, S::Error> {
+            fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<MaybeText, S::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Text(None))
+                Ok(MaybeText(None))
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Text, M::Error> {
+            fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<MaybeText, M::Error> {
                 while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Text(None))
+                Ok(MaybeText(None))
             }
         }
-        deserializer.deserialize_any(Anything)
+        deserializer.deserialize_any(AnyValueVisitor)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Refused replies in the audit log: a few each minute from each principal, and then a count of the rest.
+//! Refused replies in the audit log: a few each minute from each principal, then a count of the others.
 //!
-//! A reply that counts is always written. What is refused is written or counted, and the count is written as
+//! A reply that counts is always written. A refused reply is written or counted, and the count is written as
 //! soon as the minute is over.
 
 use std::collections::BTreeMap;
@@ -14,33 +14,33 @@ const ENTRIES_A_MINUTE: u32 = 30;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// How many principals are counted apart. All further ones are counted together.
+/// How many principals are counted separately. All others are counted together.
 const MAX_COUNTED: usize = 4096;
 
-/// Those that are counted together.
+/// The key for all principals that are counted together.
 const ALL_OTHERS: u64 = u64::MAX;
 
-/// What was refused lately.
+/// The recently refused replies.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusedReplies {
     /// By principal.
-    counted: BTreeMap<u64, Count>,
+    counted: BTreeMap<u64, RefusalCount>,
 }
 
 #[derive(Debug)]
-struct Count {
+struct RefusalCount {
     began_us: u64,
     written: u32,
     left_out: u64,
 }
 
-impl Refusals {
-    /// Whether this may be written to the audit log. A refusal that may not is counted.
+impl RefusedReplies {
+    /// Whether this record may be written to the audit log. A refusal that may not be written is counted.
     pub(super) fn may_write(&mut self, audit: &Audit, now_us: u64) -> bool {
         let Some(principal) = refused(audit) else { return true };
         let is_new = !self.counted.contains_key(&principal);
         let key = if is_new && self.counted.len() >= MAX_COUNTED { ALL_OTHERS } else { principal };
-        let new = Count { began_us: now_us, written: 0, left_out: 0 };
+        let new = RefusalCount { began_us: now_us, written: 0, left_out: 0 };
         let count = self.counted.entry(key).or_insert(new);
         if count.written < ENTRIES_A_MINUTE {
             count.written += 1;
@@ -50,12 +50,12 @@ impl Refusals {
         false
     }
 
-    /// When a minute is over for the next time.
+    /// When the next minute ends.
     pub(super) fn deadline_us(&self) -> Option<u64> {
         self.counted.values().map(|count| count.began_us.saturating_add(MINUTE_US)).min()
     }
 
-    /// The counts of those minutes that are over, or of all at the end, each with its principal.
+    /// Takes the counts of all minutes that are over (or of all minutes, if `is_end`), each with its principal.
     pub(super) fn take_counts(&mut self, now_us: u64, is_end: bool) -> Vec<(Option<u64>, u64)> {
         let mut over = Vec::new();
         self.counted.retain(|principal, count| {
@@ -69,7 +69,7 @@ impl Refusals {
     }
 }
 
-/// The entry with a count.
+/// The audit entry for a count.
 pub(super) fn entry(unix_us: i64, who: Option<String>, left_out: u64) -> Entry {
     let outcome = format!("{left_out} more refused within a minute, not listed one by one");
     Entry {
@@ -83,7 +83,7 @@ pub(super) fn entry(unix_us: i64, who: Option<String>, left_out: u64) -> Entry {
     }
 }
 
-/// Whose refusal it is, if it is one.
+/// The principal whose message was refused, if this is a refusal.
 fn refused(audit: &Audit) -> Option<u64> {
     match audit {
         Audit::Reply { principal, refused: Some(_), .. }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn refusals_are_written_or_counted_and_what_counts_is_always_written() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusedReplies::default();
         let refused = Some(ReplyRefusal::UnknownToken);
         let (mut written, mut counted) = (0, 0);
         for at in 0..100_000_u64 {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn each_principal_is_counted_by_itself_in_bounded_memory() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusedReplies::default();
         let refused = Some(ReplyRefusal::NotAsked);
         for _ in 0..=ENTRIES_A_MINUTE {
             refusals.may_write(&reply(1, refused), 0);

@@ -1,4 +1,4 @@
-//! What an agent learns when an event of its is not taken: a code for machines, a sentence for people.
+//! What an agent learns when its event is refused: a code for machines, a sentence for people.
 
 use std::fmt;
 
@@ -7,52 +7,52 @@ use aaep_engine::Refusal;
 
 use crate::access::LimitError;
 
-/// Why an event was not taken. Nothing of it remains.
+/// Why an event was refused. It changed nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
     /// It is not a valid event.
     NotValid {
-        /// Everything that is wrong with it.
+        /// All rules that it breaks.
         violations: Vec<Violation>,
     },
-    /// It is a message, but no event. Send it where it belongs.
+    /// It is a message but not an event. It has to be sent elsewhere.
     NotAnEvent,
-    /// The rules do not allow it now.
+    /// The rules of the engine do not allow it now.
     Rules {
         /// The event, as it was named.
         event_id: EventId,
-        /// Which rule.
+        /// The rule.
         refusal: Refusal,
     },
-    /// Somebody else speaks under this `agent_id` at the moment (§3.2.6.1).
+    /// Another principal speaks under this `agent_id` at the moment (§3.2.6.1).
     NameTaken,
     /// The credential is bound to other names (ruling 36).
     NameNotYours,
-    /// The `agent_id` is longer than any that is kept.
+    /// The `agent_id` is longer than the hub stores.
     NameTooLong,
-    /// The `agent_id` is not in Normalization Form C, so two that read the same could differ.
+    /// The `agent_id` is not in Normalization Form C, so two names that read the same could differ.
     NameNotComposed,
-    /// There are more different agents or people than the hub can tell apart.
+    /// There are more agents or people than the hub can tell apart.
     TooManyNames,
-    /// A request with this idempotency key came before, and this event of it was refused then.
+    /// A request with this idempotency key came before, and this event was refused then.
     Before,
-    /// Another request came before under this idempotency key.
+    /// A different request came before under this idempotency key.
     KeyUsed,
-    /// Another event came before under this id.
+    /// A different event came before under this id.
     EventIdUsed {
         /// The id.
         event_id: EventId,
     },
-    /// The idempotency key is longer than is kept.
+    /// The idempotency key is longer than the hub stores.
     KeyTooLong,
-    /// The running sessions of the principal have as many stored bytes as they may have.
+    /// The principal's running sessions have reached their limit of stored bytes.
     RunningBytes,
-    /// It came too fast.
+    /// It exceeds a rate limit.
     Limit(LimitError),
 }
 
 impl Refused {
-    /// The stable name, for machines.
+    /// The stable code for machines.
     pub fn code(&self) -> &'static str {
         match self {
             Refused::NotValid { .. } => "not_valid",
@@ -72,7 +72,7 @@ impl Refused {
         }
     }
 
-    /// The status of the HTTP answer.
+    /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
             Refused::NotValid { .. }

@@ -1,7 +1,7 @@
-//! How many stored bytes the running sessions of each principal have (ruling 38).
+//! Counts the stored bytes of each principal's running sessions (ruling 38).
 //!
-//! Running sessions are never swept, so that without a bound one of them takes the whole disk. A principal at its
-//! bound is told to end a session; its ended sessions are swept before those of others.
+//! Running sessions are never swept, so without a limit one of them could fill the whole disk. A principal at
+//! its limit is told to end a session; its ended sessions are swept before those of others.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use aaep::SessionId;
 
 use crate::store::StoredSession;
 
-/// All principals together have as many bytes in running sessions as this many have at their bound. Beyond it, nobody
-/// has more than an even part.
+/// All principals together may have as many bytes in running sessions as this many principals at their limit.
+/// Beyond that, a principal may not have more than an equal part.
 const SHARES_IN_ALL: u64 = 4;
 
 /// The stored bytes of running sessions.
@@ -23,7 +23,7 @@ pub(super) struct RunningBytes {
 }
 
 impl RunningBytes {
-    /// The bytes of the stored sessions that run.
+    /// Counts the bytes of all stored sessions that are running.
     pub(super) fn new(max_each: u64, stored: &[StoredSession]) -> Self {
         let mut all =
             RunningBytes { max_each, sessions: HashMap::new(), held: HashMap::new(), total: 0 };
@@ -33,7 +33,7 @@ impl RunningBytes {
         all
     }
 
-    /// Something more of a session is stored.
+    /// Adds bytes that are stored for a session.
     pub(super) fn add(&mut self, session_id: &SessionId, principal: u64, bytes: u64) {
         if let Some((_, of_session)) = self.sessions.get_mut(session_id) {
             *of_session += bytes;
@@ -44,7 +44,7 @@ impl RunningBytes {
         self.total += bytes;
     }
 
-    /// A session is over, and can be swept.
+    /// Removes a session that has ended and can be swept.
     pub(super) fn end(&mut self, session_id: &SessionId) {
         let Some((principal, bytes)) = self.sessions.remove(session_id) else { return };
         self.total = self.total.saturating_sub(bytes);
@@ -56,7 +56,7 @@ impl RunningBytes {
         }
     }
 
-    /// Whether more of the sessions of this principal may be stored.
+    /// Whether more may be stored in the sessions of this principal.
     pub(super) fn has_room(&self, principal: u64) -> bool {
         let held = self.held.get(&principal).copied().unwrap_or(0);
         let in_all = self.max_each.saturating_mul(SHARES_IN_ALL);

@@ -1,9 +1,10 @@
-//! Which agent a session is of, and what decides who hears it, as it is stored with the session.
+//! The agent of a session, and the tags that decide which subscribers may hear it, as they are stored with the
+//! session.
 
 use aaep_engine::AgentTags;
 use serde_json::{Value, json};
 
-use super::owner::Owner;
+use super::owner::EngineOwner;
 use crate::access::{Principal, tags_before_owners};
 use crate::bounds::MAX_TERMS_BYTES;
 use crate::store::StoredSession;
@@ -16,20 +17,20 @@ pub(super) struct SessionAgent {
 }
 
 impl SessionAgent {
-    /// The agent of this name that a principal speaks for.
+    /// The agent with this name, for which the principal speaks.
     pub(super) fn new(principal: &Principal, agent_id: &str) -> Self {
         SessionAgent { agent_id: agent_id.to_owned(), tags: principal.agent_tags(agent_id) }
     }
 
-    /// As it is stored; none if it is too long to be stored.
+    /// The stored form; `None` if it would be too long.
     pub(super) fn to_json(&self) -> Option<Vec<u8>> {
         let tags: Vec<&str> = self.tags.iter().collect();
         let json = json!({ "agent_id": self.agent_id, "tags": tags }).to_string().into_bytes();
         Some(json).filter(|json| json.len() <= MAX_TERMS_BYTES)
     }
 
-    /// The agent of a stored session. One of a store that was written before agents had owners belongs
-    /// to the principal that spoke. What cannot be read is heard by those who hear everything.
+    /// Reads the agent of a stored session. In a store from before agents had owners, the agent belongs to the
+    /// principal that published. If it cannot be read, only subscribers that hear everything hear the session.
     pub(super) fn of(
         session: &StoredSession,
         name_before: Option<&str>,
@@ -53,10 +54,10 @@ impl SessionAgent {
     }
 }
 
-impl Owner {
+impl EngineOwner {
     /// The agent of a stored session.
     pub(super) fn agent_of(&self, session: &StoredSession) -> SessionAgent {
-        let name = self.agents_before.get(&session.agent).map(String::as_str);
+        let name = self.former_agents.get(&session.agent).map(String::as_str);
         SessionAgent::of(session, name, self.principals.name(session.principal))
     }
 }

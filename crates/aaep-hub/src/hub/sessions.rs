@@ -1,4 +1,4 @@
-//! What is stored of sessions, for people who look back, and its deletion.
+//! Stored sessions: listing, reading, ending and deleting them.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::keeper::{Deletion, Effect};
-use super::owner::Owner;
+use super::keeper::{DeferredEffect, DeletionWork};
+use super::owner::EngineOwner;
 use super::session_agent::SessionAgent;
-use super::settlement::{Answered, Settlement};
+use super::settlement::{AskAnswerer, Settlement};
 use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::store::{
@@ -19,27 +19,27 @@ use crate::store::{
     Store, StoredEvent, StoredSession,
 };
 
-/// How many stored sessions are looked at for one page: those that may not be heard are passed over. The
-/// next page goes on from there.
+/// How many stored sessions are examined for one page, because those that the principal may not hear are
+/// skipped. The next page continues from there.
 const MAX_LOOKED_AT: usize = 4096;
 
 /// A page of the sessions that a principal may hear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPage {
-    /// The sessions. A page may have few or none, and still not be the last one.
+    /// The sessions. A page may have few or none and still not be the last one.
     pub sessions: Vec<SessionInfo>,
-    /// Where the next page begins; none after the last one.
+    /// Where the next page begins; `None` after the last one.
     pub next: Option<SessionCursor>,
 }
 
-/// A session that is stored.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionInfo {
     /// Its id.
     pub session_id: SessionId,
-    /// The agent whose it is.
+    /// The agent that it belongs to.
     pub agent_id: String,
-    /// When it began, in microseconds since 1970 began.
+    /// When it began, in microseconds since 1970.
     pub began_unix_us: i64,
     /// When its last event came.
     pub last_unix_us: i64,
@@ -48,25 +48,25 @@ pub struct SessionInfo {
     pub ended_unix_us: Option<i64>,
     /// How many events it has.
     pub events: u64,
-    /// How many bytes these have.
+    /// How many bytes the events have.
     pub bytes: u64,
 }
 
-/// An answer that a question was given, as someone is told who looks back.
+/// The answer to an ask, as shown in the history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct GivenAnswer {
-    /// Whether it was given by the one who looks back.
+    /// Whether the requester gave the answer.
     pub(crate) by_you: bool,
-    /// Whether a rule gave it, and not a person.
+    /// Whether a rule gave the answer instead of a person.
     pub(crate) automatic: bool,
-    /// What was answered to a clarification; only for who answered it.
+    /// The response to a clarification; only for the person who gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<Value>,
 }
 
 impl Hub {
-    /// The sessions that a principal may hear, running ones first, then the newest: a page of them, from
-    /// the beginning or after the page before.
+    /// Lists the sessions that a principal may hear, running ones first, then the newest: one page, from the
+    /// beginning or after the previous page.
     pub async fn sessions(
         &self,
         principal: &Principal,
@@ -80,7 +80,7 @@ impl Hub {
             let stored = blocking(move || reader.sessions_after(place, MAX_PAGE_ROWS)).await?;
             let is_end = stored.len() < MAX_PAGE_ROWS;
             let who = principal.clone();
-            let looked_at = self.look(move |owner| owner.heard(&who, stored)).await?;
+            let looked_at = self.look_up(move |owner| owner.visible_sessions(&who, stored)).await?;
             for (place, info) in looked_at {
                 if page.sessions.len() == limit {
                     return Ok(page);
@@ -96,7 +96,8 @@ impl Hub {
         Ok(page)
     }
 
-    /// Events of a session that a principal may hear, from an order on. None if there is no such session.
+    /// Returns events of a session that the principal may hear, starting at an order. `None` if there is no
+    /// such session.
     pub async fn session_events(
         &self,
         principal: &Principal,
@@ -112,8 +113,8 @@ impl Hub {
         blocking(move || reader.events(&id, from_order, limit)).await.map(Some)
     }
 
-    /// The answers that these questions were given, for someone who may hear their session. A question that
-    /// nobody answered has none, and so has one of which it is not stored any more.
+    /// Returns the answers to these asks, for a principal that may hear their session. Asks that nobody
+    /// answered, or whose answer is no longer stored, are missing.
     pub(crate) async fn given_answers(
         &self,
         principal: &Principal,
@@ -123,14 +124,14 @@ impl Hub {
             return Ok(HashMap::new());
         }
         let who = principal.clone();
-        let you = self.look(move |owner| owner.numbers_of(&who)).await?;
+        let you = self.look_up(move |owner| owner.numbers_of_person(&who)).await?;
         let reader = self.reader().clone();
         blocking(move || {
             let mut found = HashMap::new();
             for reply_token in reply_tokens {
                 let stored = reader.settled(&reply_token)?.and_then(|it| it.resolution);
                 let Some(stored) = stored else { continue };
-                let Some(answered) = Answered::from_stored(&stored) else { continue };
+                let Some(answered) = AskAnswerer::from_stored(&stored) else { continue };
                 let by_you = you.contains(&answered.principal);
                 let settlement = Settlement::from_stored(&reply_token, &stored);
                 let response = settlement.and_then(|(_, it)| it.response).filter(|_| by_you);
@@ -142,7 +143,7 @@ impl Hub {
         .await
     }
 
-    /// Whether there is such a session, and the principal may hear it.
+    /// Whether there is such a session and the principal may hear it.
     async fn may_hear_session(
         &self,
         principal: &Principal,
@@ -151,11 +152,11 @@ impl Hub {
         let (reader, id) = (self.reader().clone(), session_id.clone());
         let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(false) };
         let who = principal.clone();
-        self.look(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await
+        self.look_up(move |owner| who.hearing().includes(&owner.agent_of(&session).tags)).await
     }
 
-    /// Deletes a session that is over: its events, what was answered in it, and the words in the audit log,
-    /// which says that it was deleted and by whom. Nobody deletes what they may not hear.
+    /// Deletes an ended session: its events, its answers, and its words in the audit log, which records the
+    /// deletion and the principal behind it. A principal cannot delete a session that it may not hear.
     pub async fn delete_session(
         &self,
         principal: &Principal,
@@ -165,14 +166,14 @@ impl Hub {
             return Ok(Err(DeleteError::NoSuchSession));
         }
         let (who, id) = (principal.id.clone(), session_id.clone());
-        let deleting = self.look(move |owner| owner.delete(who, id)).await?;
+        let deleting = self.look_up(move |owner| owner.delete(who, id)).await?;
         deleting.await.map_err(|_| HubError::Stopped)
     }
 }
 
 impl Hub {
-    /// Ends a session that runs, by hand: everyone hears so, and its questions are withdrawn. None if there is no
-    /// such session that the principal may hear; otherwise whether it was running.
+    /// Ends a running session by hand: subscribers hear that, and its asks are withdrawn. Returns `None` if
+    /// there is no such session that the principal may hear; otherwise whether it was running.
     pub async fn end_session(
         &self,
         principal: &Principal,
@@ -182,7 +183,7 @@ impl Hub {
         let Some(session) = blocking(move || reader.session(&id)).await? else { return Ok(None) };
         let (who, session_id) = (principal.clone(), session_id.clone());
         if self.shared.status.what_is_wrong().is_some() {
-            let ending = self.look(move |owner| {
+            let ending = self.look_up(move |owner| {
                 let may_hear = who.hearing().includes(&owner.agent_of(&session).tags);
                 may_hear.then(|| owner.end_on_full_disk(who.id, session_id))
             });
@@ -203,7 +204,7 @@ impl Hub {
     }
 }
 
-impl Owner {
+impl EngineOwner {
     fn end_by_hand(&mut self, session_id: SessionId) -> bool {
         let is_known = self.engine.principal_of(&session_id).is_some();
         if !is_known || self.engine.has_ended(&session_id) {
@@ -214,9 +215,9 @@ impl Owner {
         true
     }
 
-    /// Ends the sessions of which nothing was heard for long, if their agent is not there: no socket on which it spoke in
-    /// this session, and nobody who waits for instructions under a name that is heard in it. Other agents of the same
-    /// principal do not count.
+    /// Ends sessions that have been silent for too long if their agent is absent: it has no socket on which it
+    /// published in this session, and no agent polls for instructions under a name that is heard in it. Other
+    /// agents of the same principal do not count.
     pub(super) fn end_silent_sessions(&mut self) {
         let after_us = self.guard.limits().silent_session_ms.saturating_mul(1000);
         if after_us == 0 {
@@ -228,7 +229,7 @@ impl Owner {
             let is_connected = self.connections.values().any(|it| it.is_agent_of(&session_id));
             let now_us = now.monotonic_us;
             let mut speakers = self.engine.speakers(&session_id);
-            let is_there = speakers.any(|it| self.posts.is_kept_by(it, principal, now_us));
+            let is_there = speakers.any(|it| self.posts.is_present(it, principal, now_us));
             drop(speakers);
             if !is_connected && !is_there {
                 let why = SessionEnd::Silent { after_us };
@@ -238,9 +239,9 @@ impl Owner {
     }
 }
 
-/// A session that runs, and whose it is.
+/// A running session, with its principal and agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunningSession {
     /// The id of the principal.
     pub(crate) principal: String,
     /// The name of the agent.
@@ -249,17 +250,17 @@ pub(crate) struct Running {
 }
 
 impl Hub {
-    /// The sessions that run, of the principals that are meant.
+    /// The running sessions of all principals for which `is_meant` holds.
     pub(crate) async fn running(
         &self,
         is_meant: impl Fn(&str) -> bool + Send + 'static,
-    ) -> Result<Vec<Running>, HubError> {
-        self.look(move |owner| {
+    ) -> Result<Vec<RunningSession>, HubError> {
+        self.look_up(move |owner| {
             let running = owner.engine.running_sessions();
             let running = running.filter_map(|(session_id, principal)| {
                 let principal = owner.principals.name(principal)?.to_owned();
                 let agent = owner.engine.speakers(session_id).next()?.to_owned();
-                is_meant(&principal).then(|| Running {
+                is_meant(&principal).then(|| RunningSession {
                     principal,
                     agent,
                     session_id: session_id.clone(),
@@ -271,9 +272,9 @@ impl Hub {
     }
 }
 
-impl Owner {
-    /// Stored sessions with their places; without what a principal may not hear.
-    fn heard(
+impl EngineOwner {
+    /// Stored sessions with their cursors; without details where the principal may not hear the session.
+    fn visible_sessions(
         &self,
         principal: &Principal,
         stored: Vec<StoredSession>,
@@ -287,7 +288,7 @@ impl Owner {
         looked_at.collect()
     }
 
-    /// A stored session as people see it, and what decides who may.
+    /// The public details of a stored session, and the tags that decide which principals may see them.
     fn info(&self, session: StoredSession) -> (SessionInfo, AgentTags) {
         let SessionAgent { agent_id, tags } = self.agent_of(&session);
         let info = SessionInfo {
@@ -302,7 +303,8 @@ impl Owner {
         (info, tags)
     }
 
-    /// The engine lets go of it first, so that nobody can hear it again; the store says what came of it.
+    /// Deletes a session. The engine drops it first, so that nobody can hear it again; the store reports the
+    /// result.
     fn delete(
         &mut self,
         who: String,
@@ -320,20 +322,22 @@ impl Owner {
         let delete = move |store: &mut Store| {
             let deleted = store.delete_session(&session_id, Some(&who), now_unix_us);
             let gone = deleted.is_ok().then_some(session_id);
-            // Whoever asked and no longer waits does not need to know.
+            // A caller that no longer waits does not need the result.
             let _ = sender.send(deleted);
             gone
         };
         if self.status.what_is_wrong().is_none() {
-            self.batch.effects.push(Effect::Store(Box::new(move |store| drop(delete(store)))));
+            self.batch
+                .effects
+                .push(DeferredEffect::Store(Box::new(move |store| drop(delete(store)))));
         } else {
-            self.do_past_all(id, Box::new(delete));
+            self.do_ahead_of_queue(id, Box::new(delete));
         }
         receiver
     }
 
-    /// Ends a session on a disk that is full: in the store, which has a little room for that; what people hear of it
-    /// waits for more.
+    /// Ends a session while the disk is full. The store has a little room reserved for that; the event that
+    /// tells subscribers waits for more room.
     fn end_on_full_disk(
         &mut self,
         who: String,
@@ -344,25 +348,25 @@ impl Owner {
         let now_unix_us = self.clock.now().unix_us;
         let id = session_id.clone();
         let end = move |store: &mut Store| {
-            // Whoever asked and no longer waits does not need to know.
+            // A caller that no longer waits does not need the result.
             let _ = sender.send(store.end_session(&session_id, Some(&who), now_unix_us));
             None
         };
-        self.do_past_all(id, Box::new(end));
+        self.do_ahead_of_queue(id, Box::new(end));
         receiver
     }
 
-    /// Does something with the store, past all that waits for room. If too many wait for that, whoever asked is told
-    /// that it was not done.
-    fn do_past_all(&mut self, session_id: SessionId, work: Deletion) {
+    /// Does work on the store ahead of everything that waits for room. If too much such work is pending, `work`
+    /// is dropped, which tells the caller that it was not done.
+    fn do_ahead_of_queue(&mut self, session_id: SessionId, work: DeletionWork) {
         if self.delete.try_send(work).is_ok() {
-            // The keeper sees it with the next batch at the latest, also if there is room again by now.
-            self.batch.effects.push(Effect::Deleted(session_id));
+            // The keeper sees it with the next batch at the latest, even if there is room again by now.
+            self.batch.effects.push(DeferredEffect::Deleted(session_id));
         }
     }
 }
 
-/// Reads from the disk on a thread that may wait.
+/// Reads from the disk on a thread that may block.
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
 ) -> Result<T, HubError> {

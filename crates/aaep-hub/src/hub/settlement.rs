@@ -1,4 +1,4 @@
-//! How a question was settled, as an agent hears it and as it is stored.
+//! How an ask was settled, as an agent hears it and as it is stored.
 
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
@@ -7,16 +7,16 @@ use aaep_engine::Resolution;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// How a question was settled.
+/// How an ask was settled.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settlement {
-    /// The question.
+    /// The ask.
     pub reply_token: ReplyToken,
-    /// What it came to. Only `accept` lets the action happen, and only once.
+    /// The outcome. Only `accept` allows the action, and only once.
     pub outcome: Outcome,
     /// What decided it.
     pub decided_by: DecidedBy,
-    /// What was answered to a clarification, by the person or by the agent's own default.
+    /// The response to a clarification, from the person or from the agent's own default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
 }
@@ -38,7 +38,7 @@ impl Settlement {
         Settlement { reply_token, outcome, decided_by, response }
     }
 
-    /// The word for the outcome that logs and metrics use.
+    /// The word for the outcome in logs and metrics.
     pub(super) fn word(&self) -> &'static str {
         match self.outcome {
             Outcome::Accept => "accept",
@@ -50,8 +50,8 @@ impl Settlement {
         }
     }
 
-    /// As it is stored: with whose question it was, and who answered it.
-    pub(super) fn to_stored(&self, asked: &Asked, answered: Option<Answered>) -> Vec<u8> {
+    /// The stored form, which includes the principal that asked and the one that answered.
+    pub(super) fn to_stored(&self, asked: &AskOrigin, answered: Option<AskAnswerer>) -> Vec<u8> {
         let mut stored = json!({
             "principal": asked.principal,
             "event_id": asked.event_id,
@@ -65,11 +65,11 @@ impl Settlement {
         stored.to_string().into_bytes()
     }
 
-    /// Reads what was stored. What cannot be read gives nothing: never an accept by accident.
-    pub(super) fn from_stored(reply_token: &ReplyToken, bytes: &[u8]) -> Option<(Asked, Self)> {
+    /// Reads the stored form. Returns `None` if it cannot be read: never an accept by accident.
+    pub(super) fn from_stored(reply_token: &ReplyToken, bytes: &[u8]) -> Option<(AskOrigin, Self)> {
         let stored: Value = serde_json::from_slice(bytes).ok()?;
         let settlement = stored.get("settlement")?;
-        let asked = Asked {
+        let asked = AskOrigin {
             principal: stored.get("principal")?.as_u64()?,
             event_id: EventId::parse(stored.get("event_id")?.as_str()?).ok()?,
             session_id: SessionId::parse(stored.get("session_id")?.as_str()?).ok()?,
@@ -95,29 +95,29 @@ impl Settlement {
     }
 }
 
-/// Who answered a question.
+/// The principal that answered an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answered {
+pub(super) struct AskAnswerer {
     pub(super) principal: u64,
-    /// Whether it was a rule that answered, and not a person.
+    /// Whether a rule answered instead of a person.
     pub(super) is_automatic: bool,
 }
 
-impl Answered {
-    /// Reads what was stored; nothing where nobody answered, or where it was not stored yet who did.
+impl AskAnswerer {
+    /// Reads the stored form. Returns `None` if nobody answered, or if an earlier version did not store it.
     pub(super) fn from_stored(bytes: &[u8]) -> Option<Self> {
         let stored: Value = serde_json::from_slice(bytes).ok()?;
         let answered = stored.get("answered")?;
-        Some(Answered {
+        Some(AskAnswerer {
             principal: answered.get("principal")?.as_u64()?,
             is_automatic: answered.get("automatic")?.as_bool()?,
         })
     }
 }
 
-/// Whose question it is, and where it was asked.
+/// The principal that asked, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct AskOrigin {
     pub(super) principal: u64,
     pub(super) event_id: EventId,
     pub(super) session_id: SessionId,
@@ -135,8 +135,8 @@ mod tests {
         ReplyToken::parse("rpl_0123456789abcdef").expect("a token")
     }
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> AskOrigin {
+        AskOrigin {
             principal: 7,
             event_id: EventId::parse("evt_1").expect("an id"),
             session_id: SessionId::parse("sess_1").expect("an id"),
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let settlement = Settlement::new(token(), &resolution, by);
             let stored = settlement.to_stored(&asked(), None);
-            assert_eq!(Answered::from_stored(&stored), None);
+            assert_eq!(AskAnswerer::from_stored(&stored), None);
             assert_eq!(Settlement::from_stored(&token(), &stored), Some((asked(), settlement)));
         }
     }
@@ -165,14 +165,14 @@ mod tests {
     fn who_answered_comes_back_and_is_never_guessed() {
         let settlement = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
         for is_automatic in [false, true] {
-            let answered = Answered { principal: 3, is_automatic };
+            let answered = AskAnswerer { principal: 3, is_automatic };
             let stored = settlement.to_stored(&asked(), Some(answered));
-            assert_eq!(Answered::from_stored(&stored), Some(answered));
+            assert_eq!(AskAnswerer::from_stored(&stored), Some(answered));
             let found = Settlement::from_stored(&token(), &stored);
             assert_eq!(found, Some((asked(), settlement.clone())));
             let text = String::from_utf8(stored).expect("text");
             let broken = text.replace("\"automatic\"", "\"Automatic\"");
-            assert_eq!(Answered::from_stored(broken.as_bytes()), None);
+            assert_eq!(AskAnswerer::from_stored(broken.as_bytes()), None);
         }
     }
 

@@ -1,22 +1,22 @@
-//! Who may speak under a name, and what happens when a name changes hands (ruling 36).
+//! Which principals may speak under a name, and what happens when a name changes hands (ruling 36).
 
 use aaep::SessionId;
 use aaep_engine::Input;
 
 use super::holders::{NameClaim, NameUse};
-use super::owner::Owner;
+use super::owner::EngineOwner;
 use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
 use crate::store::{Change, MAX_PAGE_ROWS, ReadError};
 
-/// How many stored sessions are looked at after a start for who held which name.
+/// How many stored sessions are examined after a start to restore the holders of names.
 const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
 
-impl Owner {
-    /// A principal speaks under a name: from now on it holds it, unless somebody else does. `claim` is what it may do
-    /// with a name that nobody holds any more.
+impl EngineOwner {
+    /// Lets a principal speak under a name: from now on it holds the name, unless another principal does.
+    /// `claim` says what it may do with a name that nobody holds any more.
     pub(super) fn speak_as(
         &mut self,
         who: &Principal,
@@ -41,7 +41,7 @@ impl Owner {
         let now = self.clock.now();
         let (engine, posts) = (&self.engine, &self.posts);
         let is_in_use = |name: &str, holder: u64| {
-            engine.speaks_as(holder, name) || posts.is_kept_by(name, holder, now.monotonic_us)
+            engine.speaks_as(holder, name) || posts.is_present(name, holder, now.monotonic_us)
         };
         match self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use) {
             NameUse::Held => Ok(()),
@@ -50,9 +50,10 @@ impl Owner {
         }
     }
 
-    /// If a name changed hands, everyone who hears the session is told, and the audit log says so.
-    pub(super) fn tell_if_taken_over(&mut self, session_id: &SessionId, agent_id: &str, to: u64) {
-        let Some(from) = self.holders.take_untold(agent_id) else { return };
+    /// If a name changed hands, announces that to all subscribers of the session and writes it to the audit
+    /// log.
+    pub(super) fn announce_takeover(&mut self, session_id: &SessionId, agent_id: &str, to: u64) {
+        let Some(from) = self.holders.take_unannounced(agent_id) else { return };
         let name = |number| self.principals.name(number).unwrap_or("unknown").to_owned();
         let (from, to) = (name(from), name(to));
         let entry = Entry {
@@ -73,7 +74,8 @@ impl Owner {
         self.handle(input, None);
     }
 
-    /// After a start: who held which name, as far as stored sessions say. Of sessions that run, all who speak in them.
+    /// After a start: restores the holders of names from the stored sessions. For running sessions, this
+    /// includes every agent that speaks in them.
     pub(super) fn recover_holders(&mut self) -> Result<(), ReadError> {
         let mut seen = 0;
         while seen < MAX_SESSIONS_LOOKED_AT {

@@ -1,13 +1,13 @@
-//! How the hub is, for whoever asks from outside.
+//! The condition of the hub, for requests from outside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::metrics::Metrics;
 
-/// How the hub is. Shared by its threads; nobody waits for it.
+/// The condition of the hub. All threads share it, and reading it never blocks for long.
 #[derive(Debug, Default)]
-pub(super) struct Status {
+pub(super) struct HubStatus {
     pub(super) metrics: Metrics,
     trouble: Mutex<Option<String>>,
     /// What was found wrong at the start, and what was done about it.
@@ -16,16 +16,16 @@ pub(super) struct Status {
     is_stopping: AtomicBool,
 }
 
-impl Status {
-    /// Nothing can be stored for now, or never again in this run.
-    pub(super) fn fail(&self, why: &str, for_good: bool) {
+impl HubStatus {
+    /// Notes that nothing can be stored for now or, if `for_good`, for the rest of this run.
+    pub(super) fn note_failure(&self, why: &str, for_good: bool) {
         *self.trouble() = Some(why.to_owned());
         if for_good {
             self.is_dead.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Something was found wrong at the start and set aside or repaired.
+    /// Notes something that was found wrong at the start and was set aside or repaired.
     pub(super) fn note(&self, note: String) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
@@ -35,8 +35,8 @@ impl Status {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Everything is stored.
-    pub(super) fn works(&self) {
+    /// Notes that everything is stored.
+    pub(super) fn clear_failure(&self) {
         let mut trouble = self.trouble();
         if trouble.is_some() {
             *trouble = None;
@@ -48,7 +48,7 @@ impl Status {
         self.trouble().clone()
     }
 
-    /// Whether the hub has to be started anew.
+    /// Whether the hub has to be restarted.
     pub(super) fn is_dead(&self) -> bool {
         self.is_dead.load(Ordering::SeqCst)
     }

@@ -1,8 +1,8 @@
-//! What the engine needs after a start, made of what the store has, and the terms of a subscription as
-//! they are stored.
+//! Rebuilds the engine from the store after a start, and converts the terms of a subscription to and from their
+//! stored form.
 //!
-//! Events are read one at a time, so that a long session takes no more memory than the engine keeps of it.
-//! What cannot be read ends its session and is named; it never keeps the hub from starting.
+//! Events are read one at a time, so that a long session takes no more memory than the engine keeps for it. An
+//! event that cannot be read ends its session and is reported; it never prevents the hub from starting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use aaep_engine::{
 use serde_json::{Value, json};
 
 use super::entry;
-use super::owner::OpenAsk;
+use super::owner::HubOpenAsk;
 use super::session_agent::SessionAgent;
-use super::settlement::Asked;
+use super::settlement::AskOrigin;
 use crate::store::{
     self, LostSession, ReadError, Reader, ReplayedEvent, StoredSession, StoredSubscription,
 };
@@ -38,8 +38,8 @@ pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
     terms.to_string().into_bytes()
 }
 
-/// The same, read back. What cannot be read is no subscription: its subscriber subscribes again. So does
-/// one of an earlier version, in which lists of agents were numbers.
+/// Reads the terms of a subscription. If they cannot be read, the subscription is dropped and its subscriber
+/// subscribes again. The same holds for an earlier version, in which lists of agents were numbers.
 fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     let terms: Value = serde_json::from_slice(&stored.json).ok()?;
     let hears = match terms.get("hears")? {
@@ -67,7 +67,7 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     })
 }
 
-/// Capabilities are read as part of a request, which is how they came.
+/// Reads capabilities as part of a request, which is how they arrived.
 fn capabilities(asked: &Value) -> Option<Capabilities> {
     let request = json!({
         "type": "subscription.request",
@@ -81,24 +81,24 @@ fn capabilities(asked: &Value) -> Option<Capabilities> {
     }
 }
 
-/// What was stored, as the engine and the owner go on with it.
-pub(super) struct Loaded {
+/// Everything from the store, in the form that the engine and the owner continue with.
+pub(super) struct LoadedState {
     pub(super) engine: Engine,
-    /// What the engine wants to be done first.
+    /// What the engine wants done first.
     pub(super) outputs: Vec<Output>,
-    pub(super) asks: HashMap<ReplyToken, OpenAsk>,
-    /// Subscriptions that cannot be read, to be stored no longer. Their subscribers subscribe again.
+    pub(super) asks: HashMap<ReplyToken, HubOpenAsk>,
+    /// Subscriptions that cannot be read, to be deleted from the store. Their subscribers subscribe again.
     pub(super) unreadable: Vec<SubscriptionId>,
-    /// Questions that are stored as open and of which no event can be read: to be stored as settled.
+    /// Asks that are stored as open but have no readable event, to be stored as settled.
     pub(super) stray: Vec<ReplyToken>,
-    /// Sessions of which some events cannot be read.
+    /// Sessions with events that cannot be read.
     pub(super) lost: Vec<LostSession>,
 }
 
-/// Whose each session is, and what decides who hears it.
-type Agents = HashMap<SessionId, (u64, AgentTags)>;
+/// The principal of each session, and the tags that decide which subscribers may hear it.
+type SessionOwners = HashMap<SessionId, (u64, AgentTags)>;
 
-fn agents_of(stored: &store::Recovered) -> Agents {
+fn agents_of(stored: &store::Recovered) -> SessionOwners {
     let agents: HashMap<u64, &str> =
         stored.agents.iter().map(|(key, name)| (*key, name.as_str())).collect();
     let principals: HashMap<u64, &str> =
@@ -111,19 +111,19 @@ fn agents_of(stored: &store::Recovered) -> Agents {
     stored.sessions.iter().map(of).collect()
 }
 
-/// Where a question was asked, and when.
-struct AskedIn {
+/// Where and when an ask was published.
+struct RecordedAsk {
     event_id: EventId,
     unix_us: i64,
 }
 
-/// Plays everything again, one event at a time.
+/// Replays everything into a new engine, one event at a time.
 pub(super) fn load(
     config: Config,
     now: Now,
     stored: &store::Recovered,
     reader: &Reader,
-) -> Result<Loaded, ReadError> {
+) -> Result<LoadedState, ReadError> {
     let open: HashMap<&ReplyToken, &store::OpenAsk> =
         stored.open_asks.iter().map(|ask| (&ask.reply_token, ask)).collect();
     let times = stored.open_asks.iter().map(|ask| AskTimeRecord {
@@ -158,15 +158,15 @@ pub(super) fn load(
         let event = event.map_err(|error| failed = Some(error)).ok()?;
         let replayed = replayed(event, &agents, &mut lost);
         if let Replayed::Record(record) = &replayed
-            && let Some(token) = entry::question(&record.event)
+            && let Some(token) = entry::ask_token(&record.event)
             && open.contains_key(token)
         {
             let event_id = record.event.envelope.event_id.clone();
-            asked.insert(token.clone(), AskedIn { event_id, unix_us: record.unix_us });
+            asked.insert(token.clone(), RecordedAsk { event_id, unix_us: record.unix_us });
         }
         Some(replayed)
     });
-    // One that was ended in the store alone has no event that says so.
+    // A session that was ended only in the store has no event that says so.
     let ended = stored.sessions.iter().filter(|session| session.ended_unix_us.is_some());
     let ended = ended.map(|session| Replayed::Ended(session.session_id.clone()));
     let (engine, outputs) = Engine::recover_from(config, now, events.chain(ended), recovered);
@@ -176,23 +176,23 @@ pub(super) fn load(
     let asks = open_asks(&open, asked, &agents);
     let is_stray = |token: &&&ReplyToken| !asks.contains_key(**token);
     let stray = open.keys().filter(is_stray).map(|token| (*token).clone()).collect();
-    Ok(Loaded { engine, outputs, asks, unreadable, stray, lost })
+    Ok(LoadedState { engine, outputs, asks, unreadable, stray, lost })
 }
 
-/// The questions that are stored as open, each with where it was asked, as far as its event can be read.
+/// The asks that are stored as open, each with where it was published, if its event can be read.
 fn open_asks(
     open: &HashMap<&ReplyToken, &store::OpenAsk>,
-    mut asked: HashMap<ReplyToken, AskedIn>,
-    agents: &Agents,
-) -> HashMap<ReplyToken, OpenAsk> {
+    mut asked: HashMap<ReplyToken, RecordedAsk>,
+    agents: &SessionOwners,
+) -> HashMap<ReplyToken, HubOpenAsk> {
     let ask = |ask: &store::OpenAsk| {
-        let AskedIn { event_id, unix_us } = asked.remove(&ask.reply_token)?;
-        let asked = Asked {
+        let RecordedAsk { event_id, unix_us } = asked.remove(&ask.reply_token)?;
+        let asked = AskOrigin {
             principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),
             event_id,
             session_id: ask.session_id.clone(),
         };
-        let open = OpenAsk {
+        let open = HubOpenAsk {
             asked,
             is_stored: true,
             ends_unix_us: ask.time.ends_unix_us,
@@ -203,8 +203,9 @@ fn open_asks(
         };
         Some((ask.reply_token.clone(), open))
     };
-    let mut asks: HashMap<ReplyToken, OpenAsk> = open.values().copied().filter_map(ask).collect();
-    let mut by_age: Vec<&mut OpenAsk> = asks.values_mut().collect();
+    let mut asks: HashMap<ReplyToken, HubOpenAsk> =
+        open.values().copied().filter_map(ask).collect();
+    let mut by_age: Vec<&mut HubOpenAsk> = asks.values_mut().collect();
     by_age.sort_by_key(|ask| ask.asked_unix_us);
     let mut rounds: HashMap<u64, u64> = HashMap::new();
     for ask in by_age {
@@ -215,8 +216,8 @@ fn open_asks(
     asks
 }
 
-/// A stored event as the engine plays it again. What cannot be read ends its session.
-fn replayed(event: ReplayedEvent, agents: &Agents, lost: &mut Vec<LostSession>) -> Replayed {
+/// Converts a stored event for replay. An event that cannot be read ends its session.
+fn replayed(event: ReplayedEvent, agents: &SessionOwners, lost: &mut Vec<LostSession>) -> Replayed {
     let stored = match event {
         ReplayedEvent::Event(stored) => stored,
         ReplayedEvent::Damaged(damaged) => {

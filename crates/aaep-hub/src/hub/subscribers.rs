@@ -1,8 +1,7 @@
-//! What subscribers say: the handshake, replies, and wishes for other terms.
+//! Messages from subscribers: the handshake, replies, and requests for other terms.
 
 use std::sync::Arc;
 
-use aaep::extension::Resume as Wish;
 use aaep::handshake::{
     ReasonCode, SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRequest,
 };
@@ -12,41 +11,42 @@ use aaep_engine::{EndReason, Input, Output, Resume, SubscriberKey};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::json;
 
-use super::connections::Kind;
-use super::owner::{Owner, Subscriber};
+use super::connections::ConnectionKind;
+use super::owner::{EngineOwner, HubSubscriber};
 use super::permission_note;
 use super::posts::NotInstructed;
 use super::reading::{MalformedRequest, SubscriberMessage};
 use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
-/// How many subscriptions are kept for the person's own programs, and for those that they allowed to answer.
+/// How many subscriptions are reserved for the person's own programs, and for those that they allowed to
+/// answer.
 const RESERVED_SUBSCRIPTIONS: usize = 16;
 
-/// What the hub answers to a message of a subscriber.
+/// The hub's answer to a message from a subscriber.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// It counts.
     Counted,
-    /// It does not count. Why, only the audit log says (ruling 12).
+    /// It does not count. Only the audit log says why (ruling 12).
     NotCounted,
     /// Terms were granted.
     Accepted(Box<SubscriptionAccepted>),
     /// Terms were not granted, and the subscription is over.
     Rejected(Box<SubscriptionRejected>),
-    /// The subscription is over, as was wished.
+    /// The subscription is over, as requested.
     Closed,
-    /// There is no such subscription, or it is somebody else's.
+    /// There is no such subscription, or it belongs to another principal.
     NoSuchSubscription,
-    /// An agent was told, in this session.
+    /// An agent was instructed, in this session.
     Instructed(SessionId),
-    /// No agent was told.
+    /// No agent was instructed.
     NotInstructed(NotInstructed),
-    /// A message that nobody sends to a hub in this way.
+    /// Subscribers do not send this message to a hub.
     NotForHere,
 }
 
 impl Told {
-    /// Why it was not taken, for machines and for people; none if it was.
+    /// Why the message was refused, as a code and a sentence; `None` if it was taken.
     pub fn refusal(&self) -> Option<(&'static str, String)> {
         let (error, why) = match self {
             Told::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
@@ -71,8 +71,9 @@ impl Told {
     }
 }
 
-impl Owner {
-    /// Someone wants to listen. What comes of it is answered, and sent on the connection if it came on one.
+impl EngineOwner {
+    /// Handles a subscription request. Returns the answer, and also sends it on the connection if the request
+    /// came on one.
     pub(super) fn subscribe(
         &mut self,
         principal: &Principal,
@@ -80,7 +81,7 @@ impl Owner {
         request: SubscriptionRequest,
         on: Option<ConnectionKey>,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
-        let wish = Wish::of(&request).map(|wish| Resume {
+        let wish = aaep::extension::Resume::of(&request).map(|wish| Resume {
             subscription_id: Some(wish.subscription_id),
             last_event_id: wish.last_event_id,
         });
@@ -117,9 +118,10 @@ impl Owner {
         let program = principal.is_local_program().then(|| request.subscriber_id.clone());
         let (principal, may_reply) = self.program_principal(principal, &request);
         let principal = &principal;
-        let number =
-            self.principal(principal).map_err(|_| rejected_by_limit(LimitError::Principals))?;
-        // A subscription that takes the place of another one takes its permit too.
+        let number = self
+            .principal_number(principal)
+            .map_err(|_| rejected_by_limit(LimitError::Principals))?;
+        // A subscription that replaces another one also takes over its permit.
         let before = resume.as_ref().and_then(|it| it.subscription_id.as_ref());
         let before = before.and_then(|id| self.engine.subscription(id));
         let before = before.filter(|(_, whose)| *whose == number).map(|(subscriber, _)| subscriber);
@@ -157,10 +159,10 @@ impl Owner {
                     subscriber.program = program;
                 }
                 if on.is_none() {
-                    // It comes back on a connection of its own.
+                    // The subscriber will connect separately.
                     let known = self.subscribers.get_mut(&subscriber);
                     if let Some(before) = known.and_then(|known| known.connection.take()) {
-                        self.let_go(subscriber, before);
+                        self.close_former_connection(subscriber, before);
                     }
                     self.handle(Input::Disconnect { subscriber }, None);
                 }
@@ -177,8 +179,8 @@ impl Owner {
         }
     }
 
-    /// As whom somebody listens, and whether they may answer. A local program without a credential may
-    /// only if the person allowed it, and then it answers as itself (ruling 37).
+    /// The principal that a subscriber acts as, and whether it may answer. A local program without a credential
+    /// may answer only if the person allowed it, and then it answers as itself (ruling 37).
     fn program_principal(
         &self,
         principal: &Principal,
@@ -192,7 +194,7 @@ impl Owner {
             return (principal.clone(), false);
         }
         let program = if self.roster.trusts_local_programs() {
-            // All are trusted alike, and none of their names is worth a number.
+            // All local programs are trusted alike, so their names need no numbers of their own.
             "trusted"
         } else {
             &request.subscriber_id
@@ -200,14 +202,14 @@ impl Owner {
         (Principal::allowed_program(program), may_reply)
     }
 
-    /// Ends the subscriptions of local programs that were allowed or forbidden to answer since they
-    /// subscribed, so that they subscribe again as what they are now.
+    /// Ends the subscriptions of local programs whose permission to answer has changed since they subscribed,
+    /// so that they subscribe again with what they may do now.
     pub(super) fn review_programs(&mut self) {
-        let has_changed = |(subscriber, known): (&SubscriberKey, &Subscriber)| {
+        let has_changed = |(subscriber, known): (&SubscriberKey, &HubSubscriber)| {
             let program = known.program.as_deref()?;
             let (_, whose) = self.engine.subscription(&known.subscription_id)?;
             let may_answer = self.roster.may_answer(program);
-            (may_answer != self.program(whose).is_some()).then_some(*subscriber)
+            (may_answer != self.program_name(whose).is_some()).then_some(*subscriber)
         };
         let changed: Vec<_> = self.subscribers.iter().filter_map(has_changed).collect();
         for subscriber in changed {
@@ -223,7 +225,8 @@ impl Owner {
         }
     }
 
-    /// Takes a subscription of the share of a principal. Those that are away give way, the oldest first.
+    /// Takes a subscription from the principal's share. If the share is full, the subscription that has been
+    /// disconnected longest gives way.
     fn subscription_permit(
         &mut self,
         principal: &Principal,
@@ -231,7 +234,8 @@ impl Owner {
         now_us: u64,
     ) -> Result<SubscriptionPermit, LimitError> {
         let is_persons = principal.is_person() || principal.is_allowed_program();
-        // The last places are for the person's own programs, and for those that they allowed to answer.
+        // The last free subscriptions are reserved for the person's own programs, and for those that they
+        // allowed to answer.
         let most = self.engine.max_subscriptions();
         let kept = if is_persons { 0 } else { RESERVED_SUBSCRIPTIONS.min(most / 4) };
         if self.engine.free_places() <= kept {
@@ -247,17 +251,17 @@ impl Owner {
         self.guard.subscription(&principal.id, now_us)
     }
 
-    /// A subscriber says something.
+    /// Handles a message from a subscriber, except a subscription request.
     pub(super) fn tell(
         &mut self,
         principal: &Principal,
         message: Message,
         on: Option<ConnectionKey>,
     ) -> Told {
-        let Ok(number) = self.acting(principal, named_by(&message)) else {
+        let Ok(number) = self.acting_number(principal, named_by(&message)) else {
             return Told::NotCounted;
         };
-        if let Some(reply_token) = self.reply_of_nobody(&message) {
+        if let Some(reply_token) = self.unasked_reply(&message) {
             self.refuse_reply(reply_token, number);
             return Told::NotCounted;
         }
@@ -291,7 +295,7 @@ impl Owner {
             },
             other => return self.instruct(principal, number, other),
         };
-        // Terms that change are told on the connection of the subscription only if the wish came on it.
+        // Changed terms are sent on the subscription's connection only if the request came on it.
         let mut told = Told::NotForHere;
         for answer in self.handle(input, on) {
             told = match answer {
@@ -312,21 +316,21 @@ impl Owner {
         told
     }
 
-    /// The question to which a reply came on a subscription that was never on a connection: whoever sent
-    /// it heard of the question elsewhere (ruling 14).
-    fn reply_of_nobody(&self, message: &Message) -> Option<ReplyToken> {
+    /// The ask to which a reply came on a subscription that was never connected: the sender learned of the ask
+    /// elsewhere (ruling 14).
+    fn unasked_reply(&self, message: &Message) -> Option<ReplyToken> {
         let (subscription_id, reply_token) = match message {
             Message::ConfirmationReply(it) => (&it.subscription_id, &it.reply_token),
             Message::ClarificationReply(it) => (&it.subscription_id, &it.reply_token),
             _ => return None,
         };
         let (subscriber, _) = self.engine.subscription(subscription_id)?;
-        let has_heard = self.subscribers.get(&subscriber)?.has_heard;
-        (!has_heard).then(|| reply_token.clone())
+        let was_connected = self.subscribers.get(&subscriber)?.was_connected;
+        (!was_connected).then(|| reply_token.clone())
     }
 
-    /// A subscriber said something on its own connection.
-    pub(super) fn hear_subscriber(
+    /// Handles a message from a subscriber's own connection.
+    pub(super) fn handle_subscriber_message(
         &mut self,
         connection: ConnectionKey,
         text: &str,
@@ -334,7 +338,9 @@ impl Owner {
     ) {
         let Some(known) = self.connections.get(&connection) else { return };
         let (principal, kind) = (Arc::clone(&known.principal), known.kind);
-        if kind == Kind::LegacySocket && self.hear_legacy(connection, &principal, text) {
+        if kind == ConnectionKind::LegacySocket
+            && self.handle_legacy_frame(connection, &principal, text)
+        {
             return;
         }
         let message = match reading {
@@ -346,7 +352,7 @@ impl Owner {
                 return;
             }
             SubscriberMessage::Malformed(wrong) => {
-                self.complain(connection, "not_valid", "The message is not valid.", &wrong);
+                self.report_mistake(connection, "not_valid", "The message is not valid.", &wrong);
                 return;
             }
         };
@@ -370,20 +376,20 @@ impl Owner {
             }
             refused => {
                 if let Some((error, why)) = refused.refusal() {
-                    self.complain(connection, error, &why, &[]);
+                    self.report_mistake(connection, error, &why, &[]);
                 }
             }
         }
     }
 
-    /// The answer to a request that could not be read (ruling 12).
+    /// Rejects a request that could not be read (ruling 12).
     pub(super) fn reject_malformed(&mut self, request: MalformedRequest) -> SubscriptionRejected {
         let rejected = request.reject(self.engine.offer());
         self.status.metrics.refused(reason(&rejected.reason_code));
         rejected
     }
 
-    /// The answer to a request at a door that is shut.
+    /// Rejects a request at a door that is shut.
     pub(super) fn reject_at(&mut self, door: Door) -> SubscriptionRejected {
         let rejected = reject_at(self.engine.offer(), door);
         let rejected = rejected.unwrap_or_else(|| rejected_by_limit(LimitError::Subscriptions));
@@ -391,9 +397,9 @@ impl Owner {
         rejected
     }
 
-    /// Tells everyone who is connected that the hub stops (§5.8). Their subscriptions stay, so that they can go on when
-    /// it is back, and so do the asks that wait for them.
-    pub(super) fn say_goodbye(&mut self) {
+    /// Tells all connected subscribers that the hub stops (§5.8). Their subscriptions stay, so that they can
+    /// resume after the next start, and so do the asks that wait for them.
+    pub(super) fn announce_shutdown(&mut self) {
         let reason = EndReason::ProducerShutdown;
         let here = self.subscribers.values().filter_map(|subscriber| {
             let close = SubscriptionClose {
@@ -408,7 +414,7 @@ impl Owner {
         }
     }
 
-    /// Whether a local program now calls itself something else, and that decides whether it may answer.
+    /// Whether a local program now gives itself another name, and that changes whether it may answer.
     fn is_another_program(&self, subscriber: SubscriberKey, request: &SubscriptionRequest) -> bool {
         let before = self.subscribers.get(&subscriber).and_then(|known| known.program.as_deref());
         before.is_some_and(|before| {
@@ -416,8 +422,8 @@ impl Owner {
         })
     }
 
-    /// Ends a subscription whose connection stays, for another one.
-    fn leave_for_another(&mut self, subscriber: SubscriberKey, connection: ConnectionKey) {
+    /// Ends a subscription whose connection stays open for another one.
+    fn close_for_replacement(&mut self, subscriber: SubscriberKey, connection: ConnectionKey) {
         let known = self.subscribers.get(&subscriber).map(|known| known.subscription_id.clone());
         let Some(subscription_id) = known else { return };
         let Some((_, principal)) = self.engine.subscription(&subscription_id) else { return };
@@ -425,7 +431,8 @@ impl Owner {
         self.handle(Input::Close { principal, message }, Some(connection));
     }
 
-    /// Terms are asked for on a connection. If it had some, the new ones take their place.
+    /// Handles a request for terms on a connection. If the connection already has terms, the new ones replace
+    /// them.
     pub(super) fn subscribe_on(
         &mut self,
         connection: ConnectionKey,
@@ -439,7 +446,7 @@ impl Owner {
             return self.subscribe(principal, Door::Open, request, Some(connection));
         };
         if self.is_another_program(subscriber, &request) {
-            self.leave_for_another(subscriber, connection);
+            self.close_for_replacement(subscriber, connection);
             return self.subscribe(principal, Door::Open, request, Some(connection));
         }
         let (program, may_reply) = self.program_principal(principal, &request);

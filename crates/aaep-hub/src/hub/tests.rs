@@ -1,5 +1,5 @@
-//! The hub when its disk fails: it waits, it says so, and it tells nobody what is not stored. And what it stores at
-//! once, which is bounded.
+//! The hub when its disk fails: it waits, reports that, and tells nobody about anything that is not stored.
+//! Also tests that one commit is bounded.
 
 mod full_disk;
 
@@ -12,9 +12,9 @@ use aaep_engine::terms::Door;
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use serde_json::json;
 
-use super::keeper::Effect;
-use super::owner::Owner;
-use super::publish::Draft;
+use super::keeper::DeferredEffect;
+use super::owner::EngineOwner;
+use super::publish::EventDraft;
 use super::{Hub, HubError, Published, Refused, Told};
 use crate::access::{Guard, Limits, Principal};
 use crate::bounds::MAX_CHANGES;
@@ -45,8 +45,8 @@ async fn until(mut holds: impl FnMut() -> bool) {
     panic!("it did not come to that");
 }
 
-/// Publishes until the disk is full, and gives what waits for room then.
-async fn fill(hub: &Hub, session: &str) -> tokio::task::JoinHandle<Outcome> {
+/// Publishes until the disk is full. Returns the request that then waits for room.
+async fn fill(hub: &Hub, session: &str) -> tokio::task::JoinHandle<PublishOutcome> {
     for number in 0..1000 {
         let mut event = event("progress.updated", &"Half. ".repeat(2000));
         event["session_id"] = session.into();
@@ -62,7 +62,7 @@ async fn fill(hub: &Hub, session: &str) -> tokio::task::JoinHandle<Outcome> {
     panic!("the disk never got full");
 }
 
-type Outcome = Result<Vec<Result<Published, Refused>>, HubError>;
+type PublishOutcome = Result<Vec<Result<Published, Refused>>, HubError>;
 
 #[tokio::test]
 async fn on_a_full_disk_nothing_is_acknowledged_until_there_is_room() {
@@ -108,7 +108,7 @@ async fn on_a_full_disk_what_is_there_can_be_read_and_nothing_is_left_open() {
     assert!(!events.is_empty());
     hub.waiting_asks(&me).await.expect("read");
     hub.count().await.expect("counted");
-    // What comes now is refused at once, and its sender knows that it does not count.
+    // A new request is refused at once, and its sender learns that it does not count.
     let late = hub.publish(&me, vec![event("progress.updated", "More.")], None).await;
     let error = late.expect_err("nothing is taken");
     assert!(matches!(error, HubError::NotTaken { .. }), "{error:?}");
@@ -125,9 +125,9 @@ async fn a_reply_that_waits_for_the_disk_is_answered_when_it_is_known_whether_it
     let (go, waits) = std::sync::mpsc::channel::<()>();
     let slowed = hub.clone();
     let held = tokio::spawn(async move {
-        let slow = move |owner: &mut Owner| {
+        let slow = move |owner: &mut EngineOwner| {
             let work = move |_: &mut Store| waits.recv().expect("told to go on");
-            owner.batch.effects.push(Effect::Store(Box::new(work)));
+            owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
         };
         slowed.call(slow).await
     });
@@ -150,24 +150,25 @@ fn reply() -> Message {
     aaep::read(reply.to_string().as_bytes(), Mode::Strict).message.expect("valid")
 }
 
-/// The disk is full, a reply was taken just before, and the hub stops: its sender hears that it does not count.
+/// The disk is full, a reply was taken just before, and the hub stops: the sender hears that the reply does not
+/// count.
 #[tokio::test]
 async fn a_reply_that_was_never_stored_is_said_not_to_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, recovered, disk) = open_small(folder.path());
     let hub = Hub::builder().start_on(store, recovered).expect("a hub");
-    // While the keeper is busy, a reply is taken together with more than the disk has room for.
+    // While the keeper is busy, the hub takes a reply together with more data than the disk has room for.
     let (go, waits) = std::sync::mpsc::channel::<()>();
-    let slow = move |owner: &mut Owner| {
+    let slow = move |owner: &mut EngineOwner| {
         let work = move |_: &mut Store| waits.recv().expect("told to go on");
-        owner.batch.effects.push(Effect::Store(Box::new(work)));
+        owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
     };
-    hub.look(slow).await.expect("done");
-    let much = |owner: &mut Owner| {
+    hub.look_up(slow).await.expect("done");
+    let much = |owner: &mut EngineOwner| {
         let name = "x".repeat(16 << 20);
         owner.batch.changes.push(Change::Principal { key: 99, name });
     };
-    hub.look(much).await.expect("done");
+    hub.look_up(much).await.expect("done");
     let asking = hub.clone();
     let told = tokio::spawn(async move { asking.tell(&Principal::local(), reply()).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -224,7 +225,7 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
                     "position": (round * 2 + part) * 5, "complete": false,
                 });
                 let text = text.as_object().cloned().expect("an object");
-                owner.publish_all(&me, vec![Draft::new(&me, text)], None)[0]
+                owner.publish_all(&me, vec![EventDraft::new(&me, text)], None)[0]
                     .as_ref()
                     .expect("taken");
             }
@@ -241,17 +242,17 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
 #[tokio::test]
 async fn what_waited_for_the_disk_is_stored_in_bounded_commits() {
     let hub = Hub::builder().start().expect("a hub");
-    let ask_owner = |work: Box<dyn FnOnce(&mut Owner) + Send>| {
+    let ask_owner = |work: Box<dyn FnOnce(&mut EngineOwner) + Send>| {
         let hub = hub.clone();
         tokio::spawn(async move { hub.call(work).await })
     };
     let (go, waits) = std::sync::mpsc::channel::<()>();
-    let slow = move |owner: &mut Owner| {
+    let slow = move |owner: &mut EngineOwner| {
         let work = move |_: &mut Store| waits.recv().expect("told to go on");
-        owner.batch.effects.push(Effect::Store(Box::new(work)));
+        owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
     };
     let mut asked = vec![ask_owner(Box::new(slow))];
-    // Each of these fits into one commit, both together do not.
+    // Each of these fits into one commit; both together do not.
     for _ in 0..2 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         asked.push(ask_owner(Box::new(|owner| {
@@ -276,14 +277,16 @@ async fn many_urgent_events_at_once_tell_each_full_wire_once() {
     hub.publish(&me, vec![event("session.started", "Tidying.")], None).await.expect("answered");
     let told = hub.call(move |owner| {
         for number in 0..100 {
-            let mut urgent = event("handoff.requested", "Help.");
-            urgent.remove("progress");
-            urgent.insert("reason".to_owned(), json!(format!("Help {number}.")));
-            urgent.insert("target_kind".to_owned(), json!("human"));
-            owner.publish_all(&me, vec![Draft::new(&me, urgent)], None)[0].as_ref().expect("taken");
+            let mut critical = event("handoff.requested", "Help.");
+            critical.remove("progress");
+            critical.insert("reason".to_owned(), json!(format!("Help {number}.")));
+            critical.insert("target_kind".to_owned(), json!("human"));
+            owner.publish_all(&me, vec![EventDraft::new(&me, critical)], None)[0]
+                .as_ref()
+                .expect("taken");
         }
-        let is_withdrawal = |it: &&Effect| {
-            matches!(it, Effect::Wire(aaep_transport::wire::Command::Withdraw { .. }))
+        let is_withdrawal = |it: &&DeferredEffect| {
+            matches!(it, DeferredEffect::Wire(aaep_transport::wire::Command::Withdraw { .. }))
         };
         (owner.must_withdraw, owner.batch.effects.iter().filter(is_withdrawal).count())
     });
@@ -291,7 +294,7 @@ async fn many_urgent_events_at_once_tell_each_full_wire_once() {
     hub.stop().await;
 }
 
-/// Events of two sessions, of which the second asks something.
+/// Starts two sessions in a store.
 async fn two_sessions(folder: &std::path::Path) {
     let hub = Hub::builder().store(folder).start().expect("a hub");
     let me = Principal::local();
@@ -303,7 +306,7 @@ async fn two_sessions(folder: &std::path::Path) {
     hub.stop().await;
 }
 
-/// Changes a row of the events of a session.
+/// Damages a row of a session's events.
 fn damage_events(folder: &std::path::Path, session: &str) {
     let (store, recovered) = Store::open(folder, Retention::default()).expect("a store");
     let is_it = |it: &&crate::store::StoredSession| it.session_id.as_str() == session;
@@ -373,7 +376,7 @@ async fn rows_that_cannot_be_understood_are_set_aside() {
     assert_eq!(kept.expect("read"), 3);
 }
 
-/// All local agents are one principal; the ones that are there do not keep the sessions of those that are gone.
+/// All local agents are one principal; those that are present do not keep the sessions of absent ones open.
 #[tokio::test]
 async fn a_silent_session_ends_although_another_agent_of_the_same_principal_is_there() {
     let limits = Limits { silent_session_ms: 1, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! What is wrong with a message, as JSON for whoever sent it.
+//! What is wrong with a message, as JSON for its sender.
 
 use aaep::{Severity, Violation};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// How many violations an answer lists.
 const MAX_LISTED: usize = 64;
 
-/// The errors among the violations, as many as an answer lists.
+/// The errors among the violations, up to the limit.
 pub fn to_json(violations: &[Violation]) -> Value {
     let errors = violations.iter().filter(|violation| violation.severity == Severity::Error);
     errors

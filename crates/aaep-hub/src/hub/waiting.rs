@@ -1,4 +1,4 @@
-//! The questions that wait now, for people who look instead of listening.
+//! The open asks, for people who look them up instead of listening.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use aaep::{Event, ReplyToken, SessionId};
 
-use super::owner::Owner;
+use super::owner::EngineOwner;
 use super::{Hub, HubError};
 use crate::access::{Principal, Scope};
 
-/// The place of a question in the list of those that wait: first the first question of every principal, then the
-/// second of each, and so on (ruling 38). It stays the same as long as the question is open, so that a page can
-/// go on after it.
+/// The position of an ask in the list of open asks: the first ask of every principal, then the second of each,
+/// and so on (ruling 38). It stays the same as long as the ask is open, so that a page can continue after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskCursor {
     round: u64,
@@ -34,42 +33,42 @@ impl FromStr for AskCursor {
     }
 }
 
-/// A question that waits for its answer.
+/// An open ask.
 #[derive(Debug, Clone)]
 pub struct WaitingAsk {
-    /// Its place in the list.
+    /// Its position in the list.
     pub place: AskCursor,
-    /// Its token; none for those who may not reply. Never a credential.
+    /// Its reply token; `None` for principals that may not reply. It is never a credential.
     pub reply_token: Option<ReplyToken>,
     /// Its session.
     pub session_id: SessionId,
-    /// The agent whose session it is.
+    /// The agent that its session belongs to.
     pub agent_id: String,
     /// The event that asks, in all its languages.
     pub event: Arc<Event>,
-    /// When it was asked, in microseconds since 1970 began.
+    /// When it was asked, in microseconds since 1970.
     pub asked_unix_us: i64,
     /// How long it can still be answered, in milliseconds.
     pub left_ms: u64,
-    /// Whether its time stands still; then `left_ms` is when it goes on at the latest, and ends.
+    /// Whether its clock is stopped; then `left_ms` is the time until it resumes at the latest, and ends.
     pub is_paused: bool,
 }
 
 impl Hub {
-    /// The open questions that a principal may hear: of each principal that asked the oldest, then of each the next
-    /// one, and so on. Looking is not listening: whoever
-    /// only looks does not count as someone who could answer.
+    /// Lists the open asks that a principal may hear: the oldest ask of each principal that asked, then the
+    /// next one of each, and so on. Looking is not listening: a program that only looks does not count as one
+    /// that could answer.
     pub async fn waiting_asks(&self, principal: &Principal) -> Result<Vec<WaitingAsk>, HubError> {
         let who = principal.clone();
-        // What is not stored yet is heard by nobody. While nothing can be stored, those who look are still answered.
+        // Nobody hears what is not stored yet. While nothing can be stored, lookups are still answered.
         if self.shared.status.what_is_wrong().is_some() {
-            return self.look(move |owner| owner.waiting_asks(&who)).await;
+            return self.look_up(move |owner| owner.waiting_asks(&who)).await;
         }
         self.call(move |owner| owner.waiting_asks(&who)).await
     }
 }
 
-impl Owner {
+impl EngineOwner {
     fn waiting_asks(&self, principal: &Principal) -> Vec<WaitingAsk> {
         let may_reply = principal.scopes.has(Scope::Reply);
         let hearing = principal.hearing();

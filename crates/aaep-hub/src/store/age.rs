@@ -1,44 +1,44 @@
-//! How old things are, in time that the hub itself has seen pass.
+//! Measures the age of data in time that the hub itself has seen pass.
 //!
-//! The clock of the machine may jump, and one start with a wrong date must not delete what is kept for
-//! thirty days. So ages are counted: the time that the hub runs counts as it passes, by the monotonic clock.
-//! The time between a stop and the next start, and a jump of the clock meanwhile, look alike. Both are
-//! doubted until the hub has run for a part of them while the clock of the machine held still; a clock that
-//! is set right again takes its jump back. Never goes back, and knows nothing of what is deleted.
+//! The machine's clock may jump, and one start with a wrong date must not delete what is kept for thirty days.
+//! So ages are counted: while the hub runs, time counts as it passes, by the monotonic clock. The time between
+//! a stop and the next start looks the same as a jump of the clock. Both are doubted until the hub has run for
+//! a part of that time with a stable clock; if the clock is set back, its jump is taken back. The count never
+//! goes backwards.
 
 use aaep_engine::Now;
 use redb::ReadableTable;
 
 use crate::store::fault::Fault;
-use crate::store::table::Row;
+use crate::store::table::RowReader;
 
-/// A jump of the clock is believed after the hub has run for one part in so many of it.
+/// A jump of the clock is believed after the hub has run for a fraction of its length: one part in this many.
 const PROOF: u64 = 48;
 
-/// A longer jump is no stop, but a clock that was set for the first time. It counts nothing.
+/// A longer jump is not a stop but a clock that was set for the first time. It is not counted.
 const MAX_STOP_US: u64 = 366 * 24 * 3_600_000_000;
 
-/// A clock that is adjusted by less than this did not jump.
+/// An adjustment of less than this is not a jump.
 const JITTER_US: u64 = 1_000_000;
 
-/// The time that was counted, as it is stored.
+/// The counted time, as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CountedTime {
-    /// How much time passed since the store was first opened by a version that counts it.
+    /// How much time has passed since a version that counts time first opened the store.
     pub(crate) counted_us: u64,
-    /// Up to which moment of the machine's clock this counts; none before the first look at it.
+    /// Up to which time of the machine's clock this counts; `None` before the first reading.
     clock_mark: Option<i64>,
     /// How much of that is doubted and not counted yet.
     doubted_us: u64,
-    /// How much was counted when the clock jumped last.
+    /// How much was counted when the clock last jumped.
     jumped_at_us: u64,
 }
 
 impl CountedTime {
     const KEY: &'static str = "counted time";
 
-    /// Takes a look at the clocks. `passed_us` is how much time passed since the last look, by the
-    /// monotonic clock; nothing at a start.
+    /// Reads the clocks. `passed_us` is the time since the last reading, by the monotonic clock; zero at a
+    /// start.
     pub(crate) fn look(&mut self, unix_us: i64, passed_us: u64) {
         self.counted_us = self.counted_us.saturating_add(passed_us);
         let passed = i64::try_from(passed_us).unwrap_or(i64::MAX);
@@ -62,7 +62,7 @@ impl CountedTime {
         }
     }
 
-    /// Whether the clock of the machine is believed.
+    /// Whether the machine's clock is believed.
     pub(crate) fn is_believed(&self) -> bool {
         self.doubted_us == 0
     }
@@ -81,12 +81,12 @@ impl CountedTime {
         Ok(())
     }
 
-    /// What was stored; nothing was counted in a store of a version before.
+    /// Reads the stored count. It is zero in a store from an earlier version.
     pub(crate) fn read(
         meta: &impl ReadableTable<&'static str, &'static [u8]>,
     ) -> Result<Self, Fault> {
         let Some(found) = meta.get(Self::KEY)? else { return Ok(CountedTime::default()) };
-        let mut row = Row::new(found.value(), "meta");
+        let mut row = RowReader::new(found.value(), "meta");
         Ok(CountedTime {
             counted_us: row.number()?,
             clock_mark: row.optional_moment()?,
@@ -100,9 +100,9 @@ impl CountedTime {
 #[derive(Debug, Default)]
 pub(crate) struct AgeClock {
     pub(crate) now: CountedTime,
-    /// What of it is stored.
+    /// The part that is stored.
     pub(crate) stored: CountedTime,
-    /// When the clocks were looked at last, by the monotonic clock of this process.
+    /// When the clocks were last read, by the monotonic clock of this process.
     looked_us: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ impl AgeClock {
         self.now.look(now.unix_us, now.monotonic_us.saturating_sub(before_us));
     }
 
-    /// Whether so much was counted since it was stored that it is worth writing.
+    /// Whether enough time was counted since the last write to write it again.
     pub(crate) fn is_behind(&self) -> bool {
         const HOUR_US: u64 = 3_600_000_000;
         self.now.counted_us.saturating_sub(self.stored.counted_us) >= HOUR_US
@@ -135,7 +135,7 @@ mod tests {
         1_790_000_000_000_000 + days * DAY_US.cast_signed()
     }
 
-    /// Counts for a while, with a look now and then.
+    /// Counts for a while, with regular readings.
     fn run(time: &mut CountedTime, unix_us: &mut i64, for_us: u64) {
         for _ in 0..100 {
             *unix_us += (for_us / 100).cast_signed();
@@ -160,7 +160,7 @@ mod tests {
         time.look(unix_us, 0);
         run(&mut time, &mut unix_us, HOUR_US);
         assert_eq!(time.counted_us, HOUR_US, "forty days are doubted");
-        // The clock is set right.
+        // The clock is corrected.
         time.look(at(0) + HOUR_US.cast_signed(), 0);
         assert!(time.is_believed());
         let mut unix_us = at(0) + HOUR_US.cast_signed();

@@ -1,6 +1,6 @@
-//! Applying the changes of a commit inside its transaction.
+//! Applies the changes of a commit inside its transaction.
 //!
-//! Events are gathered into one chunk for each session first; everything else follows in order.
+//! Events are first gathered into chunks for each session; everything else follows in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::store::error::CommitError;
 use crate::store::event_ids::NewestIds;
 use crate::store::fault::Fault;
 use crate::store::reader::session_of;
-use crate::store::session::{Chunk, Facts, StoredSession};
+use crate::store::session::{EventChunk, EventFacts, StoredSession};
 use crate::store::sweep::is_before;
 use crate::store::table::{
-    AGENTS, ANSWERS, ANSWERS_BY_AGE, Counters, ENDED, EVENT_ID_RUNS, EVENTS, PRINCIPALS, RUNNING,
-    Row, SESSIONS, SUBSCRIPTIONS, answer_key, pair, sortable,
+    AGENTS, ANSWERS, ANSWERS_BY_AGE, ENDED, EVENT_ID_RUNS, EVENTS, PRINCIPALS, RUNNING, RowReader,
+    SESSIONS, SUBSCRIPTIONS, StoreCounters, answer_key, pair, sortable,
 };
 
-/// What a commit brings for one session.
-struct Gathered {
-    chunks: Vec<Chunk>,
+/// The events of one session in a commit.
+struct SessionEvents {
+    chunks: Vec<EventChunk>,
     agent: u64,
     principal: u64,
     first_unix_us: i64,
     last_unix_us: i64,
 }
 
-/// Applies all changes but the audit entries.
+/// Applies all changes except the audit entries.
 pub(super) fn apply(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     newest: &mut NewestIds,
     changes: &[Change],
 ) -> Result<(), Fault> {
@@ -44,7 +44,7 @@ pub(super) fn apply(
 
 fn apply_one(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     change: &Change,
 ) -> Result<(), Fault> {
     match change {
@@ -92,12 +92,12 @@ fn apply_one(
 
 fn apply_events(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     newest: &mut NewestIds,
     changes: &[Change],
 ) -> Result<(), Fault> {
-    // In the order of their sessions' ids, so that the same changes always make the same file.
-    let mut gathered: BTreeMap<&SessionId, Gathered> = BTreeMap::new();
+    // In the order of the session ids, so that the same changes always produce the same file.
+    let mut gathered: BTreeMap<&SessionId, SessionEvents> = BTreeMap::new();
     for change in changes {
         let Change::Event {
             order,
@@ -118,7 +118,7 @@ fn apply_events(
             return Err(Fault::Refused(CommitError::OutOfOrder { order: *order, next_order }));
         }
         counters.next_order = order + 1;
-        let session = gathered.entry(session_id).or_insert_with(|| Gathered {
+        let session = gathered.entry(session_id).or_insert_with(|| SessionEvents {
             chunks: Vec::new(),
             agent: *agent,
             principal: *principal,
@@ -126,17 +126,17 @@ fn apply_events(
             last_unix_us: *unix_us,
         });
         session.last_unix_us = *unix_us;
-        let facts = Facts {
+        let facts = EventFacts {
             order: *order,
             event_id,
             agent: *agent,
             by_hub: *by_hub,
-            is_urgent: *is_urgent,
+            is_critical: *is_urgent,
             unix_us: *unix_us,
         };
         match session.chunks.last_mut() {
             Some(chunk) if chunk.has_room(json) => chunk.push(facts, json),
-            _ => session.chunks.push(Chunk::begin(facts, json)),
+            _ => session.chunks.push(EventChunk::begin(facts, json)),
         }
     }
     if gathered.is_empty() {
@@ -147,14 +147,15 @@ fn apply_events(
 
 fn store_events(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     newest: &mut NewestIds,
-    gathered: BTreeMap<&SessionId, Gathered>,
+    gathered: BTreeMap<&SessionId, SessionEvents>,
 ) -> Result<(), Fault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let mut events = transaction.open_table(EVENTS)?;
     let mut runs = transaction.open_table(EVENT_ID_RUNS)?;
-    for (session_id, Gathered { chunks, agent, principal, first_unix_us, last_unix_us }) in gathered
+    for (session_id, SessionEvents { chunks, agent, principal, first_unix_us, last_unix_us }) in
+        gathered
     {
         let mut session = if let Some(session) = session_of(&sessions, session_id.as_str())? {
             session
@@ -180,7 +181,7 @@ fn store_events(
 
 fn start_session(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     session_id: &SessionId,
     (agent, principal): (u64, u64),
     unix_us: i64,
@@ -218,7 +219,7 @@ fn describe_session(
 
 pub(super) fn end_session(
     transaction: &WriteTransaction,
-    counters: &Counters,
+    counters: &StoreCounters,
     session_id: &SessionId,
     unix_us: i64,
 ) -> Result<(), Fault> {
@@ -242,7 +243,7 @@ pub(super) fn end_session(
 /// Keeps an answer under its key. Of all answers, the newest `max` are kept.
 pub(super) fn keep_answer(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     key: &[u8],
     unix_us: i64,
     answer: &[u8],
@@ -255,7 +256,7 @@ pub(super) fn keep_answer(
     let row = [&age.to_le_bytes(), &unix_us.to_le_bytes(), answer].concat();
     let replaced = answers.insert(key, row.as_slice())?.map(|row| row.value().to_vec());
     if let Some(replaced) = replaced {
-        by_age.remove(Row::new(&replaced, "answers").number()?)?;
+        by_age.remove(RowReader::new(&replaced, "answers").number()?)?;
     }
     by_age.insert(age, key)?;
     while by_age.len()? > max {
@@ -270,13 +271,13 @@ fn forget_answer(transaction: &WriteTransaction, key: &[u8]) -> Result<(), Fault
     let mut answers = transaction.open_table(ANSWERS)?;
     let gone = answers.remove(key)?.map(|row| row.value().to_vec());
     if let Some(gone) = gone {
-        let age = Row::new(&gone, "answers").number()?;
+        let age = RowReader::new(&gone, "answers").number()?;
         transaction.open_table(ANSWERS_BY_AGE)?.remove(age)?;
     }
     Ok(())
 }
 
-/// Forgets answers from before this moment, at most so many; gives how many.
+/// Forgets answers from before this time, at most `max` of them. Returns how many.
 pub(super) fn forget_answers(
     transaction: &WriteTransaction,
     before_unix_us: i64,

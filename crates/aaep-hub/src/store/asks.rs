@@ -1,7 +1,7 @@
-//! Questions as they are stored: open ones with their deadline, settled ones with their resolution.
+//! Asks as they are stored: open ones with their deadline, settled ones with their resolution.
 //!
-//! A token that was settled stays used until there are too many; its resolution stays as long,
-//! unless its session is deleted.
+//! The token of a settled ask stays used until there are too many. Its resolution is kept as long, unless its
+//! session is deleted.
 
 use std::sync::Arc;
 
@@ -13,17 +13,18 @@ use crate::store::fault::Fault;
 use crate::store::session::StoredSession;
 use crate::store::settled_shares;
 use crate::store::table::{
-    ASKS, Counters, Row, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, pair, parse, second,
+    ASKS, RowReader, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, StoreCounters, pair,
+    parse, second,
 };
 
-/// A question that waits for its answer.
+/// An open ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAsk {
     /// Its token.
     pub reply_token: ReplyToken,
     /// Its session.
     pub session_id: SessionId,
-    /// Until when it waits.
+    /// How long it waits.
     pub time: StoredTime,
 }
 
@@ -33,18 +34,18 @@ impl OpenAsk {
     }
 
     pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
-        let mut row = Row::new(bytes, "asks");
+        let mut row = RowReader::new(bytes, "asks");
         Ok(OpenAsk { reply_token, time: time_of(&mut row)?, session_id: row.parsed()? })
     }
 }
 
-/// In the number of changes: when the time was stored follows. Versions before did not say.
+/// A flag in the number of changes: the time of storing follows. Earlier versions did not store it.
 const IS_DATED: u64 = 1 << 63;
 
-/// The same for when the last event before it was recorded.
+/// A flag in the same number: the time of the last event before the ask follows.
 const IS_AFTER_AN_EVENT: u64 = 1 << 62;
 
-/// The time of a question as bytes, which say by themselves how many they are.
+/// Encodes the time of an ask. The bytes themselves say how long they are.
 pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
     let StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us, event_unix_us } =
         time;
@@ -61,8 +62,8 @@ pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
     bytes
 }
 
-/// The time of a question out of such bytes.
-pub(super) fn time_of(row: &mut Row<'_>) -> Result<StoredTime, Fault> {
+/// Decodes the time of an ask.
+pub(super) fn time_of(row: &mut RowReader<'_>) -> Result<StoredTime, Fault> {
     let ends_unix_us = row.optional_moment()?;
     let left_us = Some(row.number()?).filter(|left| *left != u64::MAX);
     let limit_unix_us = row.moment()?;
@@ -74,20 +75,20 @@ pub(super) fn time_of(row: &mut Row<'_>) -> Result<StoredTime, Fault> {
     Ok(StoredTime { ends_unix_us, left_us, limit_unix_us, changes, stored_unix_us, event_unix_us })
 }
 
-/// A question that is settled.
+/// A settled ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettledAsk {
     /// Its token, which stays used.
     pub reply_token: ReplyToken,
     /// When it was settled.
     pub unix_us: i64,
-    /// How, as JSON; none if its session was deleted, or if it was left out to save memory.
+    /// How, as JSON; `None` if its session was deleted, or if it was omitted to save memory.
     pub resolution: Option<Arc<[u8]>>,
 }
 
 impl SettledAsk {
     pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
-        let mut row = Row::new(bytes, "settled");
+        let mut row = RowReader::new(bytes, "settled");
         let (_age, _session) = (row.number()?, row.number()?);
         let unix_us = row.moment()?;
         let is_kept = row.flag()?;
@@ -122,10 +123,11 @@ pub(super) fn move_time(
     Ok(())
 }
 
-/// Settles a question. Of all that are settled, `max` are remembered; whoever has most loses its oldest first.
+/// Settles an ask. Of all settled asks, `max` are remembered; the principal with the most loses its oldest
+/// first.
 pub(super) fn settle(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     reply_token: &ReplyToken,
     unix_us: i64,
     resolution: &[u8],
@@ -143,10 +145,10 @@ pub(super) fn settle(
     let mut settled = transaction.open_table(SETTLED)?;
     let before = settled.get(token)?.map(|row| row.value().to_vec());
     if let Some(before) = before {
-        let mut row = Row::new(&before, "settled");
+        let mut row = RowReader::new(&before, "settled");
         let (age, session, unix_us) = (row.number()?, row.number()?, row.moment()?);
-        // Settled once is settled: the first resolution is the one that was told. Where the session was ended in
-        // the store alone, none was told yet.
+        // A settled ask stays settled: the first resolution is the one that was told. If the session was ended
+        // only in the store, none was told yet.
         if !row.flag()? && session != 0 {
             let row = settled_row(age, session, unix_us, Some(resolution));
             settled.insert(token, row.as_slice())?;
@@ -173,17 +175,17 @@ pub(super) fn settle(
         let Some((age, token)) = oldest else { break };
         let removed = settled.remove(token.as_str())?.map(|row| row.value().to_vec());
         let Some(removed) = removed else { continue };
-        let mut row = Row::new(&removed, "settled");
+        let mut row = RowReader::new(&removed, "settled");
         row.number()?;
         transaction.open_table(SETTLED_OF_SESSION)?.remove(pair(row.number()?, age))?;
     }
     Ok(())
 }
 
-/// Withdraws the open questions of a session. How that is told is stored later, if there is a hub.
+/// Withdraws the open asks of a session. If there is a hub, it stores later how that was told.
 pub(super) fn withdraw_all(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     session_id: &SessionId,
     unix_us: i64,
 ) -> Result<(), Fault> {
@@ -194,7 +196,7 @@ pub(super) fn withdraw_all(
         let (token, row) = row?;
         let ask = parse(Some(token.value()), "asks")
             .and_then(|reply_token| OpenAsk::parse(reply_token, row.value()));
-        // One that cannot be read is set aside at the next start.
+        // An ask that cannot be read is set aside at the next start.
         if ask.is_ok_and(|ask| ask.session_id == *session_id) {
             tokens.push(token.value().to_owned());
         }
@@ -214,7 +216,7 @@ pub(super) fn withdraw_all(
     Ok(())
 }
 
-/// Forgets what was answered in a session. The tokens stay used.
+/// Forgets the answers in a session. The tokens stay used.
 pub(super) fn forget_resolutions(
     transaction: &WriteTransaction,
     session: u64,
@@ -229,7 +231,7 @@ pub(super) fn forget_resolutions(
     for (age, token) in tokens {
         let found = settled.get(token.as_str())?.map(|row| row.value().to_vec());
         if let Some(found) = found {
-            let mut row = Row::new(&found, "settled");
+            let mut row = RowReader::new(&found, "settled");
             let (age, _session, unix_us) = (row.number()?, row.number()?, row.moment()?);
             settled.insert(token.as_str(), settled_row(age, 0, unix_us, None).as_slice())?;
             of_session.insert(pair(0, age), token.as_str())?;
@@ -239,7 +241,7 @@ pub(super) fn forget_resolutions(
     Ok(())
 }
 
-/// Whether a question of this session is open.
+/// Whether this session has an open ask.
 pub(super) fn has_open(
     transaction: &ReadTransaction,
     session_id: &SessionId,
@@ -263,7 +265,7 @@ pub(super) fn session_number(
     session_numbers(transaction, session_id).map(|(session, _)| session)
 }
 
-/// The number of a session and of its principal; zeros if it is not stored.
+/// The numbers of a session and of its principal; zeros if it is not stored.
 fn session_numbers(
     transaction: &WriteTransaction,
     session_id: &SessionId,

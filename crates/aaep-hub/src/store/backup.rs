@@ -1,8 +1,8 @@
-//! Copying a whole store while the hub goes on working: one moment of it, as a stream of bytes.
+//! Copies a whole store while the hub keeps working: one consistent snapshot, as a stream of bytes.
 //!
-//! The stream has every row of every table, and the part of the audit log that the store knows to be on the
-//! disk; the rest of the log is among the rows. What was deleted is in neither. Its last record is the digest
-//! of all before, so that half a stream is never taken for a whole one.
+//! The stream has every row of every table, and the part of the audit log that the store knows to be on disk;
+//! the rest of the log is among the rows. Deleted data is in neither. The last record is the digest of
+//! everything before it, so that an incomplete stream is always recognised.
 
 mod restore;
 
@@ -25,7 +25,7 @@ use crate::store::table::{
 };
 use crate::store::{ReadError, Store};
 
-/// What every stream begins with.
+/// The beginning of every stream.
 const BEGINNING: &[u8] = b"aaep backup 1\n";
 
 /// The kinds of records.
@@ -34,7 +34,7 @@ const ROW: u8 = 2;
 const AUDIT_LOG: u8 = 3;
 const END: u8 = 4;
 
-/// How much of the audit log is in one record.
+/// How many bytes of the audit log one record has at most.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Does something with every table, one after the other.
@@ -63,13 +63,13 @@ macro_rules! each_table {
 use each_table;
 
 impl Reader {
-    /// Writes the store as it is at one moment into a file, from its beginning.
+    /// Writes a snapshot of the store into a file, from the beginning of the file.
     pub fn write_backup(&self, to: &File) -> Result<(), ReadError> {
         Ok(self.shared.read(|transaction| {
             let mut to = to;
             to.seek(SeekFrom::Start(0))?;
             to.set_len(0)?;
-            let mut sink = Sink { to: BufWriter::new(to), digest: Sha256::new() };
+            let mut sink = BackupWriter { to: BufWriter::new(to), digest: Sha256::new() };
             sink.put(BEGINNING)?;
             write_tables(transaction, &mut sink)?;
             if let Some(path) = self.audit_path() {
@@ -88,13 +88,13 @@ impl Store {
     }
 }
 
-/// Where the stream goes.
-struct Sink<W: Write> {
+/// The destination of the stream, with the digest so far.
+struct BackupWriter<W: Write> {
     to: W,
     digest: Sha256,
 }
 
-impl<W: Write> Sink<W> {
+impl<W: Write> BackupWriter<W> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.digest.update(bytes);
         self.to.write_all(bytes)
@@ -113,13 +113,16 @@ impl<W: Write> Sink<W> {
     }
 }
 
-fn write_tables(transaction: &ReadTransaction, sink: &mut Sink<impl Write>) -> Result<(), Fault> {
+fn write_tables(
+    transaction: &ReadTransaction,
+    sink: &mut BackupWriter<impl Write>,
+) -> Result<(), Fault> {
     let mut written = Vec::new();
     each_table!(write_table(transaction, sink, &mut written));
-    // These follow from the others, and are made again when those are restored.
+    // These tables are derived from the others, and are rebuilt when those are restored.
     let derived = [EVENT_ID_RUNS.name(), SETTLED_OF_PRINCIPAL.name(), SETTLED_COUNTS.name()];
     written.extend(derived.map(str::to_owned));
-    // A table that nobody thought of here would be missing from every backup.
+    // A table that is missing here would be missing from every backup.
     for table in transaction.list_tables()? {
         if !written.iter().any(|name| name == table.name()) {
             let why = format!("there is a table {} that cannot be backed up", table.name());
@@ -132,7 +135,7 @@ fn write_tables(transaction: &ReadTransaction, sink: &mut Sink<impl Write>) -> R
 fn write_table<K: Key + 'static, V: Value + 'static>(
     definition: TableDefinition<'static, K, V>,
     transaction: &ReadTransaction,
-    sink: &mut Sink<impl Write>,
+    sink: &mut BackupWriter<impl Write>,
     written: &mut Vec<String>,
 ) -> Result<(), Fault> {
     sink.put(&[TABLE])?;
@@ -147,11 +150,11 @@ fn write_table<K: Key + 'static, V: Value + 'static>(
     Ok(())
 }
 
-/// The part of the file that the store knows to be on the disk. Nothing of that ever changes.
+/// Writes the part of the file that the store knows to be on disk. That part never changes.
 fn write_audit_log(
     transaction: &ReadTransaction,
     path: &Path,
-    sink: &mut Sink<impl Write>,
+    sink: &mut BackupWriter<impl Write>,
 ) -> Result<(), Fault> {
     let mut left = log::safe(transaction)?.bytes;
     if left == 0 {

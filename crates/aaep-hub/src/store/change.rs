@@ -1,7 +1,7 @@
-//! What can be stored: plain facts, and whether they keep their bounds.
+//! What can be stored: plain facts, and the check that they keep their bounds.
 //!
-//! Knows nothing of what an event means, never changes a fact on its way in, and never refuses one for its size:
-//! what was taken at the door is stored, see [`crate::bounds`].
+//! The store does not know what an event means, never changes a fact on its way in, and never refuses one for
+//! its size: what the hub accepted is stored, see [`crate::bounds`].
 
 use std::sync::Arc;
 
@@ -12,103 +12,105 @@ use crate::bounds::{
     MAX_ANSWER_BYTES, MAX_CHANGES, MAX_JSON_BYTES, MAX_NAME_BYTES, MAX_TERMS_BYTES,
 };
 
-/// The time of a question, by the clock of the machine.
+/// The time of an ask, by the machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredTime {
-    /// When its default applies; none while its time stands still.
+    /// When its default applies; `None` while its clock is stopped.
     pub ends_unix_us: Option<i64>,
-    /// How much time is left while it stands still; none while the question waits to be presented.
+    /// How much time is left while its clock is stopped; `None` while the ask waits to be presented.
     pub left_us: Option<u64>,
     /// When it ends at the latest.
     pub limit_unix_us: i64,
     /// How often its time was changed.
     pub changes: u32,
-    /// When this was stored; none if a version before stored it.
+    /// When this was stored; `None` if an earlier version stored it.
     pub stored_unix_us: Option<i64>,
-    /// When the last event before it was recorded; none if there was none, or if a version before stored it.
+    /// When the last event before it was recorded; `None` if there was none, or if an earlier version stored
+    /// it.
     pub event_unix_us: Option<i64>,
 }
 
-/// One fact to be stored. A commit stores all of its changes or none.
+/// One fact to store. A commit stores all of its changes or none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// An event is part of the history of its session. The first one makes the session.
+    /// An event is part of the history of its session. The first event creates the session.
     Event {
-        /// Its place among all events of this store. Always larger than that of the one before.
+        /// Its position among all events of this store. Always larger than that of the previous event.
         order: u64,
         /// Its session.
         session_id: SessionId,
         /// Its id.
         event_id: EventId,
-        /// Whose session it is.
+        /// The agent that the session belongs to.
         agent: u64,
-        /// Who speaks for that agent; of a session's first event it counts for the whole session.
+        /// The principal that speaks for that agent; the one of a session's first event counts for the whole
+        /// session.
         principal: u64,
-        /// Whether the hub made it rather than the agent.
+        /// Whether the hub made it, not the agent.
         by_hub: bool,
-        /// Whether it goes past every queue.
+        /// Whether it is critical.
         is_urgent: bool,
         /// When it was taken in.
         unix_us: i64,
         /// The event as it was taken in.
         json: Arc<[u8]>,
     },
-    /// Which agent a session is of and who may hear it. A session that is not stored stays so.
+    /// The agent of a session, and which subscribers may hear it. Has no effect if the session is not stored.
     SessionAbout {
         /// The session.
         session_id: SessionId,
-        /// What there is to know, as JSON.
+        /// The details, as JSON.
         json: Arc<[u8]>,
     },
-    /// A session is over. A session that is not stored stays so.
+    /// A session is over. Has no effect if the session is not stored.
     SessionEnded {
         /// The session.
         session_id: SessionId,
         /// When.
         unix_us: i64,
     },
-    /// A question was asked.
+    /// An ask was published.
     AskOpened {
-        /// The question.
+        /// The ask.
         reply_token: ReplyToken,
         /// Its session.
         session_id: SessionId,
-        /// Until when it waits.
+        /// How long it waits.
         time: StoredTime,
     },
-    /// The time of an open question is another one. A question that is not open stays so.
+    /// The time of an open ask changed. Has no effect if the ask is not open.
     AskMoved {
-        /// The question.
+        /// The ask.
         reply_token: ReplyToken,
-        /// Until when it waits from now on.
+        /// How long it waits from now on.
         time: StoredTime,
     },
-    /// A question is settled. Its token stays used, and its resolution can be told again.
+    /// An ask is settled. Its token stays used, and its resolution can be told again.
     AskSettled {
-        /// The question.
+        /// The ask.
         reply_token: ReplyToken,
         /// When.
         unix_us: i64,
         /// How, as JSON.
         resolution: Arc<[u8]>,
     },
-    /// Someone listens, or listens under other terms.
+    /// A subscription was made, or its terms changed.
     Subscribed {
         /// The subscription.
         subscription_id: SubscriptionId,
-        /// Whose it is.
+        /// The principal that it belongs to.
         principal: u64,
-        /// Whether they may answer questions.
+        /// Whether the subscriber may answer asks.
         may_reply: bool,
         /// The terms, as JSON.
         json: Arc<[u8]>,
     },
-    /// Someone left for good.
+    /// A subscription ended for good.
     Unsubscribed {
         /// The subscription.
         subscription_id: SubscriptionId,
     },
-    /// The number of an agent. Only journals of earlier versions have it.
+    /// The number of an agent. Only the journals of earlier versions contain it.
     Agent {
         /// The number.
         key: u64,
@@ -122,23 +124,23 @@ pub enum Change {
         /// The name.
         name: String,
     },
-    /// What an agent was answered, so that the same request sent again gets the same answer. Not
-    /// tied to a session: it must not hold words of a person.
+    /// The answer that an agent got, so that the same request gets the same answer again. It does not belong to
+    /// a session, so it must not contain a person's words.
     Answered {
-        /// Which agent.
+        /// The agent.
         agent: u64,
         /// The key that the agent gave its request.
         idempotency_key: String,
         /// When.
         unix_us: i64,
-        /// The answer. An empty one forgets the key.
+        /// The answer. An empty answer deletes the key.
         answer: Arc<[u8]>,
     },
     /// An entry of the audit log.
     Audit(Entry),
 }
 
-/// The first thing that is beyond its bound, which is a mistake of the hub: what it is, how much, and the bound.
+/// The first thing beyond its bound, which is a bug in the hub: what it is, its size, and the bound.
 pub(super) fn beyond_bounds(changes: &[Change]) -> Option<(&'static str, usize, usize)> {
     let all = [("the changes of a commit", changes.len(), MAX_CHANGES)];
     let mut bounded = all.into_iter().chain(changes.iter().flat_map(bounded));

@@ -1,6 +1,6 @@
-//! Where a page of sessions ended, so that the next one goes on there, whatever happened in between.
+//! Where a page of sessions ended, so that the next page continues there, whatever happened in between.
 //!
-//! Written as text for clients, which only hand it back. It is never a credential.
+//! Clients get it as text and only hand it back. It is never a credential.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 use crate::store::session::StoredSession;
 use crate::store::table::{pair, sortable};
 
-/// A place in the list of sessions: those that run, then those that ended, the newest first.
+/// A position in the list of sessions: running sessions first, then ended ones, the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionCursor(pub(super) Place);
+pub struct SessionCursor(pub(super) SessionPosition);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SessionPosition {
     /// After the running session with this number.
     Running(u64),
     /// After the ended session with this key.
@@ -21,11 +21,11 @@ pub(super) enum Place {
 }
 
 impl SessionCursor {
-    /// The place after this session.
+    /// The position after this session.
     pub fn after(session: &StoredSession) -> Self {
         SessionCursor(match session.ended_unix_us {
-            None => Place::Running(session.number),
-            Some(ended) => Place::Ended(pair(sortable(ended), session.number)),
+            None => SessionPosition::Running(session.number),
+            Some(ended) => SessionPosition::Ended(pair(sortable(ended), session.number)),
         })
     }
 }
@@ -33,8 +33,8 @@ impl SessionCursor {
 impl fmt::Display for SessionCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Place::Running(number) => write!(f, "running-{number:016x}"),
-            Place::Ended(key) => write!(f, "ended-{:032x}", u128::from_be_bytes(key)),
+            SessionPosition::Running(number) => write!(f, "running-{number:016x}"),
+            SessionPosition::Ended(key) => write!(f, "ended-{:032x}", u128::from_be_bytes(key)),
         }
     }
 }
@@ -49,11 +49,11 @@ impl FromStr for SessionCursor {
         };
         let place = match text.split_once('-') {
             Some(("running", digits)) if is_hex(digits, 16) => {
-                Place::Running(u64::from_str_radix(digits, 16).map_err(|_| ())?)
+                SessionPosition::Running(u64::from_str_radix(digits, 16).map_err(|_| ())?)
             }
             Some(("ended", digits)) if is_hex(digits, 32) => {
                 let key = u128::from_str_radix(digits, 16).map_err(|_| ())?;
-                Place::Ended(key.to_be_bytes())
+                SessionPosition::Ended(key.to_be_bytes())
             }
             _ => return Err(()),
         };
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn a_cursor_survives_being_handed_out() {
         for place in [
-            Place::Running(0),
-            Place::Running(u64::MAX),
-            Place::Ended(pair(sortable(-1), 7)),
-            Place::Ended([255; 16]),
+            SessionPosition::Running(0),
+            SessionPosition::Running(u64::MAX),
+            SessionPosition::Ended(pair(sortable(-1), 7)),
+            SessionPosition::Ended([255; 16]),
         ] {
             let cursor = SessionCursor(place);
             assert_eq!(cursor.to_string().parse(), Ok(cursor));

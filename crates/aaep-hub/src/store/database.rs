@@ -1,7 +1,7 @@
-//! The redb database behind the store, opened again when a failed write has shut it.
+//! The redb database behind the store, reopened when a failed write has shut it.
 //!
-//! After any failed write redb refuses everything until it is opened anew. That happens here, under
-//! a lock that readers hold only while they read, so that a full disk costs nobody what was stored.
+//! After any failed write redb refuses everything until it is opened again. That happens here, under a lock
+//! that readers hold only while they read, so that a full disk never makes stored data unreadable.
 
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -14,38 +14,38 @@ use redb::{
 use crate::store::event_ids::NewestIds;
 use crate::store::fault::{Fault, guarded};
 use crate::store::folder::create_file;
-use crate::store::journal::{Found, JournalEnd};
-use crate::store::table::{Counters, META, has_journal, store_id};
+use crate::store::journal::{JournalContents, JournalEnd};
+use crate::store::table::{META, StoreCounters, has_journal, store_id};
 use crate::store::{apply, journal, log, recover, spare};
 
-/// How much memory pages may take.
+/// How much memory cached pages may take.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// How the database is opened, the first time and again.
-pub(crate) type Opener =
+/// Opens the database, the first time and again.
+pub(crate) type DatabaseOpener =
     Box<dyn Fn(&Builder) -> Result<Database, redb::DatabaseError> + Send + Sync>;
 
-/// The open database, shared by the one writer and all readers.
-pub(crate) struct Shared {
-    opener: Opener,
-    /// Where the commits are that the file may lack; none for a store in memory.
+/// The open database, shared by the single writer and all readers.
+pub(crate) struct SharedDatabase {
+    opener: DatabaseOpener,
+    /// The journal, which has commits that the file may lack; `None` for a store in memory.
     journal: Option<PathBuf>,
-    current: RwLock<Current>,
+    current: RwLock<OpenDatabase>,
 }
 
-struct Current {
-    /// None while it could not be opened again.
+struct OpenDatabase {
+    /// `None` if it could not be opened again.
     database: Option<Database>,
     /// Whether it was closed for good.
     is_closed: bool,
-    /// How often it was opened: tells who comes second that it was done already.
+    /// How often it was opened, so that the second thread that wants to reopen it sees that this was done.
     generation: u64,
 }
 
-impl Shared {
-    /// Opens the database for the first time, and takes on what the journal has. Says what is lost, if something is.
+impl SharedDatabase {
+    /// Opens the database for the first time, and applies the journal. Also returns what was lost, if anything.
     pub(crate) fn open(
-        opener: Opener,
+        opener: DatabaseOpener,
         journal: Option<PathBuf>,
     ) -> Result<(Self, Option<String>), Fault> {
         let (database, lost) = guarded(|| {
@@ -57,11 +57,11 @@ impl Shared {
             Ok((database, lost))
         })?;
         let database = Some(database);
-        let current = RwLock::new(Current { database, is_closed: false, generation: 0 });
-        Ok((Shared { opener, journal, current }, lost))
+        let current = RwLock::new(OpenDatabase { database, is_closed: false, generation: 0 });
+        Ok((SharedDatabase { opener, journal, current }, lost))
     }
 
-    /// Reads from one moment of the store. Opens it again if a failed write has shut it.
+    /// Reads from one snapshot of the store. Reopens the database if a failed write has shut it.
     pub(crate) fn read<T>(
         &self,
         work: impl Fn(&ReadTransaction) -> Result<T, Fault>,
@@ -87,8 +87,8 @@ impl Shared {
         (current.generation, guarded(|| work(&database.begin_read()?)))
     }
 
-    /// Does the work in one transaction, of which the work says whether it has to be durable. After a
-    /// failure nobody knows yet whether it counts: see [`Shared::reopen`].
+    /// Does the work in one transaction; the work decides whether it has to be durable. After a failure it is
+    /// unknown whether the transaction counts: see [`SharedDatabase::reopen`].
     pub(crate) fn write(
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<Durability, Fault>,
@@ -113,7 +113,7 @@ impl Shared {
         (current.generation, result)
     }
 
-    /// Opens the database again, unless someone has done so since this generation.
+    /// Opens the database again, unless another thread has done so since this generation.
     pub(crate) fn reopen(&self, generation: u64) -> Result<(), Fault> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if current.generation != generation {
@@ -122,12 +122,12 @@ impl Shared {
         if current.is_closed {
             return Err(Fault::Io("the store was closed".to_owned()));
         }
-        // The old one must let go of the file first.
+        // The old one must release the file first.
         drop(current.database.take());
         let reopened = match open(&self.opener, self.journal.as_deref()) {
             Err(Fault::Full) if self.release_spare_room() => {
                 let reopened = open(&self.opener, self.journal.as_deref());
-                // It took a little of the room; the rest is kept again before others take it.
+                // Opening took a little of the room; reserve the rest again before other programs take it.
                 if let Some(folder) = self.folder() {
                     spare::keep(folder);
                 }
@@ -140,25 +140,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the file as short as what is in it allows. Takes as long as writing all of it. Only when nothing is in the
-    /// journal alone.
+    /// Makes the file as short as its content allows. This takes as long as rewriting the file. Call it only
+    /// when the journal has nothing that the database lacks.
     pub(crate) fn compact(&self) -> Result<(), Fault> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let Some(database) = &mut current.database else { return Err(Fault::Latched) };
         guarded(|| Ok(database.compact().map(drop)?))
     }
 
-    /// The folder of the store; none for one in memory.
+    /// The folder of the store; `None` for a store in memory.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.journal.as_deref().and_then(Path::parent)
     }
 
-    /// Gives up the room that is kept for a disk that is full. Says whether there was some.
+    /// Releases the room that is reserved for a full disk. Returns whether there was any.
     pub(crate) fn release_spare_room(&self) -> bool {
         self.folder().is_some_and(spare::release)
     }
 
-    /// Closes the database for good, whoever still has a way to read it.
+    /// Closes the database for good, even if there are still readers.
     pub(crate) fn close(&self) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         current.is_closed = true;
@@ -166,14 +166,14 @@ impl Shared {
     }
 }
 
-/// How every database is opened: with little memory.
+/// The settings for every database: a small cache.
 pub(crate) fn builder() -> Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
     builder
 }
 
-fn open(opener: &Opener, journal: Option<&Path>) -> Result<Database, Fault> {
+fn open(opener: &DatabaseOpener, journal: Option<&Path>) -> Result<Database, Fault> {
     guarded(|| {
         let database = opener(&builder())?;
         if let Some(journal) = journal {
@@ -183,8 +183,7 @@ fn open(opener: &Opener, journal: Option<&Path>) -> Result<Database, Fault> {
     })
 }
 
-/// At a start: what the journal has is taken on as far as it is whole. The rest is set aside, and what that means is
-/// said.
+/// At a start: applies the intact part of the journal. Sets the rest aside, and returns what that means.
 fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<String>, Fault> {
     let Some(found) = journal_in(database, path)? else { return Ok(None) };
     let (end, commits) = (found.end, found.records.len());
@@ -208,17 +207,17 @@ fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<Stri
             .inspect(|_| tracing::debug!(at, "The journal is damaged from here on."))
         }
     };
-    take_on(database, found)?;
+    apply_journal(database, found)?;
     if let JournalEnd::Damaged { at } = end {
-        journal::cut_at(path, at)?;
+        journal::zero_from(path, at)?;
     }
     Ok(lost)
 }
 
-/// How many damaged journals are kept aside. With more than that something else is wrong.
+/// How many damaged journals are kept. If there are more, something else is wrong.
 const MAX_DAMAGED_JOURNALS: u32 = 1000;
 
-/// Keeps a copy of a damaged journal under a name of its own, and gives that name.
+/// Keeps a copy of a damaged journal under a new name, and returns that name.
 fn set_aside(path: &Path) -> Result<String, Fault> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = (1..=MAX_DAMAGED_JOURNALS)
@@ -231,16 +230,16 @@ fn set_aside(path: &Path) -> Result<String, Fault> {
     Ok(name)
 }
 
-/// Takes on what the journal has and the database lacks. In memory only: the journal has it on the disk.
+/// Applies the commits that the database lacks. In memory only: the journal has them on disk.
 fn catch_up(database: &Database, journal: &Path) -> Result<(), Fault> {
     let Some(found) = journal_in(database, journal)? else { return Ok(()) };
     if matches!(found.end, JournalEnd::Damaged { .. } | JournalEnd::Missing) {
         return Err(Fault::Corrupt("its journal was damaged while it was open".to_owned()));
     }
-    take_on(database, found)
+    apply_journal(database, found)
 }
 
-fn journal_in(database: &Database, journal: &Path) -> Result<Option<Found>, Fault> {
+fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalContents>, Fault> {
     let transaction = database.begin_read()?;
     match transaction.open_table(META) {
         Ok(meta) => journal_of(&meta, journal).map(Some),
@@ -249,7 +248,7 @@ fn journal_in(database: &Database, journal: &Path) -> Result<Option<Found>, Faul
     }
 }
 
-fn take_on(database: &Database, found: Found) -> Result<(), Fault> {
+fn apply_journal(database: &Database, found: JournalContents) -> Result<(), Fault> {
     if found.records.is_empty() {
         return Ok(());
     }
@@ -260,28 +259,28 @@ fn take_on(database: &Database, found: Found) -> Result<(), Fault> {
         let mut meta = transaction.open_table(META)?;
         let mut counters = recover::counters(&meta)?;
         apply::apply(&transaction, &mut counters, &mut newest, &decoded.changes)
-            .map_err(not_fitting)?;
+            .map_err(as_damage)?;
         log::write_lines(&transaction, &decoded.lines)?;
         counters.commits = number;
-        meta.insert(Counters::KEY, counters.to_bytes().as_slice())?;
+        meta.insert(StoreCounters::KEY, counters.to_bytes().as_slice())?;
     }
     commit(transaction, Durability::None)
 }
 
-/// What the journal has of the commits that the database lacks.
+/// The commits in the journal that the database lacks.
 pub(crate) fn journal_of(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
     journal: &Path,
-) -> Result<Found, Fault> {
+) -> Result<JournalContents, Fault> {
     let commits = recover::counters(meta)?.commits;
     match store_id(meta)? {
         Some(id) => journal::read(journal, &id, commits, has_journal(meta)?),
-        None => Ok(Found { records: Vec::new(), end: JournalEnd::Whole }),
+        None => Ok(JournalContents { records: Vec::new(), end: JournalEnd::Whole }),
     }
 }
 
-/// What the store once took cannot be refused now.
-fn not_fitting(fault: Fault) -> Fault {
+/// A commit that the store once accepted cannot be refused now, so this is damage.
+fn as_damage(fault: Fault) -> Fault {
     match fault {
         Fault::Refused(error) => Fault::Corrupt(format!("its journal does not fit it: {error}")),
         fault => fault,
@@ -289,10 +288,10 @@ fn not_fitting(fault: Fault) -> Fault {
 }
 
 fn commit(mut transaction: WriteTransaction, durability: Durability) -> Result<(), Fault> {
-    // There are no savepoints, which is all that this could fail for.
+    // This can only fail if there are savepoints, and there are none.
     let is_set = transaction.set_durability(durability).is_ok();
     debug_assert!(is_set, "without savepoints, any durability will do");
-    // Rare and worth two waits for the disk: many commits depend on it.
+    // This is rare and worth two waits for the disk, because many commits depend on it.
     transaction.set_two_phase_commit(true);
     Ok(transaction.commit()?)
 }

@@ -1,7 +1,7 @@
-//! Ending a session in the store alone: in a folder that no hub uses, and on a disk that is full, where the
-//! end that people hear has to wait for room.
+//! Ends a session only in the store: in a folder that no hub uses, and on a full disk, where the event that
+//! tells subscribers has to wait for room.
 //!
-//! No event is written. A hub that finds such a session takes no more events for it.
+//! No event is written. A hub that finds such a session accepts no more events for it.
 
 use aaep::SessionId;
 
@@ -11,12 +11,12 @@ use crate::store::reader::session_of;
 use crate::store::table::SESSIONS;
 use crate::store::{Store, apply, asks};
 
-/// What came of ending a session.
+/// The result of ending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedSession {
-    /// It was running, and has ended now. Its open questions are withdrawn.
+    /// It was running and has now ended. Its open asks are withdrawn.
     Ended,
-    /// It had ended before. Nothing was changed.
+    /// It had already ended. Nothing was changed.
     AlreadyEnded,
     /// There is no such session.
     NoSuchSession,

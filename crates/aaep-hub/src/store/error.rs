@@ -1,6 +1,6 @@
 //! What can go wrong with the store, one list for each operation, and what to do about it.
 //!
-//! Texts are whole sentences that end with the next step. Text from files is made printable.
+//! The texts are whole sentences that end with the next step. Text from files is made printable.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ pub enum OpenError {
         /// The folder.
         folder: PathBuf,
     },
-    /// Others may write to the folder, and so could put files of their own there.
+    /// Other users may write to the folder, so they could put files of their own there.
     OpenToOthers {
         /// The folder.
         folder: PathBuf,
     },
-    /// A file or folder could not be made, read or written.
+    /// A file or folder could not be created, read or written.
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
     /// There is no room on the disk.
@@ -45,12 +45,12 @@ pub enum OpenError {
     FutureFormat {
         /// Which file.
         path: PathBuf,
-        /// The format that it has.
+        /// Its format.
         found: u32,
         /// The newest format that this program knows.
         known: u32,
     },
-    /// The audit log was changed by someone else, or damaged.
+    /// The audit log was damaged, or changed by another program.
     AuditBroken {
         /// The file.
         path: PathBuf,
@@ -106,14 +106,14 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a commit was not done. Nothing of it is stored, unless it is in doubt.
+/// Why a commit was not done. Nothing was stored, unless the commit is in doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitError {
     /// There is no room on the disk.
     Full,
     /// The disk failed.
     Io {
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
     /// The store is damaged.
@@ -121,16 +121,16 @@ pub enum CommitError {
         /// What is wrong.
         why: String,
     },
-    /// The disk failed in the middle, and the store could not be opened again to see what counts.
+    /// The disk failed in the middle, and the store could not be opened again to find out what was stored.
     InDoubt {
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
-    /// The order of an event is not larger than that of the event before.
+    /// The order of an event is not larger than that of the previous event.
     OutOfOrder {
-        /// The order that it has.
+        /// Its order.
         order: u64,
-        /// The smallest that it may have.
+        /// The smallest order that it may have.
         next_order: u64,
     },
 }
@@ -171,9 +171,9 @@ impl std::error::Error for CommitError {}
 pub enum DeleteError {
     /// There is no such session.
     NoSuchSession,
-    /// The session is running, or one of its questions is open.
+    /// The session is running, or one of its asks is open.
     StillRunning,
-    /// It could not be written.
+    /// The deletion could not be stored.
     Commit(CommitError),
 }
 
@@ -199,12 +199,12 @@ impl From<CommitError> for DeleteError {
     }
 }
 
-/// Why something stored could not be read.
+/// Why stored data could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadError {
     /// The disk failed, or is so full that the store could not be opened again.
     Unavailable {
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
     /// The store is damaged.

@@ -1,10 +1,11 @@
-//! The index from an event id to its place, so that an event is found again without reading its session.
+//! The index from an event id to its position, so that an event is found without reading its whole session.
 //!
-//! Ids are random. A row for each would touch another page for nearly every event, and the pages to write would be many
-//! times the events. So sixteen chunks of events bring one run: their ids, sorted by digest. Sixteen runs of about the
-//! same length become one. A long run is divided by the first bits of the digests, and stays. The newest chunks, fewer
-//! than sixteen, have no run yet: the writer remembers their ids, and a reader looks into the chunks. An agent that
-//! repeats an old event, however often, costs a look into few rows each time.
+//! Ids are random. With a row for each id, nearly every event would touch another page, and the pages to write
+//! would be many times the size of the events. So sixteen chunks of events form one run: their ids, sorted by
+//! digest. Sixteen runs of about the same length are merged into one. A long run is divided by the first bits
+//! of the digests, and is never merged again. The newest chunks, fewer than sixteen, have no run yet: the
+//! writer remembers their ids, and a reader looks into the chunks. However often an agent repeats an old event,
+//! finding it takes a few rows.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,37 +16,39 @@ use sha2::{Digest, Sha256};
 
 use crate::store::fault::Fault;
 use crate::store::session::ids_of;
-use crate::store::table::{EVENT_ID_RUNS, EVENTS, OLD_EVENT_IDS, Row, SESSIONS, pair};
+use crate::store::table::{EVENT_ID_RUNS, EVENTS, OLD_EVENT_IDS, RowReader, SESSIONS, pair};
 
-/// The key of a run: the number of its session, the class of its length, its part, and the order of its first event.
+/// The key of a run: the number of its session, its length class, its part, and the order of its first event.
 pub(crate) type RunKey = [u8; 18];
 
-/// How much of a digest is kept: enough that nobody finds two ids with the same one.
+/// How many bytes of a digest are kept: enough that nobody finds two ids with the same ones.
 const DIGEST_BYTES: usize = 16;
 
-/// How many bytes of a run stand for one event: a digest and an order.
+/// How many bytes one event takes in a run: a digest and an order.
 const ENTRY_BYTES: usize = DIGEST_BYTES + 8;
 
 /// One event of a run.
 pub(super) type RunEntry = [u8; ENTRY_BYTES];
 
-/// So many chunks become a run, and so many runs of one class one of a higher class.
+/// How many chunks form a run, and how many runs of one class form one of a higher class.
 const TO_MERGE: usize = 16;
 
-/// Runs of this class have 4,096 events or more before they are divided. They are never merged.
+/// The class of runs that had 4,096 events or more before they were divided. They are never merged.
 const LONG: u8 = 3;
 
-/// Into how many parts a long run is divided.
+/// How many parts a long run is divided into.
 const PARTS: u8 = 16;
 
-/// Of more sessions than this, or more events, nothing is remembered; their newest chunks are read again.
+/// With more sessions or events than this, the remembered ids are dropped, and the newest chunks are read
+/// again.
 const MAX_SESSIONS: usize = 2048;
 const MAX_ENTRIES: usize = 1 << 20;
 
-/// Chunks with so many events together become a run before there are sixteen, so that no session makes others forget.
+/// Chunks with this many events in total form a run before there are sixteen, so that one session does not make
+/// the writer drop the ids of others.
 const MANY_ENTRIES: usize = 512;
 
-/// In place of a class: the row that says from which order on no event of the session is in a run.
+/// In place of a class: the row that contains the order from which on no event of the session is in a run.
 const REACH: u8 = u8::MAX;
 
 fn key(session: u64, (class, part): (u8, u8), first_order: u64) -> RunKey {
@@ -67,7 +70,7 @@ fn part_of(digest: &[u8]) -> u8 {
     digest.first().map_or(0, |first| first / (u8::MAX / PARTS + 1))
 }
 
-/// The entries of a run. What does not make a whole one is not there.
+/// The entries of a run. Ignores trailing bytes that do not form a whole entry.
 fn entries(run: &[u8]) -> &[RunEntry] {
     run.as_chunks().0
 }
@@ -83,14 +86,14 @@ pub(super) fn entry_of(id: &[u8], order: u64) -> RunEntry {
     entry
 }
 
-/// From which order on no event of a session is in a run.
+/// The order from which on no event of a session is in a run.
 fn reach(runs: &impl ReadableTable<RunKey, &'static [u8]>, session: u64) -> Result<u64, Fault> {
     let row = runs.get(key(session, (REACH, 0), 0))?;
-    row.map_or(Ok(0), |row| Row::new(row.value(), "event id runs").number())
+    row.map_or(Ok(0), |row| RowReader::new(row.value(), "event id runs").number())
 }
 
-/// The ids in the newest chunks of sessions, which have no run yet. It is what a look into those chunks would give, and
-/// may be forgotten at any time.
+/// The ids in the newest chunks of sessions, which have no run yet. They equal what reading those chunks would
+/// give, and can be dropped at any time.
 #[derive(Debug, Default)]
 pub(super) struct NewestIds {
     sessions: HashMap<u64, NewestOfSession>,
@@ -104,7 +107,7 @@ struct NewestOfSession {
 }
 
 impl NewestIds {
-    /// A session has new chunks, which are in the table already, with these ids.
+    /// Adds the ids of new chunks of a session, which are in the table already.
     pub(super) fn add(
         &mut self,
         events: &impl ReadableTable<[u8; 16], &'static [u8]>,
@@ -160,7 +163,7 @@ impl NewestOfSession {
     }
 }
 
-/// Makes runs of the chunks of a session that have none, where there are enough of them.
+/// Forms runs from the chunks of a session that have none, if there are enough of them.
 fn add(
     events: &impl ReadableTable<[u8; 16], &'static [u8]>,
     runs: &mut Table<'_, RunKey, &'static [u8]>,
@@ -176,7 +179,7 @@ fn add(
         for row in events.range(newer)?.take(TO_MERGE) {
             let (key, row) = row?;
             reach = crate::store::table::second(key.value()).saturating_add(1);
-            // What cannot be read is set aside when it is played again, and has no place until then.
+            // A chunk that cannot be read is set aside at replay. Until then its events are not found.
             for (id, order) in ids_of(row.value()).unwrap_or_default() {
                 run.push(entry_of(id, order));
                 reach = reach.max(order.saturating_add(1));
@@ -217,7 +220,7 @@ fn add_run(
     }
 }
 
-/// The order of an event of a session; none if the session never had it.
+/// The order of an event of a session; `None` if the session never had it.
 pub(super) fn find(
     transaction: &ReadTransaction,
     session: u64,
@@ -249,21 +252,21 @@ pub(super) fn find(
     Ok(None)
 }
 
-/// Forgets all events of a session.
+/// Removes all runs of a session.
 pub(super) fn remove_session(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
     let all = key(session, (0, 0), 0)..=key(session, (u8::MAX, u8::MAX), u64::MAX);
     transaction.open_table(EVENT_ID_RUNS)?.retain_in(all, |_, _| false)?;
     Ok(())
 }
 
-/// Makes the runs of all sessions, in a store whose format had another index or none.
+/// Forms the runs of all sessions, in a store whose format had another index or none.
 pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.delete_table(OLD_EVENT_IDS)?;
     let (sessions, events) = (transaction.open_table(SESSIONS)?, transaction.open_table(EVENTS)?);
     let mut runs = transaction.open_table(EVENT_ID_RUNS)?;
     for row in sessions.iter()? {
         let (_, row) = row?;
-        if let Ok(number) = Row::new(row.value(), "sessions").number() {
+        if let Ok(number) = RowReader::new(row.value(), "sessions").number() {
             add(&events, &mut runs, number)?;
         }
     }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong below the store, before an operation says it in its own words.
+//! Everything that can go wrong below the store, before an operation turns it into its own error.
 //!
 //! redb's own errors end here; nothing of redb is part of the public interface.
 
@@ -10,29 +10,29 @@ use crate::store::{CommitError, ReadError};
 /// What went wrong.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// No room.
+    /// There is no room on the disk.
     Full,
-    /// Another process has the file.
+    /// Another process has the file open.
     InUse,
     /// The disk failed.
     Io(String),
-    /// redb took itself out of service after an earlier failure and must be opened again.
+    /// redb shut itself after an earlier failure and must be opened again.
     Latched,
-    /// What was read makes no sense.
+    /// The data that was read is not valid.
     Corrupt(String),
-    /// The caller asked for something that is refused.
+    /// The request itself is refused.
     Refused(CommitError),
 }
 
 impl Fault {
-    /// A row that cannot be understood.
+    /// A row that is not valid.
     pub(crate) fn row(table: &str) -> Self {
         Fault::Corrupt(format!("a row of {table} cannot be understood"))
     }
 }
 
-/// Runs what may meet a damaged page. redb trusts its pages and may panic on a damaged one; that
-/// must become an error here and never take the hub down.
+/// Runs work that may meet a damaged page. redb trusts its pages and may panic on a damaged one; that must
+/// become an error and never take the hub down.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic
@@ -69,7 +69,7 @@ impl From<redb::Error> for Fault {
     }
 }
 
-/// redb has one error type for each operation; all of them are parts of `redb::Error`.
+/// redb has one error type for each operation; all of them convert to `redb::Error`.
 macro_rules! from_redb {
     ($($name:ident),+) => {
         $(impl From<redb::$name> for Fault {

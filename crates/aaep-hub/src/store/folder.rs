@@ -1,6 +1,6 @@
-//! The folder of the store: its files, who may read them, and the lock on all of it.
+//! The folder of the store: its files, their permissions, and the lock.
 //!
-//! Never changes the rights of a folder that was there before.
+//! Never changes the permissions of a folder that already existed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -17,14 +17,14 @@ pub(crate) const AUDIT: &str = "audit.jsonl";
 /// The file that is locked while the store is open.
 const LOCK: &str = "lock";
 
-/// The folder, locked for this process as long as this lives.
+/// The folder, locked for this process as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct LockedFolder {
     lock: File,
 }
 
-impl Folder {
-    /// Makes the folder if need be, and locks it.
+impl LockedFolder {
+    /// Creates the folder if needed, and locks it.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |error: io::Error| io_error(path, path, &error);
         make_folder(path).map_err(failed)?;
@@ -34,22 +34,22 @@ impl Folder {
         let lock_path = path.join(LOCK);
         let lock = create_file(&lock_path).map_err(|error| io_error(path, &lock_path, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Folder { lock }),
+            Ok(()) => Ok(LockedFolder { lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { folder: path.to_owned() }),
             Err(TryLockError::Error(error)) => Err(io_error(path, &lock_path, &error)),
         }
     }
 }
 
-impl Drop for Folder {
+impl Drop for LockedFolder {
     fn drop(&mut self) {
-        // A program that this process is just starting has a copy of the file for a moment. The lock
-        // must not outlive the store with it.
+        // A program that this process is just starting has a copy of the file for a moment. The lock must not
+        // outlive the store because of that copy.
         let _ = self.lock.unlock();
     }
 }
 
-/// Says what went wrong with a file of the folder.
+/// Converts an error about a file of the folder.
 pub(crate) fn io_error(folder: &Path, path: &Path, error: &io::Error) -> OpenError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -59,7 +59,7 @@ pub(crate) fn io_error(folder: &Path, path: &Path, error: &io::Error) -> OpenErr
     }
 }
 
-/// Opens a file of ours for reading and writing, or makes it. Nobody else may read it.
+/// Opens one of our files for reading and writing, or creates it. Other users may not read it.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -80,7 +80,7 @@ pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Waits until the names of the folder's files are on the disk.
+/// Waits until the names of the folder's files are on disk.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // Only Unix lets a folder be opened as a file.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
@@ -115,13 +115,13 @@ mod tests {
     #[test]
     fn the_lock_ends_with_the_store_even_if_someone_has_a_copy_of_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = Folder::open(folder.path()).expect("locked");
-        // What a program that is being started inherits for a moment.
+        let first = LockedFolder::open(folder.path()).expect("locked");
+        // The copy that a program inherits for a moment while it is being started.
         let copy = first.lock.try_clone().expect("a copy");
         let in_use = OpenError::InUse { folder: folder.path().to_owned() };
-        assert_eq!(Folder::open(folder.path()).err(), Some(in_use));
+        assert_eq!(LockedFolder::open(folder.path()).err(), Some(in_use));
         drop(first);
-        assert!(Folder::open(folder.path()).is_ok());
+        assert!(LockedFolder::open(folder.path()).is_ok());
         drop(copy);
     }
 }

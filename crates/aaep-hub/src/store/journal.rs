@@ -1,15 +1,14 @@
-//! The journal: commits that are on the disk here before they are in the database there.
+//! The journal: commits that are on disk here before they are in the database.
 //!
-//! A commit is appended as one record, with one wait for the disk, and the database takes it into memory
-//! only. Now and then the database writes all of it at once, and the journal begins anew. After a crash the
-//! database takes the records that it lacks from here. Why, and what was measured, is in
-//! `docs/decisions/journal.md`.
+//! A commit is appended as one record, with one wait for the disk, and the database only takes it into memory.
+//! Now and then the database writes everything at once, and the journal is emptied. After a crash the database
+//! takes the records that it lacks from here. Why, and what was measured, is in `docs/decisions/journal.md`.
 //!
-//! A record has a number, one more than the one before, and a checksum that holds for one store only. What comes
-//! after the last record is zeros, on the disk too. So a record that a power cut tore has a sector that is still
-//! zeros, or lacks its last byte, and was never acknowledged: it does not count. A record without a hole whose checksum
-//! does not hold is damage, and so is a journal that is missing though the store was not closed. Both are told,
-//! never taken for a cut; deciding what to do about them is not for here.
+//! A record has a number, one more than the previous one, and a checksum that is valid for one store only. The
+//! bytes after the last record are zeros, on disk too. So a record that a power cut tore still has a sector of
+//! zeros, or lacks its last byte; it was never acknowledged and does not count. A complete record with a wrong
+//! checksum is damage, and so is a missing journal if the store was not closed. Both are reported and never
+//! taken for a power cut; the caller decides what to do about them.
 
 mod older;
 mod record;
@@ -26,23 +25,23 @@ use record::encode;
 use crate::store::change::Change;
 use crate::store::fault::Fault;
 use crate::store::folder::create_file;
-use crate::store::log::Prepared;
+use crate::store::log::PreparedEntry;
 
-/// How long the journal may get. As much has to be read after a crash.
+/// The longest journal. After a crash, this much has to be read.
 pub(super) const MAX_BYTES: u64 = 4 << 20;
 
-/// The file grows by so much at a time, filled with zeros: to write where something is already makes the
-/// disk do half of the work.
+/// How many bytes the file grows at a time, filled with zeros: overwriting existing bytes is half the work for
+/// the disk.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// Tells the journal of one store from that of another, as one that was moved away.
+/// Identifies the journal of one store, so that one from another store is not used.
 pub(super) type StoreId = [u8; 16];
 
-/// What the file begins with, and how much room that has.
+/// The beginning of the file, and the length of its head.
 const FILE_MARK: [u8; 8] = *b"AAEP jrn";
 const FILE_HEAD_BYTES: u64 = 512;
 
-/// What every record begins with, what its head ends with, and what it ends with itself.
+/// The beginning of every record, the end of its head, and the end of the record.
 const MARK: [u8; 8] = *b"AAEP rc2";
 const HEAD_END: [u8; 8] = *b"AAEP hd:";
 const END: [u8; 8] = *b"AAEP end";
@@ -50,28 +49,29 @@ const END: [u8; 8] = *b"AAEP end";
 /// Mark, number, length, checksum of the content, checksum of these, and the end of the head.
 const HEAD_BYTES: usize = 48;
 
-/// What a disk writes whole or not at all is at least as long as this.
+/// The smallest unit that a disk writes completely or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// Where the writer is in the journal.
+/// The writer's end of the journal.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct JournalWriter {
     id: StoreId,
     file: File,
-    /// Where the next record goes. Those before it are on the disk, and the database may lack them there.
+    /// Where the next record goes. Earlier records are on disk, and the database may lack them there.
     end: u64,
-    /// How long the file is.
+    /// The length of the file.
     length: u64,
-    /// Whether a record may stand at the end of which nobody knows whether it counts.
+    /// Whether there may be a record at the end that might or might not count.
     is_in_doubt: bool,
 }
 
-impl Journal {
-    /// Opens the file or makes it. The database must have all that is in it, on the disk.
+impl JournalWriter {
+    /// Opens or creates the file. The database must have all of its contents on disk.
     pub(super) fn open(path: &Path, id: StoreId) -> io::Result<Self> {
         let file = create_file(path)?;
         let length = file.metadata()?.len();
-        let mut journal = Journal { id, file, end: FILE_HEAD_BYTES, length, is_in_doubt: false };
+        let mut journal =
+            JournalWriter { id, file, end: FILE_HEAD_BYTES, length, is_in_doubt: false };
         let mut bytes = Vec::new();
         journal.file.seek(SeekFrom::Start(0))?;
         (&journal.file).take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?;
@@ -89,41 +89,47 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Whether the database has all of it on the disk.
+    /// Whether the database has all of its contents on disk.
     pub(super) fn is_empty(&self) -> bool {
         self.end == FILE_HEAD_BYTES
     }
 
-    /// Whether a failed commit may be counted after the next start all the same.
+    /// Whether a failed commit may still count after the next start.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.is_in_doubt
     }
 
-    /// The database has all of it on the disk. What was in it is overwritten with zeros: people may want it gone,
-    /// and what a power cut tears later is known by the zeros that it leaves.
-    pub(super) fn begin_anew(&mut self) {
+    /// Empties the journal, because the database has everything on disk. The contents are overwritten with
+    /// zeros: people may want them deleted, and a record that a power cut tears later is recognised by the
+    /// zeros that remain.
+    pub(super) fn clear(&mut self) {
         let used = self.end.max(FILE_HEAD_BYTES) - FILE_HEAD_BYTES;
         let torn = if self.is_in_doubt { STEP_BYTES } else { HEAD_BYTES as u64 };
         let used = (used + torn).min(self.length.saturating_sub(FILE_HEAD_BYTES));
         if !self.is_empty() || self.is_in_doubt {
             let zeros = vec![0; usize::try_from(used).unwrap_or_default()];
-            // If this fails, the numbers of the records say that the database has them.
+            // If this fails, the numbers of the records show that the database has them.
             let _ = self.write_at(FILE_HEAD_BYTES, &zeros).and_then(|()| self.file.sync_data());
         }
         self.end = FILE_HEAD_BYTES;
         self.is_in_doubt = false;
     }
 
-    /// Appends a commit and waits for the disk. Says whether that was done; if not, the database has to
-    /// write it.
-    pub(super) fn append(&mut self, number: u64, changes: &[Change], lines: &[Prepared]) -> bool {
+    /// Appends a commit and waits for the disk. Returns whether that worked; if not, the database has to write
+    /// the commit.
+    pub(super) fn append(
+        &mut self,
+        number: u64,
+        changes: &[Change],
+        lines: &[PreparedEntry],
+    ) -> bool {
         let record = &encode(&self.id, number, changes, lines);
         let end = self.end + record.len() as u64;
         if end > MAX_BYTES || self.write(record, end).is_err() {
             return false;
         }
         if self.file.sync_data().is_err() {
-            // It may be read again as long as this process lives, and must not count.
+            // The record could be read as long as this process lives, and must not count.
             self.is_in_doubt = self.write_at(self.end, &[0; HEAD_BYTES]).is_err();
             return false;
         }
@@ -146,10 +152,10 @@ impl Journal {
     }
 }
 
-/// What a journal has.
+/// The contents of a journal.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// The commits that the database lacks, with their numbers, in their order.
+pub(super) struct JournalContents {
+    /// The commits that the database lacks, with their numbers, in order.
     pub(super) records: Vec<(u64, Vec<u8>)>,
     pub(super) end: JournalEnd,
 }
@@ -161,20 +167,20 @@ pub(super) enum JournalEnd {
     Whole,
     /// In a record that a power cut tore. It was not acknowledged.
     Cut,
-    /// At this place it is damaged. What was stored from there on is lost.
+    /// It is damaged from this position on. Everything stored after it is lost.
     Damaged { at: u64 },
-    /// There is none, though the store was not closed. What was in it is lost.
+    /// There is no journal, though the store was not closed. Its contents are lost.
     Missing,
 }
 
-/// The contents of the records that come after this commit. `is_expected` if the store was not closed, so that there
-/// must be a journal; none if the store was written by a version that did not say so.
+/// Reads the records after this commit. `is_expected` is true if the store was not closed, so that there must
+/// be a journal; `None` if an earlier version wrote the store, which did not record this.
 pub(super) fn read(
     path: &Path,
     id: &StoreId,
     after: u64,
     is_expected: Option<bool>,
-) -> Result<Found, Fault> {
+) -> Result<JournalContents, Fault> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => drop(file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?),
@@ -186,16 +192,16 @@ pub(super) fn read(
         return Ok(scan(id, &bytes, head.len(), after));
     }
     let end = match is_expected {
-        // The version before.
+        // Written by an earlier version.
         None => return Ok(older::scan(id, &bytes, after)),
         Some(true) => JournalEnd::Missing,
         Some(false) => JournalEnd::Whole,
     };
-    Ok(Found { records: Vec::new(), end })
+    Ok(JournalContents { records: Vec::new(), end })
 }
 
-/// Overwrites a journal with zeros from here on.
-pub(super) fn cut_at(path: &Path, at: u64) -> io::Result<()> {
+/// Overwrites a journal with zeros from this position on.
+pub(super) fn zero_from(path: &Path, at: u64) -> io::Result<()> {
     let mut file = create_file(path)?;
     let zeros = file.metadata()?.len().saturating_sub(at).min(MAX_BYTES + STEP_BYTES);
     file.seek(SeekFrom::Start(at))?;
@@ -211,14 +217,14 @@ fn file_head(id: &StoreId) -> Vec<u8> {
     head
 }
 
-fn scan(id: &StoreId, bytes: &[u8], from: usize, after: u64) -> Found {
+fn scan(id: &StoreId, bytes: &[u8], from: usize, after: u64) -> JournalContents {
     let mut records = Vec::new();
     let (mut last, mut at) = (after, from);
     let damaged = |at: usize| JournalEnd::Damaged { at: at as u64 };
     let rest = |at: usize| bytes.get(at..).unwrap_or_default();
     while let Some((number, content, length)) = first_record(id, rest(at)) {
         if number > last + 1 {
-            return Found { records, end: damaged(at) };
+            return JournalContents { records, end: damaged(at) };
         }
         if number == last + 1 {
             records.push((number, content.to_vec()));
@@ -233,12 +239,12 @@ fn scan(id: &StoreId, bytes: &[u8], from: usize, after: u64) -> Found {
         is_later |= record.is_some_and(|(number, ..)| number > last);
         later = later.get(found + MARK.len()..).unwrap_or_default();
     }
-    let end = if is_later { damaged(at) } else { how_it_ends(id, rest(at), at, last) };
-    Found { records, end }
+    let end = if is_later { damaged(at) } else { classify_end(id, rest(at), at, last) };
+    JournalContents { records, end }
 }
 
-/// What the bytes after the last whole record are.
-fn how_it_ends(id: &StoreId, rest: &[u8], at: usize, last: u64) -> JournalEnd {
+/// Classifies the bytes after the last complete record.
+fn classify_end(id: &StoreId, rest: &[u8], at: usize, last: u64) -> JournalEnd {
     if rest.iter().all(|byte| *byte == 0) {
         return JournalEnd::Whole;
     }
@@ -247,7 +253,7 @@ fn how_it_ends(id: &StoreId, rest: &[u8], at: usize, last: u64) -> JournalEnd {
     match read_head(id, head) {
         None if torn(head) => JournalEnd::Cut,
         None => JournalEnd::Damaged { at: at as u64 },
-        // The database has it; it was being overwritten.
+        // The database has this record; it was being overwritten.
         Some((number, ..)) if number <= last => JournalEnd::Cut,
         Some((_, length, _)) => {
             let whole = HEAD_BYTES.saturating_add(length).saturating_add(END.len());
@@ -259,7 +265,7 @@ fn how_it_ends(id: &StoreId, rest: &[u8], at: usize, last: u64) -> JournalEnd {
     }
 }
 
-/// Whether a sector of the disk has nothing of this, which begins at this place of the file.
+/// Whether these bytes, which begin at position `at` of the file, leave a whole disk sector empty.
 fn has_empty_sector(part: &[u8], at: usize) -> bool {
     let first = SECTOR_BYTES - at % SECTOR_BYTES;
     let (head, rest) = part.split_at(first.min(part.len()));
@@ -267,7 +273,7 @@ fn has_empty_sector(part: &[u8], at: usize) -> bool {
     (!head.is_empty() && is_empty(head)) || rest.chunks(SECTOR_BYTES).any(is_empty)
 }
 
-/// The number, the length and the checksum that a head names, if it is whole.
+/// The number, the length and the checksum in a head, if the head is complete.
 fn read_head(id: &StoreId, head: &[u8; HEAD_BYTES]) -> Option<(u64, usize, [u8; 8])> {
     let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     let is_whole = head.starts_with(&MARK)
@@ -277,7 +283,7 @@ fn read_head(id: &StoreId, head: &[u8; HEAD_BYTES]) -> Option<(u64, usize, [u8; 
     is_whole.then_some((number(8)?, length, head[24..32].try_into().ok()?))
 }
 
-/// The number and the content of the record that the bytes begin with, and how long it is in all.
+/// The number and the content of the record at the beginning of the bytes, and its total length.
 fn first_record<'a>(id: &StoreId, bytes: &'a [u8]) -> Option<(u64, &'a [u8], usize)> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let (number, length, expected) = read_head(id, head)?;
@@ -294,12 +300,12 @@ fn checksum(id: &StoreId, head: &[u8], content: &[u8]) -> [u8; 8] {
 }
 
 #[cfg(test)]
-impl Journal {
+impl JournalWriter {
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// From now on it writes to this device.
+    /// Writes to this device from now on.
     pub(super) fn write_to(&mut self, device: &str) {
         let device = std::fs::OpenOptions::new().write(true).open(device);
         self.file = device.expect("Linux has it");

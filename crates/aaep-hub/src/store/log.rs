@@ -1,7 +1,7 @@
 //! The writer's side of the audit log: entries go into the store first, then into the file.
 //!
-//! The store has every entry until the file is known to be on the disk, so that the two can never
-//! disagree after a crash.
+//! The store keeps every entry until the file is known to be on disk, so that the two never disagree after a
+//! crash.
 
 use std::borrow::Cow;
 
@@ -13,36 +13,38 @@ use crate::bounds::MAX_NAME_BYTES;
 use crate::store::error::CommitError;
 use crate::store::fault::Fault;
 use crate::store::reader::Reader;
-use crate::store::table::{AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, Safe, pair};
+use crate::store::table::{
+    AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, SyncedAudit, pair,
+};
 use crate::store::{AuditState, asks};
 
-/// How many entries wait in the store before the file is synced for them.
+/// How many entries may be waiting in the store before the file is synced.
 const MAX_WAITING_ENTRIES: u64 = 256;
 
 /// How many entries a store in memory keeps.
 const MAX_ENTRIES_IN_MEMORY: u64 = 65_536;
 
-/// How many missing lines are appended to the file at once.
+/// How many missing lines are appended to the file at a time.
 const CATCH_UP_LINES: usize = 256;
 
-/// How far the log is, in the store and in the file.
+/// How far the log has got, in the store and in the file.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct AuditLogWriter {
     /// The last entry in the store.
     head: Head,
     /// The number of the last entry in the file.
     seq_in_file: u64,
-    /// How far the file is on the disk, and the store knows it.
-    safe: Safe,
-    /// How far the file is on the disk, when the store does not know it yet.
-    newly_safe: Option<Safe>,
-    /// None for a store in memory.
+    /// The part of the file that is on disk, as recorded in the store.
+    safe: SyncedAudit,
+    /// The part of the file that is on disk, if the store has not recorded it yet.
+    newly_safe: Option<SyncedAudit>,
+    /// `None` for a store in memory.
     file: Option<AuditFile>,
 }
 
-/// An entry on its way in.
+/// An entry that is about to be written.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedEntry {
     pub(super) head: Head,
     pub(super) line: Vec<u8>,
     pub(super) session_id: Option<SessionId>,
@@ -51,27 +53,33 @@ pub(super) struct Prepared {
     pub(super) details: Option<([u8; 32], String)>,
 }
 
-impl Log {
-    /// A log whose file, if it has one, holds all that the store has.
-    pub(super) fn new(head: Head, safe: Safe, file: Option<AuditFile>) -> Self {
-        Log { head, seq_in_file: head.seq, safe, newly_safe: None, file }
+impl AuditLogWriter {
+    /// A log whose file, if it has one, contains everything that the store has.
+    pub(super) fn new(head: Head, safe: SyncedAudit, file: Option<AuditFile>) -> Self {
+        AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: None, file }
     }
 
-    /// A log that begins anew after this head: the store forgets what waited before it.
-    pub(super) fn beginning(head: Head, safe: Safe) -> Self {
-        Log { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file: None }
+    /// A new log after this head: the store drops the entries that waited before it.
+    pub(super) fn after_broken_log(head: Head, safe: SyncedAudit) -> Self {
+        AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file: None }
     }
 
-    /// A log whose file lacks so many of the last entries, for want of room.
-    pub(super) fn lacking(head: Head, missing: u64, safe: Safe, file: AuditFile) -> Self {
+    /// A log whose file lacks this many of the last entries, because there was no room.
+    pub(super) fn with_missing_lines(
+        head: Head,
+        missing: u64,
+        safe: SyncedAudit,
+        file: AuditFile,
+    ) -> Self {
         let seq_in_file = head.seq.saturating_sub(missing);
-        Log { head, seq_in_file, safe, newly_safe: None, file: Some(file) }
+        AuditLogWriter { head, seq_in_file, safe, newly_safe: None, file: Some(file) }
     }
 
-    /// A log whose file is ahead of the store, which lost commits. The store takes its end on.
-    pub(super) fn ahead(head: Head, safe: Safe, file: AuditFile) -> Self {
+    /// A log whose file is ahead of the store, because the store lost commits. The store continues from the end
+    /// of the file.
+    pub(super) fn with_file_ahead(head: Head, safe: SyncedAudit, file: AuditFile) -> Self {
         let file = Some(file);
-        Log { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file }
+        AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file }
     }
 
     pub(super) fn state(&self) -> AuditState {
@@ -79,8 +87,8 @@ impl Log {
         AuditState { last_seq: self.head.seq, last_hash: self.head.hash, missing_in_file: missing }
     }
 
-    /// Writes the lines of these entries, without counting them yet.
-    pub(super) fn prepare(&self, entries: &[&Entry]) -> Result<Vec<Prepared>, CommitError> {
+    /// Formats the lines of these entries, without counting them yet.
+    pub(super) fn prepare(&self, entries: &[&Entry]) -> Result<Vec<PreparedEntry>, CommitError> {
         let mut head = self.head;
         let prepare = |entry: &&Entry| {
             let details = match &entry.details {
@@ -94,21 +102,21 @@ impl Log {
             let hash = details.as_ref().map(|(salt, words)| details_hash(salt, words));
             let line = head.write(&clipped(entry), hash);
             let session_id = entry.session_id.clone();
-            Ok(Prepared { head, line, session_id, unix_us: entry.unix_us, details })
+            Ok(PreparedEntry { head, line, session_id, unix_us: entry.unix_us, details })
         };
         entries.iter().map(prepare).collect()
     }
 
-    /// Writes the lines into the store, and forgets those that the file has safely.
+    /// Writes the lines into the store, and drops those that are safe in the file.
     pub(super) fn write(
         &self,
         transaction: &WriteTransaction,
         meta: &mut Table<'_, &'static str, &'static [u8]>,
-        lines: &[Prepared],
+        lines: &[PreparedEntry],
     ) -> Result<(), Fault> {
         if let Some(safe) = self.newly_safe {
             transaction.open_table(AUDIT_WAITING)?.retain_in(..=safe.seq, |_, _| false)?;
-            meta.insert(Safe::KEY, safe.to_bytes().as_slice())?;
+            meta.insert(SyncedAudit::KEY, safe.to_bytes().as_slice())?;
         }
         write_lines(transaction, lines)?;
         if self.file.is_none() && !lines.is_empty() {
@@ -120,8 +128,8 @@ impl Log {
         Ok(())
     }
 
-    /// The lines are in the store: appends them to the file. If that fails they wait in the store.
-    pub(super) fn appended(&mut self, lines: Vec<Prepared>, reader: &Reader) {
+    /// After the lines are in the store: appends them to the file. If that fails, they wait in the store.
+    pub(super) fn append_to_file(&mut self, lines: Vec<PreparedEntry>, reader: &Reader) {
         if let Some(safe) = self.newly_safe.take() {
             self.safe = safe;
         }
@@ -142,7 +150,7 @@ impl Log {
         }
     }
 
-    /// Appends what an earlier failure left out of the file.
+    /// Appends the lines that an earlier failure kept out of the file.
     pub(super) fn catch_up(&mut self, reader: &Reader) {
         let Some(file) = &mut self.file else { return };
         while self.seq_in_file < self.head.seq {
@@ -158,7 +166,7 @@ impl Log {
         }
     }
 
-    /// Waits until the file is on the disk, if it has all that the store has.
+    /// Waits until the file is on disk, if it has everything that the store has.
     pub(super) fn sync(&mut self) {
         let Some(file) = &mut self.file else { return };
         if self.seq_in_file != self.head.seq || self.safe.seq == self.head.seq {
@@ -166,23 +174,24 @@ impl Log {
         }
         if let Ok(bytes) = file.sync() {
             let Head { seq, hash } = self.head;
-            self.newly_safe = Some(Safe { first_seq: self.safe.first_seq, seq, hash, bytes });
+            self.newly_safe =
+                Some(SyncedAudit { first_seq: self.safe.first_seq, seq, hash, bytes });
         }
     }
 
-    /// Whether the store still has lines that the file has safely.
+    /// Whether the store still has lines that are safe in the file.
     pub(super) fn has_forgettable(&self) -> bool {
         self.newly_safe.is_some()
     }
 
-    /// The store was opened again and says how far it is.
+    /// Continues from the head that the store has after it was opened again.
     pub(super) fn reload(&mut self, head: Head) {
         self.head = head;
     }
 }
 
-/// The entry as it fits into a line that can be verified. What is cut is foreign text that nobody should have
-/// let in; that something happened is never left out.
+/// Shortens an entry so that its line can be verified. It only cuts foreign text, which should have been
+/// refused earlier; the entry itself is never omitted.
 fn clipped(entry: &Entry) -> Cow<'_, Entry> {
     let is_long = |text: &str| text.len() > MAX_NAME_BYTES;
     if !entry.who.as_deref().is_some_and(is_long) && !is_long(&entry.outcome) {
@@ -196,7 +205,10 @@ fn clipped(entry: &Entry) -> Cow<'_, Entry> {
 }
 
 /// Writes lines into the store.
-pub(super) fn write_lines(transaction: &WriteTransaction, lines: &[Prepared]) -> Result<(), Fault> {
+pub(super) fn write_lines(
+    transaction: &WriteTransaction,
+    lines: &[PreparedEntry],
+) -> Result<(), Fault> {
     for prepared in lines {
         let seq = prepared.head.seq;
         transaction.open_table(AUDIT_WAITING)?.insert(seq, prepared.line.as_slice())?;
@@ -221,18 +233,18 @@ pub(super) fn head(transaction: &ReadTransaction) -> Result<Head, Fault> {
         let hash = hash_of(line.value()).ok_or_else(|| Fault::row("audit waiting"))?;
         return Ok(Head { seq: seq.value(), hash });
     }
-    let Safe { seq, hash, .. } = safe(transaction)?;
+    let SyncedAudit { seq, hash, .. } = safe(transaction)?;
     Ok(Head { seq, hash })
 }
 
-/// How far the file was known to be on the disk.
-pub(super) fn safe(transaction: &ReadTransaction) -> Result<Safe, Fault> {
+/// How much of the file is known to be on disk.
+pub(super) fn safe(transaction: &ReadTransaction) -> Result<SyncedAudit, Fault> {
     let meta = transaction.open_table(META)?;
-    let row = meta.get(Safe::KEY)?;
-    row.map_or(Ok(Safe::NOTHING), |row| Safe::parse(row.value()))
+    let row = meta.get(SyncedAudit::KEY)?;
+    row.map_or(Ok(SyncedAudit::NOTHING), |row| SyncedAudit::parse(row.value()))
 }
 
-/// The hash that a line of ours ends with.
+/// The hash at the end of a line that we wrote.
 fn hash_of(line: &[u8]) -> Option<Hash> {
     let digits = line.strip_suffix(b"\"}\n")?.last_chunk::<64>()?;
     let mut hash = [0; 32];
@@ -243,7 +255,7 @@ fn hash_of(line: &[u8]) -> Option<Hash> {
 }
 
 #[cfg(test)]
-impl Log {
+impl AuditLogWriter {
     /// From now on the file has no room.
     pub(super) fn write_to_full_device(&mut self) {
         let device = std::fs::OpenOptions::new().write(true).open("/dev/full");

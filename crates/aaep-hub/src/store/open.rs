@@ -1,6 +1,6 @@
-//! Opening the store: the folder, the database, its format, what it holds, the audit log.
+//! Opens the store: the folder, the database, its format, its contents, the audit log.
 //!
-//! Refuses what it does not understand and changes nothing then.
+//! If it finds anything that it does not understand, it refuses and changes nothing.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,25 +13,25 @@ use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableEr
 
 use crate::audit::{AdoptError, Adopted, Broken, Entry, Head, LOG_BROKEN, adopt, look};
 use crate::store::age::{AgeClock, CountedTime};
-use crate::store::database::{Opener, Shared, builder, journal_of};
+use crate::store::database::{DatabaseOpener, SharedDatabase, builder, journal_of};
 use crate::store::error::{CommitError, OpenError};
 use crate::store::fault::{Fault, guarded};
-use crate::store::folder::{AUDIT, DATABASE, Folder, JOURNAL, create_file, io_error};
-use crate::store::journal::{Journal, JournalEnd, StoreId};
-use crate::store::log::{self, Log};
+use crate::store::folder::{AUDIT, DATABASE, JOURNAL, LockedFolder, create_file, io_error};
+use crate::store::journal::{JournalEnd, JournalWriter, StoreId};
+use crate::store::log::{self, AuditLogWriter};
 use crate::store::recover::{Recovered, counters, recover};
 use crate::store::table::{
-    AUDIT_WAITING, FORMAT, META, Safe, create_all, give_id, is_incomplete, store_id,
+    AUDIT_WAITING, FORMAT, META, SyncedAudit, create_all, give_id, is_incomplete, store_id,
 };
 use crate::store::{Retention, Store, event_ids, set_aside, settled_shares, spare};
 
-/// The row that has the format.
+/// The row that contains the format.
 const FORMAT_KEY: &str = "format";
 
 /// The first format with runs of event ids.
 const FORMAT_WITH_EVENT_ID_RUNS: u32 = 5;
 
-/// The first format with shares of settled questions.
+/// The first format with shares of settled asks.
 const FORMAT_WITH_SETTLED_SHARES: u32 = 4;
 
 /// How the store is opened.
@@ -39,8 +39,8 @@ const FORMAT_WITH_SETTLED_SHARES: u32 = 4;
 pub struct OpenOptions {
     /// How long ended sessions are kept.
     pub retention: Retention,
-    /// Whether an audit log that is broken is set aside under another name, and a new one begun
-    /// whose first entry says so. Otherwise such a log is a reason not to open.
+    /// Whether to set a broken audit log aside under another name and begin a new one, whose first entry says
+    /// so. Otherwise the store does not open with a broken log.
     pub begin_new_audit_log: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct OpenOptions {
 pub(super) fn open(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
     let open = || {
         let path = folder.join(DATABASE);
-        let opener: Opener = Box::new(move |builder| {
+        let opener: DatabaseOpener = Box::new(move |builder| {
             builder.create_with_backend(FileBackend::new(open_file(&path)?)?)
         });
         open_on(folder, options, opener)
@@ -63,30 +63,31 @@ pub(super) fn open(folder: &Path, options: OpenOptions) -> Result<(Store, Recove
     opened
 }
 
-/// The same with any way to open the database.
+/// The same as `open`, with any way to open the database.
 pub(super) fn open_on(
     folder: &Path,
     options: OpenOptions,
-    opener: Opener,
+    opener: DatabaseOpener,
 ) -> Result<(Store, Recovered), OpenError> {
-    let lock = Folder::open(folder)?;
+    let lock = LockedFolder::open(folder)?;
     let path = folder.join(DATABASE);
     create_file(&path).map_err(|error| io_error(folder, &path, &error))?;
     let failed = |fault| open_error(folder, fault);
     let audit_path = Arc::new(folder.join(AUDIT));
-    let looked = look_first(folder, &audit_path)?;
+    let looked = inspect_first(folder, &audit_path)?;
     let refused = |broken| OpenError::AuditBroken { path: audit_path.to_path_buf(), broken };
-    if let Some(Found { broken: Some(broken), .. }) = &looked
+    if let Some(StoreInspection { broken: Some(broken), .. }) = &looked
         && !options.begin_new_audit_log
     {
         return Err(refused(broken.clone()));
     }
     let journal_path = folder.join(JOURNAL);
-    let (shared, lost) = Shared::open(opener, Some(journal_path.clone())).map_err(failed)?;
+    let (shared, lost) =
+        SharedDatabase::open(opener, Some(journal_path.clone())).map_err(failed)?;
     let shared = Arc::new(shared);
-    let is_full = match take_on_format(&shared, folder, looked.is_none()) {
+    let is_full = match upgrade_format(&shared, folder, looked.is_none()) {
         Ok(()) => false,
-        // Nothing can be written but what makes room. What only the journal has stays there.
+        // Nothing can be written except what makes room. What only the journal has stays there.
         Err(OpenError::Full { .. })
             if shared.read(format).is_ok_and(|format| format == Some(FORMAT)) =>
         {
@@ -109,7 +110,7 @@ pub(super) fn open_on(
         }
         Err(broken) if options.begin_new_audit_log => {
             let head = shared.read(log::head).map_err(failed)?;
-            (Log::new(head, Safe::NOTHING, None), Some(broken))
+            (AuditLogWriter::new(head, SyncedAudit::NOTHING, None), Some(broken))
         }
         Err(broken) => return Err(refused(broken)),
     };
@@ -136,7 +137,7 @@ pub(super) fn open_on(
     if let Some(broken) = broken {
         begin_new_log(&mut store, &audit_path, &broken).map_err(failed)?;
     }
-    // Whoever opens it first writes down what was found, whether that is a hub or not.
+    // Any program that opens the store records what was found, not only a hub.
     let notes = set_aside::entries(&found.recovered.notes, now_unix_us());
     if !notes.is_empty() {
         let notes: Vec<&Entry> = notes.iter().collect();
@@ -156,10 +157,10 @@ pub(super) fn open_on(
     Ok((store, found.recovered))
 }
 
-/// From now on commits may be in the journal alone, which the database knows first. Without a journal, as on a disk
-/// that is full, commits take longer.
+/// Starts the journal: from now on commits may be in the journal alone, which the database records first.
+/// Without a journal, as on a full disk, commits take longer.
 fn begin_journal(store: &mut Store, path: &Path, id: Option<StoreId>) {
-    store.journal = id.and_then(|id| Journal::open(path, id).ok());
+    store.journal = id.and_then(|id| JournalWriter::open(path, id).ok());
     if store.journal.is_some() && store.transact(&[], |_, _| Ok(())).is_err() {
         store.journal = None;
     }
@@ -168,19 +169,19 @@ fn begin_journal(store: &mut Store, path: &Path, id: Option<StoreId>) {
 /// A store without a folder.
 pub(super) fn in_memory() -> Store {
     let is_used = AtomicBool::new(false);
-    let opener: Opener = Box::new(move |builder| {
+    let opener: DatabaseOpener = Box::new(move |builder| {
         if is_used.swap(true, Ordering::Relaxed) {
-            // What was in memory is gone; a new one would be empty.
+            // The contents were in memory and are gone; a new database would be empty.
             return Err(redb::StorageError::DatabaseClosed.into());
         }
         builder.create_with_backend(InMemoryBackend::new())
     });
-    let (shared, _) = Shared::open(opener, None).expect("memory does not fail");
-    take_on_format(&shared, Path::new(""), true).expect("a new database has no format yet");
-    let head = Head { seq: 0, hash: Safe::NOTHING.hash };
+    let (shared, _) = SharedDatabase::open(opener, None).expect("memory does not fail");
+    upgrade_format(&shared, Path::new(""), true).expect("a new database has no format yet");
+    let head = Head { seq: 0, hash: SyncedAudit::NOTHING.hash };
     Store {
         shared: Arc::new(shared),
-        log: Log::new(head, Safe::NOTHING, None),
+        log: AuditLogWriter::new(head, SyncedAudit::NOTHING, None),
         journal: None,
         retention: Retention::default(),
         commits: 0,
@@ -195,23 +196,23 @@ pub(super) fn in_memory() -> Store {
 }
 
 fn open_file(path: &Path) -> Result<File, redb::DatabaseError> {
-    // Made beforehand. If it is gone meanwhile, a new one would be an empty store.
+    // The file was created before. If it is gone by now, a new one would be an empty store.
     let file = fs::OpenOptions::new().read(true).write(true).open(path);
     file.map_err(|error| redb::StorageError::Io(error).into())
 }
 
-/// What a look at the store gives.
-struct Found {
+/// What inspecting the store found.
+struct StoreInspection {
     recovered: Recovered,
     commits: u64,
     /// How the audit file is broken, if it is.
     broken: Option<Broken>,
 }
 
-/// Reads all that is needed without writing a byte, so that a damaged store stays as it is. None for
-/// a new store, and for one that a crash left: there redb checks every page before it writes, and takes on
-/// what the journal has.
-fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenError> {
+/// Reads everything without writing a byte, so that a damaged store stays as it is. Returns `None` for a new
+/// store, and for one that a crash left behind: in that case redb checks every page before it writes, and the
+/// journal has to be applied.
+fn inspect_first(folder: &Path, audit_path: &Path) -> Result<Option<StoreInspection>, OpenError> {
     let path = folder.join(DATABASE);
     if fs::metadata(&path).map_err(|error| io_error(folder, &path, &error))?.len() == 0 {
         return Ok(None);
@@ -243,7 +244,7 @@ fn look_first(folder: &Path, audit_path: &Path) -> Result<Option<Found>, OpenErr
     })
 }
 
-fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, Fault> {
+fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<StoreInspection, Fault> {
     let looked = look(audit_path, log::safe(transaction)?, || waiting(transaction));
     let broken = match looked {
         Ok(()) => None,
@@ -251,12 +252,16 @@ fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<Found, F
         Err(AdoptError::Fault(fault)) => return Err(fault),
     };
     let commits = counters(&transaction.open_table(META)?)?.commits;
-    Ok(Found { recovered: recover(transaction)?, commits, broken })
+    Ok(StoreInspection { recovered: recover(transaction)?, commits, broken })
 }
 
-/// Makes the tables of a new store, and refuses formats of the future. Writes to the disk if it must, and
-/// then all that was taken on from the journal.
-fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<(), OpenError> {
+/// Creates the tables of a new store, updates older formats, and refuses future ones. If it writes to the disk,
+/// that includes everything that was taken from the journal.
+fn upgrade_format(
+    shared: &SharedDatabase,
+    folder: &Path,
+    must_write: bool,
+) -> Result<(), OpenError> {
     let failed = |fault| open_error(folder, fault);
     let before = shared.read(format).map_err(failed)?;
     match before {
@@ -283,7 +288,7 @@ fn take_on_format(shared: &Shared, folder: &Path, must_write: bool) -> Result<()
     }
 }
 
-/// The format; none for a new database.
+/// The format; `None` for a new database.
 fn format(transaction: &ReadTransaction) -> Result<Option<u32>, Fault> {
     let not_ours = || Fault::Corrupt("it is a database, but not of this program".to_owned());
     let meta = match transaction.open_table(META) {
@@ -302,13 +307,12 @@ fn format(transaction: &ReadTransaction) -> Result<Option<u32>, Fault> {
     }
 }
 
-/// Takes the audit file on, or says how it is broken.
-/// If the store lost commits, the file may be ahead of it.
+/// Opens the audit file, or returns how it is broken. If the store lost commits, the file may be ahead of it.
 fn open_log(
-    shared: &Shared,
+    shared: &SharedDatabase,
     path: &Path,
     may_be_ahead: bool,
-) -> Result<Result<(Log, Option<String>), Broken>, Fault> {
+) -> Result<Result<(AuditLogWriter, Option<String>), Broken>, Fault> {
     let (safe, head, adopted) = shared.read(|transaction| {
         let safe = log::safe(transaction)?;
         let head = log::head(transaction)?;
@@ -316,11 +320,12 @@ fn open_log(
     })?;
     match adopted {
         Ok(Adopted { file, ahead: Some((head, bytes)), note, .. }) => {
-            let safe = Safe { first_seq: safe.first_seq, seq: head.seq, hash: head.hash, bytes };
-            Ok(Ok((Log::ahead(head, safe, file), note)))
+            let safe =
+                SyncedAudit { first_seq: safe.first_seq, seq: head.seq, hash: head.hash, bytes };
+            Ok(Ok((AuditLogWriter::with_file_ahead(head, safe, file), note)))
         }
         Ok(Adopted { file, ahead: None, note, missing }) => {
-            Ok(Ok((Log::lacking(head, missing, safe, file), note)))
+            Ok(Ok((AuditLogWriter::with_missing_lines(head, missing, safe, file), note)))
         }
         Err(AdoptError::Broken(broken)) => Ok(Err(broken)),
         Err(AdoptError::Fault(fault)) => Err(fault),
@@ -348,10 +353,10 @@ fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), 
         outcome: format!("The log before this one is broken and was kept as {kept_as}. {broken}"),
         details: None,
     };
-    // The file of the new log begins after what the store had; none of that waits for it.
+    // The new file begins after the store's last entry; none of the earlier entries waits for it.
     let head = shared.read(log::head)?;
-    let safe = Safe { first_seq: head.seq + 1, seq: head.seq, hash: head.hash, bytes: 0 };
-    store.log = Log::beginning(head, safe);
+    let safe = SyncedAudit { first_seq: head.seq + 1, seq: head.seq, hash: head.hash, bytes: 0 };
+    store.log = AuditLogWriter::after_broken_log(head, safe);
     store.transact(&[&entry], |_, _| Ok(())).map_err(Fault::Refused)?;
     match open_log(&shared, path, false)? {
         Ok((log, _)) => {

@@ -1,6 +1,6 @@
-//! Reading while the writer writes: each call sees one moment of the store, whole.
+//! Reads while the writer writes: each call sees one consistent snapshot of the store.
 //!
-//! Every answer is bounded, whatever the size of the file.
+//! Every result is bounded, whatever the size of the file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use aaep::{EventId, ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::asks::SettledAsk;
-use crate::store::cursor::{Place, SessionCursor};
-use crate::store::database::Shared;
+use crate::store::cursor::{SessionCursor, SessionPosition};
+use crate::store::database::SharedDatabase;
 use crate::store::error::ReadError;
 use crate::store::event_ids;
 use crate::store::fault::Fault;
 use crate::store::session::{StoredEvent, StoredSession, events_of};
 use crate::store::table::{
-    ANSWERS, AUDIT_DETAILS, AUDIT_WAITING, ENDED, EVENTS, RUNNING, Row, SESSIONS, SETTLED,
+    ANSWERS, AUDIT_DETAILS, AUDIT_WAITING, ENDED, EVENTS, RUNNING, RowReader, SESSIONS, SETTLED,
     answer_key, pair, parse, second,
 };
 
-/// How many events or sessions one call gives at most.
+/// The most events or sessions that one call returns.
 pub const MAX_PAGE_ROWS: usize = 1024;
 
-/// How many bytes of events one call gives, give or take one chunk and one event.
+/// The most bytes of events that one call returns, give or take one chunk and one event.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
-/// A way to read the store, from any thread.
+/// Reads the store, from any thread.
 #[derive(Clone)]
 pub struct Reader {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedDatabase>,
     pub(super) audit_path: Option<Arc<PathBuf>>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Sessions: those that run, then those that ended, the newest first. `skip` counts over both.
+    /// Lists sessions: running ones, then ended ones, the newest first. `skip` counts over both.
     pub fn sessions(&self, skip: usize, limit: usize) -> Result<Vec<StoredSession>, ReadError> {
         let limit = limit.min(MAX_PAGE_ROWS);
         self.read(|transaction| {
@@ -59,19 +59,19 @@ impl Reader {
         })
     }
 
-    /// The sessions after a place in the same order, or from the beginning. Whatever begins, ends or is
-    /// deleted between two pages, no session that stays is left out.
+    /// Lists the sessions after a position in the same order, or from the beginning. Whatever begins, ends or
+    /// is deleted between two pages, no session that remains is left out.
     pub fn sessions_after(
         &self,
         place: Option<SessionCursor>,
         limit: usize,
     ) -> Result<Vec<StoredSession>, ReadError> {
         let limit = limit.min(MAX_PAGE_ROWS);
-        // Nothing runs under a number of zero.
+        // No session has the number zero.
         let (below, before) = match place.map(|it| it.0) {
             None => (u64::MAX, [255; 16]),
-            Some(Place::Running(number)) => (number, [255; 16]),
-            Some(Place::Ended(key)) => (0, key),
+            Some(SessionPosition::Running(number)) => (number, [255; 16]),
+            Some(SessionPosition::Ended(key)) => (0, key),
         };
         self.read(|transaction| {
             let sessions = transaction.open_table(SESSIONS)?;
@@ -92,8 +92,8 @@ impl Reader {
         self.read(|transaction| session_of(&transaction.open_table(SESSIONS)?, session_id.as_str()))
     }
 
-    /// Events of a session from this order on, in their order. Fewer than `limit` when there are no
-    /// more, or when they are many or large: go on after the last.
+    /// Returns events of a session from this order on, in order. Fewer than `limit` if there are no more, or if
+    /// they are many or large: continue after the last one.
     pub fn events(
         &self,
         session_id: &SessionId,
@@ -116,7 +116,7 @@ impl Reader {
         })
     }
 
-    /// One event of a session. Reads the one chunk that has it, however long the session is.
+    /// Returns one event of a session. Reads only the chunk that contains it, however long the session is.
     pub fn event(
         &self,
         session_id: &SessionId,
@@ -138,7 +138,7 @@ impl Reader {
         })
     }
 
-    /// A settled question.
+    /// Looks up a settled ask.
     pub fn settled(&self, reply_token: &ReplyToken) -> Result<Option<SettledAsk>, ReadError> {
         self.read(|transaction| {
             let settled = transaction.open_table(SETTLED)?;
@@ -147,7 +147,7 @@ impl Reader {
         })
     }
 
-    /// What an agent was answered under this key.
+    /// Returns the answer that an agent got under this key.
     pub fn answer(
         &self,
         agent: u64,
@@ -158,18 +158,18 @@ impl Reader {
             let Some(row) = answers.get(answer_key(agent, idempotency_key).as_slice())? else {
                 return Ok(None);
             };
-            let mut row = Row::new(row.value(), "answers");
+            let mut row = RowReader::new(row.value(), "answers");
             let (_age, _unix_us) = (row.number()?, row.moment()?);
             Ok(Some(row.rest().into()))
         })
     }
 
-    /// The words of an audit entry; none if it has none, or none any more.
+    /// Returns the words of an audit entry; `None` if it has none, or if they were deleted.
     pub fn details(&self, seq: u64) -> Result<Option<String>, ReadError> {
         Ok(self.salted_words(seq)?.map(|(_, words)| words))
     }
 
-    /// Where the audit log is; none for a store in memory.
+    /// The path of the audit log; `None` for a store in memory.
     pub fn audit_path(&self) -> Option<&Path> {
         self.audit_path.as_deref().map(PathBuf::as_path)
     }
@@ -178,7 +178,7 @@ impl Reader {
         self.read(|transaction| {
             let details = transaction.open_table(AUDIT_DETAILS)?;
             let Some(row) = details.get(seq)? else { return Ok(None) };
-            let mut row = Row::new(row.value(), "audit details");
+            let mut row = RowReader::new(row.value(), "audit details");
             let (_session, _unix_us) = (row.number()?, row.moment()?);
             Ok(Some((row.array()?, row.parsed()?)))
         })
@@ -206,7 +206,7 @@ impl Reader {
     }
 }
 
-/// The facts of a session.
+/// Reads the row of a session.
 pub(super) fn session_of(
     sessions: &impl ReadableTable<&'static str, &'static [u8]>,
     session_id: &str,
@@ -215,7 +215,7 @@ pub(super) fn session_of(
     StoredSession::parse(parse(Some(session_id), "sessions")?, row.value()).map(Some)
 }
 
-/// Gives the events of a session from this order on, chunk by chunk, as long as they are wanted.
+/// Passes the events of a session from this order on to `wanted`, chunk by chunk, until it returns false.
 pub(super) fn each_chunk(
     transaction: &ReadTransaction,
     session_id: &SessionId,
@@ -226,7 +226,7 @@ pub(super) fn each_chunk(
     let Some(session) = session_of(&sessions, session_id.as_str())? else { return Ok(()) };
     let chunks = transaction.open_table(EVENTS)?;
     let (first, last) = (pair(session.number, 0), pair(session.number, u64::MAX));
-    // The chunk that has this order may have begun before it.
+    // The chunk that contains this order may have begun before it.
     let mut before = chunks.range(first..=pair(session.number, from_order))?;
     let start = match before.next_back() {
         Some(row) => second(row?.0.value()),

@@ -1,8 +1,8 @@
-//! Everything that is needed to go on after a start, within bounds.
+//! Reads everything that is needed to resume after a start, within bounds.
 //!
-//! Running sessions come whole, event by event. Of the ended ones come the newest, as far as the bounds
-//! allow; the rest stays in the store and is read when someone asks. A row that cannot be understood is left
-//! out and named, so that it can be set aside: one bad row never keeps the rest from being served.
+//! Running sessions are recovered completely, event by event. Of the ended sessions, the newest are recovered,
+//! as far as the bounds allow; the others stay in the store and are read on request. A row that is not valid is
+//! left out and listed, so that it can be set aside: one bad row never prevents the others from being served.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::store::reader::{Reader, session_of};
 use crate::store::replay::Replay;
 use crate::store::session::StoredSession;
 use crate::store::table::{
-    AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, Counters, ENDED, META, PRINCIPALS, RUNNING, Row,
-    SESSIONS, SETTLED, SETTLED_BY_AGE, SUBSCRIPTIONS, parse,
+    AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, ENDED, META, PRINCIPALS, RUNNING, RowReader, SESSIONS,
+    SETTLED, SETTLED_BY_AGE, SUBSCRIPTIONS, StoreCounters, parse,
 };
 
-/// How many sessions come back: all running ones, and ended ones up to this many in all.
+/// How many sessions are recovered: all running ones, and ended ones up to this total.
 pub const MAX_RECOVERED_SESSIONS: usize = 1024;
 
-/// How many events of an ended session come back: the last ones.
+/// How many events of an ended session are recovered: the last ones.
 pub const MAX_RECOVERED_EVENTS: usize = 8192;
 
-/// How many bytes of ended sessions come back.
+/// How many bytes of ended sessions are recovered.
 pub const MAX_RECOVERED_ENDED_BYTES: u64 = 64 << 20;
 
-/// How many bytes of resolutions, and how many of answers, come back. The newest first.
+/// How many bytes of resolutions, and of answers, are recovered. The newest first.
 pub const MAX_RECOVERED_WORDS_BYTES: usize = 16 << 20;
 
 /// A subscription as it is stored.
@@ -37,9 +37,9 @@ pub const MAX_RECOVERED_WORDS_BYTES: usize = 16 << 20;
 pub struct StoredSubscription {
     /// Its id.
     pub subscription_id: SubscriptionId,
-    /// Whose it is.
+    /// The principal that it belongs to.
     pub principal: u64,
-    /// Whether they may answer questions.
+    /// Whether the subscriber may answer asks.
     pub may_reply: bool,
     /// The terms, as JSON.
     pub json: Arc<[u8]>,
@@ -48,7 +48,7 @@ pub struct StoredSubscription {
 /// An answer as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// Which agent got it.
+    /// The agent that got it.
     pub agent: u64,
     /// The key of its request.
     pub idempotency_key: String,
@@ -58,34 +58,34 @@ pub struct StoredAnswer {
     pub answer: Arc<[u8]>,
 }
 
-/// What the store holds when it is opened.
+/// The contents of the store when it is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// The sessions whose events are here: running ones, then ended ones, the newest first.
+    /// The sessions whose events are recovered: running ones, then ended ones, the newest first.
     pub sessions: Vec<StoredSession>,
-    /// The questions that wait.
+    /// The open asks.
     pub open_asks: Vec<OpenAsk>,
-    /// The questions that are settled, oldest first. Their tokens are used.
+    /// The settled asks, the oldest first. Their tokens are used.
     pub settled_asks: Vec<SettledAsk>,
-    /// Who listens.
+    /// The subscriptions.
     pub subscriptions: Vec<StoredSubscription>,
     /// Numbers and names of agents.
     pub agents: Vec<(u64, String)>,
     /// Numbers and names of principals.
     pub principals: Vec<(u64, String)>,
-    /// What agents were answered, oldest first.
+    /// The answers to agents, the oldest first.
     pub answers: Vec<StoredAnswer>,
-    /// The order of the next event. Never one that was given before, whatever was deleted since.
+    /// The order of the next event. It was never used before, whatever was deleted since.
     pub next_order: u64,
-    /// What was found wrong, and what was done about it, each as a sentence for people.
+    /// What was found wrong and what was done about it, each as one sentence for people.
     pub notes: Vec<String>,
-    /// Whether something that was acknowledged is lost.
+    /// Whether acknowledged data is lost.
     pub is_incomplete: bool,
-    /// The rows that could not be understood.
+    /// The rows that are not valid.
     pub(crate) damaged: Vec<DamagedRow>,
 }
 
-/// A row that cannot be understood.
+/// A row that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DamagedRow {
     pub(crate) table: &'static str,
@@ -94,18 +94,18 @@ pub(crate) struct DamagedRow {
 }
 
 impl Recovered {
-    /// The events of these sessions, in their order over all of them, one at a time.
+    /// The events of these sessions, in one common order, one at a time.
     pub fn replay(&self, reader: &Reader) -> Replay {
         Replay::new(reader.clone(), &self.sessions)
     }
 
-    /// The tokens that must never be used again, oldest first.
+    /// The tokens that must never be used again, the oldest first.
     pub fn used_tokens(&self) -> impl Iterator<Item = &ReplyToken> {
         self.settled_asks.iter().map(|ask| &ask.reply_token)
     }
 }
 
-/// Reads all of it from one moment of the store.
+/// Reads everything from one snapshot of the store.
 pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, Fault> {
     let mut damaged = Vec::new();
     Ok(Recovered {
@@ -123,8 +123,8 @@ pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, Fault>
     })
 }
 
-/// What was read of a row; none if it cannot be understood, which is noted.
-fn understood<T>(
+/// Returns what was read from a row; `None` if the row is not valid, and then notes it.
+fn read_or_note<T>(
     damaged: &mut Vec<DamagedRow>,
     (table, key, row): (&'static str, &[u8], &[u8]),
     read: Result<T, Fault>,
@@ -142,10 +142,11 @@ fn understood<T>(
 /// The counters; those of an empty store if there are none.
 pub(super) fn counters(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Counters, Fault> {
-    let row = meta.get(Counters::KEY)?;
-    let counters = row.map_or(Ok(Counters::default()), |row| Counters::parse(row.value()))?;
-    Ok(Counters { counted_us: CountedTime::read(meta)?.counted_us, ..counters })
+) -> Result<StoreCounters, Fault> {
+    let row = meta.get(StoreCounters::KEY)?;
+    let counters =
+        row.map_or(Ok(StoreCounters::default()), |row| StoreCounters::parse(row.value()))?;
+    Ok(StoreCounters { counted_us: CountedTime::read(meta)?.counted_us, ..counters })
 }
 
 fn recover_sessions(
@@ -158,7 +159,7 @@ fn recover_sessions(
         let Some(row) = sessions.get(id)? else { return Ok(None) };
         let read =
             session_of(&sessions, id).transpose().unwrap_or_else(|| Err(Fault::row("sessions")));
-        understood(damaged, ("sessions", id.as_bytes(), row.value()), read)
+        read_or_note(damaged, ("sessions", id.as_bytes(), row.value()), read)
     };
     for row in transaction.open_table(RUNNING)?.iter()?.rev() {
         found.extend(read(row?.1.value())?);
@@ -184,7 +185,7 @@ fn recover_asks(
         let (token, row) = row?;
         let read = parse(Some(token.value()), "asks");
         let read = read.and_then(|token| OpenAsk::parse(token, row.value()));
-        found.extend(understood(damaged, ("asks", token.value().as_bytes(), row.value()), read)?);
+        found.extend(read_or_note(damaged, ("asks", token.value().as_bytes(), row.value()), read)?);
     }
     Ok(found)
 }
@@ -202,7 +203,7 @@ fn recover_settled(
         let read = parse(Some(token.value()), "settled by age");
         let read = read.and_then(|token| SettledAsk::parse(token, row.value()));
         let key = ("settled", token.value().as_bytes(), row.value());
-        let Some(mut ask) = understood(damaged, key, read)? else { continue };
+        let Some(mut ask) = read_or_note(damaged, key, read)? else { continue };
         bytes += ask.resolution.as_ref().map_or(0, |resolution| resolution.len());
         if bytes > MAX_RECOVERED_WORDS_BYTES {
             ask.resolution = None;
@@ -221,7 +222,7 @@ fn recover_subscriptions(
     for row in transaction.open_table(SUBSCRIPTIONS)?.iter()? {
         let (id, row) = row?;
         let read = || {
-            let mut row = Row::new(row.value(), "subscriptions");
+            let mut row = RowReader::new(row.value(), "subscriptions");
             Ok(StoredSubscription {
                 subscription_id: parse(Some(id.value()), "subscriptions")?,
                 principal: row.number()?,
@@ -230,7 +231,7 @@ fn recover_subscriptions(
             })
         };
         let key = ("subscriptions", id.value().as_bytes(), row.value());
-        found.extend(understood(damaged, key, read())?);
+        found.extend(read_or_note(damaged, key, read())?);
     }
     Ok(found)
 }
@@ -260,7 +261,7 @@ fn recover_answers(
             break;
         }
         let read = read_answer(key.value(), answer.value());
-        found.extend(understood(damaged, ("answers", key.value(), answer.value()), read)?);
+        found.extend(read_or_note(damaged, ("answers", key.value(), answer.value()), read)?);
     }
     found.reverse();
     Ok(found)
@@ -269,7 +270,7 @@ fn recover_answers(
 fn read_answer(key: &[u8], answer: &[u8]) -> Result<StoredAnswer, Fault> {
     let (agent, idempotency_key) =
         key.split_first_chunk().ok_or_else(|| Fault::row("answers by age"))?;
-    let mut row = Row::new(answer, "answers");
+    let mut row = RowReader::new(answer, "answers");
     row.number()?;
     Ok(StoredAnswer {
         agent: u64::from_be_bytes(*agent),

@@ -1,7 +1,8 @@
-//! The events that are needed to go on after a start, one at a time.
+//! Replays the events that are needed to resume after a start, one at a time.
 //!
-//! Running sessions come whole, however long they are; of long ended ones comes the end. Of each session one
-//! chunk is in memory. What cannot be read ends its session here and is told; nothing is skipped in silence.
+//! Running sessions are replayed completely, however long they are; of long ended ones only the end. For each
+//! session, one chunk is in memory. A row that cannot be read ends its session here and is reported; nothing is
+//! skipped silently.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,12 +16,12 @@ use crate::store::recover::MAX_RECOVERED_EVENTS;
 use crate::store::session::{StoredEvent, StoredSession, events_of};
 use crate::store::table::{EVENTS, pair};
 
-/// What comes of a store when its sessions are played again.
+/// One step of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayedEvent {
     /// The next event.
     Event(StoredEvent),
-    /// Some events of this session cannot be read, and no more of it comes.
+    /// Some events of this session cannot be read, and none of its later events follow.
     Damaged(DamagedEvents),
 }
 
@@ -31,31 +32,31 @@ pub struct DamagedEvents {
     pub session_id: SessionId,
     /// What is wrong.
     pub why: String,
-    /// The row that has them.
+    /// The row that contains them.
     pub(crate) key: [u8; 16],
 }
 
-/// The events of some sessions, in their order over all of them.
+/// The events of several sessions, in one common order.
 #[derive(Debug)]
 pub struct Replay {
     reader: Reader,
-    parts: Vec<Part>,
-    /// The part that has the event with this order next.
+    parts: Vec<SessionReplay>,
+    /// Which part has the event with this order next.
     next: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The parts that were not looked at yet.
+    /// The parts that were not read yet.
     unread: usize,
     failed: Option<Fault>,
     damaged: Vec<DamagedEvents>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct SessionReplay {
     session: StoredSession,
-    /// The rest of the chunk that is in memory, the next event last.
+    /// The rest of the chunk in memory, the next event last.
     chunk: Vec<StoredEvent>,
-    /// Where the next chunk begins at the earliest.
+    /// The smallest order at which the next chunk can begin.
     from_order: u64,
-    /// How many events are passed over.
+    /// How many events still have to be skipped.
     skip: u64,
 }
 
@@ -68,15 +69,15 @@ impl Replay {
                 u64::MAX
             };
             let skip = session.events.saturating_sub(most);
-            Part { session: session.clone(), chunk: Vec::new(), from_order: 0, skip }
+            SessionReplay { session: session.clone(), chunk: Vec::new(), from_order: 0, skip }
         };
-        let parts: Vec<Part> = sessions.iter().map(part).collect();
+        let parts: Vec<SessionReplay> = sessions.iter().map(part).collect();
         let unread = parts.len();
         let (next, damaged) = (BinaryHeap::new(), Vec::new());
         Replay { reader, parts, next, unread, failed: None, damaged }
     }
 
-    /// Gets the next chunk of a part and files it under its first event.
+    /// Reads the next chunk of a part and queues it by its first event.
     fn fill(&mut self, at: usize) {
         let Some(part) = self.parts.get_mut(at) else { return };
         while part.chunk.is_empty() {
@@ -100,8 +101,8 @@ impl Replay {
     }
 }
 
-impl Part {
-    /// Reads the next chunk; says whether there was one.
+impl SessionReplay {
+    /// Reads the next chunk. Returns whether there was one.
     fn read(&mut self, reader: &Reader) -> Result<bool, ([u8; 16], Fault)> {
         let (number, from) = (self.session.number, self.from_order);
         let (first, last) = (pair(number, from), pair(number, u64::MAX));

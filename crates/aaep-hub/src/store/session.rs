@@ -1,7 +1,7 @@
 //! A session as it is stored, and its events in chunks.
 //!
-//! The events that one commit brings for a session are one row, or a few if they are large. That is what makes large groups
-//! cheap: one row of fifty kilobytes costs one run of pages, a hundred rows cost a hundred inserts.
+//! The events that one commit adds to a session form one row, or a few if they are large. That makes large
+//! groups cheap: one row of fifty kilobytes takes one run of pages, a hundred rows take a hundred inserts.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use sha2::{Digest, Sha256};
 
 use crate::store::event_ids::{RunEntry, entry_of};
 use crate::store::fault::Fault;
-use crate::store::table::Row;
+use crate::store::table::RowReader;
 
-/// What is known of a session.
+/// A session as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
     /// Its id.
     pub session_id: SessionId,
-    /// The number of its agent in stores that were written when agents had numbers; 0 since.
+    /// The number of its agent in stores from when agents had numbers; 0 since.
     pub agent: u64,
-    /// Whose it is.
+    /// The principal that it belongs to.
     pub principal: u64,
     /// When its first event was taken in.
     pub first_unix_us: i64,
     /// When its last event was taken in.
     pub last_unix_us: i64,
-    /// When it ended; none while it runs.
+    /// When it ended; `None` while it runs.
     pub ended_unix_us: Option<i64>,
     /// How many events it has.
     pub events: u64,
-    /// How many bytes these have.
+    /// How many bytes the events have.
     pub bytes: u64,
     pub(crate) number: u64,
-    /// Which agent it is of and who may hear it, as JSON; empty if it was stored before that was known.
+    /// Its agent and which subscribers may hear it, as JSON; empty if it was stored before that was known.
     pub about: Arc<[u8]>,
-    /// How much time was counted when it ended; zero before that, and where it was not counted yet.
+    /// How much time was counted when it ended; zero before that, and in stores that did not count yet.
     pub(crate) ended_counted_us: u64,
 }
 
@@ -55,7 +55,7 @@ impl StoredSession {
     }
 
     pub(crate) fn parse(session_id: SessionId, bytes: &[u8]) -> Result<Self, Fault> {
-        let mut row = Row::new(bytes, "sessions");
+        let mut row = RowReader::new(bytes, "sessions");
         Ok(StoredSession {
             session_id,
             number: row.number()?,
@@ -66,7 +66,7 @@ impl StoredSession {
             ended_unix_us: row.optional_moment()?,
             events: row.number()?,
             bytes: row.number()?,
-            // Rows of versions before end here.
+            // Rows of earlier versions end here.
             ended_counted_us: if row.is_empty() { 0 } else { row.number()? },
             about: row.rest().into(),
         })
@@ -76,17 +76,17 @@ impl StoredSession {
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its place among all events of this store.
+    /// Its position among all events of this store.
     pub order: u64,
     /// Its session.
     pub session_id: SessionId,
     /// Its id.
     pub event_id: EventId,
-    /// Whose session it is.
+    /// The agent that the session belongs to.
     pub agent: u64,
-    /// Whether the hub made it rather than the agent.
+    /// Whether the hub made it, not the agent.
     pub by_hub: bool,
-    /// Whether it goes past every queue.
+    /// Whether it is critical.
     pub is_urgent: bool,
     /// When it was taken in.
     pub unix_us: i64,
@@ -94,42 +94,42 @@ pub struct StoredEvent {
     pub json: Arc<[u8]>,
 }
 
-/// The facts of an event beside its session and its JSON.
+/// The facts of an event apart from its session and its JSON.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct EventFacts<'a> {
     pub(crate) order: u64,
     pub(crate) event_id: &'a EventId,
     pub(crate) agent: u64,
     pub(crate) by_hub: bool,
-    pub(crate) is_urgent: bool,
+    pub(crate) is_critical: bool,
     pub(crate) unix_us: i64,
 }
 
-/// How many bytes at the beginning of a chunk say whether the rest is whole. redb checks its pages
-/// only after a crash; what people are told is checked whenever it is read.
+/// How many bytes at the beginning of a chunk are its checksum. redb checks its pages only after a crash; what
+/// people are told is checked at every read.
 const CHECKSUM_BYTES: usize = 8;
 
-/// A chunk has at most so many bytes, unless it is a single event: readers hold little at once. With
-/// its key it just fits into sixty-four kilobytes, because redb rounds rows up to powers of two.
+/// The most bytes in a chunk, unless it is a single event, so that readers hold little at a time. With its key
+/// it just fits into sixty-four kilobytes, because redb rounds rows up to powers of two.
 const MAX_CHUNK_BYTES: usize = (64 << 10) - 256;
 
-/// The most bytes that an event takes beside its JSON.
+/// The most bytes that an event takes in addition to its JSON.
 const MAX_FACTS_BYTES: usize = 128;
 
-/// Events that one commit brings for one session.
+/// Events that one commit adds to one session.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct EventChunk {
     bytes: Vec<u8>,
     pub(crate) first_order: u64,
     pub(crate) events: u64,
     pub(crate) ids: Vec<RunEntry>,
 }
 
-impl Chunk {
+impl EventChunk {
     /// A chunk with its first event.
-    pub(crate) fn begin(facts: Facts<'_>, json: &[u8]) -> Self {
+    pub(crate) fn begin(facts: EventFacts<'_>, json: &[u8]) -> Self {
         let bytes = vec![0; CHECKSUM_BYTES];
-        let mut chunk = Chunk { bytes, first_order: facts.order, events: 0, ids: Vec::new() };
+        let mut chunk = EventChunk { bytes, first_order: facts.order, events: 0, ids: Vec::new() };
         chunk.push(facts, json);
         chunk
     }
@@ -139,15 +139,15 @@ impl Chunk {
         self.bytes.len() + MAX_FACTS_BYTES + json.len() <= MAX_CHUNK_BYTES
     }
 
-    pub(crate) fn push(&mut self, facts: Facts<'_>, json: &[u8]) {
-        let Facts { order, event_id, agent, by_hub, is_urgent, unix_us } = facts;
+    pub(crate) fn push(&mut self, facts: EventFacts<'_>, json: &[u8]) {
+        let EventFacts { order, event_id, agent, by_hub, is_critical, unix_us } = facts;
         let event_id = event_id.as_str().as_bytes();
         self.ids.push(entry_of(event_id, order));
         self.bytes.reserve(48 + event_id.len() + json.len());
         self.bytes.extend(order.to_le_bytes());
         self.bytes.extend(agent.to_le_bytes());
         self.bytes.extend(unix_us.to_le_bytes());
-        self.bytes.extend([u8::from(by_hub), u8::from(is_urgent)]);
+        self.bytes.extend([u8::from(by_hub), u8::from(is_critical)]);
         self.bytes.extend((event_id.len() as u64).to_le_bytes());
         self.bytes.extend(event_id);
         self.bytes.extend((json.len() as u64).to_le_bytes());
@@ -155,7 +155,7 @@ impl Chunk {
         self.events += 1;
     }
 
-    /// The row.
+    /// The row, with its checksum.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         let checksum = checksum(&self.bytes[CHECKSUM_BYTES..]);
         self.bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum);
@@ -173,7 +173,7 @@ pub(crate) fn events_of(
     bytes: &[u8],
     from_order: u64,
 ) -> Result<Vec<StoredEvent>, Fault> {
-    let mut row = Row::new(bytes, "events");
+    let mut row = RowReader::new(bytes, "events");
     if row.array()? != checksum(bytes.get(CHECKSUM_BYTES..).unwrap_or_default()) {
         return Err(Fault::row("events"));
     }
@@ -191,7 +191,7 @@ pub(crate) fn events_of(
         events.push(StoredEvent {
             order,
             session_id: session_id.clone(),
-            event_id: Row::new(event_id, "events").parsed()?,
+            event_id: RowReader::new(event_id, "events").parsed()?,
             agent,
             by_hub,
             is_urgent,
@@ -202,15 +202,15 @@ pub(crate) fn events_of(
     Ok(events)
 }
 
-/// The ids of the events of a row, with their orders. Whether the row is whole is seen when the event itself is read.
+/// The ids of the events of a row, with their orders. The checksum is verified when the event itself is read.
 pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, Fault> {
-    let mut row = Row::new(bytes, "events");
+    let mut row = RowReader::new(bytes, "events");
     row.array::<CHECKSUM_BYTES>()?;
     let mut ids = Vec::new();
     while !row.is_empty() {
         let order = row.number()?;
         let (_agent, _unix_us) = (row.number()?, row.moment()?);
-        let (_by_hub, _is_urgent) = (row.flag()?, row.flag()?);
+        let (_by_hub, _is_critical) = (row.flag()?, row.flag()?);
         ids.push((row.sized()?, order));
         row.sized()?;
     }

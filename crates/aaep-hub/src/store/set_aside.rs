@@ -1,7 +1,7 @@
-//! Setting aside what cannot be read: moved into a table of its own, and said.
+//! Sets aside rows that cannot be read: moves them into a table of their own, and reports them.
 //!
-//! One bad row must not keep everything else from being served, and must not be passed over in silence. Never
-//! deletes a row, and never guesses what it said.
+//! One bad row must not prevent everything else from being served, and must not be skipped silently. This never
+//! deletes a row, and never guesses its contents.
 
 use aaep::{SessionId, printable};
 use redb::{ReadableTable, WriteTransaction};
@@ -11,23 +11,24 @@ use crate::store::apply::end_session;
 use crate::store::fault::Fault;
 use crate::store::recover::DamagedRow;
 use crate::store::table::{
-    ANSWERS, ASKS, Counters, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
+    ANSWERS, ASKS, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
+    StoreCounters,
 };
 use crate::store::{DamagedEvents, Recovered, Store};
 
-/// The kind of the entry that says what a start found.
+/// The kind of the audit entry that records what a start found.
 const KIND: &str = "start_repaired";
 
-/// How many rows of each kind are named one by one. The rest is counted.
+/// How many rows of each kind are named one by one. The others are counted.
 const MAX_NAMED: usize = 20;
 
-/// A session of which something cannot be read. It takes no more events.
+/// A session with data that cannot be read. It accepts no more events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostSession {
-    /// Which one.
+    /// The session.
     pub session_id: SessionId,
-    /// The row that cannot be read; none if it is whole and has an event that nobody understands, which stays
-    /// where it is.
+    /// The row that cannot be read; `None` if the row is intact but contains an event that cannot be
+    /// understood, which stays where it is.
     pub damaged: Option<DamagedEvents>,
 }
 
@@ -60,7 +61,7 @@ pub(super) fn set_aside(
     let entries: Vec<&Entry> = entries.iter().collect();
     let moved = store.transact(&entries, |transaction, counters| {
         rows.iter().try_for_each(|row| move_row(transaction, row))?;
-        lost.iter().try_for_each(|lost| lose(transaction, counters, lost, now_unix_us))
+        lost.iter().try_for_each(|lost| end_lost_session(transaction, counters, lost, now_unix_us))
     });
     if let Err(error) = moved {
         notes.push(format!("What cannot be read was left where it is. {error}"));
@@ -69,7 +70,7 @@ pub(super) fn set_aside(
     recovered.notes.iter().cloned().chain(notes).collect()
 }
 
-/// The entries of the audit log that say what a start found.
+/// The audit entries that record what a start found.
 pub(super) fn entries(notes: &[String], unix_us: i64) -> Vec<Entry> {
     let entry = |note: &String| Entry {
         unix_us,
@@ -112,10 +113,10 @@ fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), 
     Ok(())
 }
 
-/// The session takes no more events, so that it can be deleted one day.
-fn lose(
+/// Ends the session, so that it accepts no more events and can be deleted one day.
+fn end_lost_session(
     transaction: &WriteTransaction,
-    counters: &Counters,
+    counters: &StoreCounters,
     lost: &LostSession,
     now_unix_us: i64,
 ) -> Result<(), Fault> {

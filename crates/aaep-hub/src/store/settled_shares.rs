@@ -1,4 +1,5 @@
-//! Whose settled questions are remembered: when there are too many, whoever has most loses its oldest (ruling 38).
+//! Which settled asks are remembered: when there are too many, the principal with the most loses its oldest
+//! (ruling 38).
 //!
 //! A principal that asks and settles without end forgets its own outcomes, and nobody else's.
 
@@ -8,10 +9,11 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::store::fault::Fault;
 use crate::store::table::{
-    Row, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, pair, second,
+    RowReader, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, pair,
+    second,
 };
 
-/// A question of this principal is settled.
+/// Counts a settled ask for its principal.
 pub(super) fn add(
     transaction: &WriteTransaction,
     principal: u64,
@@ -28,7 +30,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Forgets the oldest of whoever has most, here; gives its age and its token.
+/// Forgets the oldest ask of the principal with the most; returns its age and its token.
 pub(super) fn take_oldest(transaction: &WriteTransaction) -> Result<Option<(u64, String)>, Fault> {
     let mut counts = transaction.open_table(SETTLED_COUNTS)?;
     let mut most = None;
@@ -56,7 +58,7 @@ pub(super) fn take_oldest(transaction: &WriteTransaction) -> Result<Option<(u64,
     Ok(Some((second(key), token)))
 }
 
-/// Counts what a store has that did not count yet.
+/// Counts the settled asks in a store from before they were counted.
 pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     if transaction.open_table(SETTLED_OF_PRINCIPAL)?.len()? > 0 {
         return Ok(());
@@ -64,7 +66,7 @@ pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     let mut principals = BTreeMap::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let row = row?;
-        let mut row = Row::new(row.1.value(), "sessions");
+        let mut row = RowReader::new(row.1.value(), "sessions");
         if let (Ok(number), Ok(_agent), Ok(principal)) = (row.number(), row.number(), row.number())
         {
             principals.insert(number, principal);
@@ -74,7 +76,7 @@ pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     for row in transaction.open_table(SETTLED_BY_AGE)?.iter()? {
         let (age, token) = row?;
         let Some(row) = settled.get(token.value())? else { continue };
-        let mut row = Row::new(row.value(), "settled");
+        let mut row = RowReader::new(row.value(), "settled");
         let (Ok(_age), Ok(session)) = (row.number(), row.number()) else { continue };
         let principal = principals.get(&session).copied().unwrap_or(0);
         add(transaction, principal, age.value(), token.value())?;

@@ -1,7 +1,7 @@
-//! Room that is kept for bad times: a file that takes eight megabytes, and is given up when the disk is full.
+//! Room that is reserved for emergencies: a file of eight megabytes, which is deleted when the disk is full.
 //!
-//! To delete something takes a little room first, and so does opening a database again that a full disk has shut. Never
-//! given up for anything else: what is stored as usual waits until there is room.
+//! Deleting data needs a little room first, and so does reopening a database that a full disk has shut. The
+//! file is never given up for anything else: ordinary commits wait until there is room.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,24 +10,23 @@ use std::path::Path;
 use crate::store::folder::create_file;
 use crate::store::journal;
 
-/// The name of the file.
 const SPARE: &str = "spare";
 
-/// How much room it keeps: with what is deleted, the database writes all that only the journal has, and pages are not
-/// full.
+/// How much room is reserved: together with a deletion, the database writes everything that only the journal
+/// has, and its pages are not full.
 pub(super) const SPARE_BYTES: u64 = 2 * journal::MAX_BYTES;
 
-/// How much of it is written at a time.
+/// How many bytes are written at a time.
 const PART_BYTES: u64 = 16 << 10;
 
-/// Keeps the room, or as much of it as there is.
+/// Reserves the room, or as much as there is.
 pub(super) fn keep(folder: &Path) {
     let path = folder.join(SPARE);
     if fs::metadata(&path).is_ok_and(|it| it.len() == SPARE_BYTES) {
         return;
     }
     let Ok(mut file) = create_file(&path) else { return };
-    // Bytes that no file system makes smaller.
+    // Bytes that a file system cannot compress.
     let mut state: u64 = 0x2545_f491_4f6c_dd1d;
     let mut next = || {
         state ^= state << 13;
@@ -41,11 +40,11 @@ pub(super) fn keep(folder: &Path) {
             break;
         }
     }
-    // If it is not on the disk, there is less room in bad times, and nothing else.
+    // If this fails, there is less room in an emergency, and nothing else.
     let _ = file.sync_all();
 }
 
-/// Gives the room up. Says whether there was some.
+/// Releases the room. Returns whether there was any.
 pub(super) fn release(folder: &Path) -> bool {
     fs::remove_file(folder.join(SPARE)).is_ok()
 }

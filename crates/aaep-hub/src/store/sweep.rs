@@ -1,7 +1,7 @@
-//! Deleting: what is beyond the retention, and what people want gone.
+//! Deletes data: what is beyond the retention, and what people want deleted.
 //!
-//! Only whole sessions that have ended. Never a running one, never an entry of the audit log: only
-//! the words behind it.
+//! Only whole ended sessions are deleted. Never a running one, and never an entry of the audit log: only the
+//! words behind it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,47 +14,47 @@ use crate::store::fault::Fault;
 use crate::store::reader::session_of;
 use crate::store::session::StoredSession;
 use crate::store::table::{
-    ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, Counters, ENDED, EVENTS, META, Row,
-    SESSIONS, pair, parse, second, sortable,
+    ANSWERS, ANSWERS_BY_AGE, AUDIT_DETAILS, AUDIT_OF_SESSION, ENDED, EVENTS, META, RowReader,
+    SESSIONS, StoreCounters, pair, parse, second, sortable,
 };
 use crate::store::{Store, apply, asks, event_ids, recover};
 
-/// How many sessions one sweep deletes at most.
+/// The most sessions that one sweep deletes.
 pub const MAX_SWEPT_SESSIONS: usize = 64;
 
-/// How many events one sweep deletes, give or take those of one session.
+/// The most events that one sweep deletes, give or take those of one session.
 const MAX_SWEPT_EVENTS: u64 = 16_384;
 
-/// How many answers and how many words without a session one sweep forgets.
+/// The most answers, and the most words without a session, that one sweep forgets.
 const MAX_SWEPT_ROWS: usize = 1024;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     /// How many sessions were deleted.
     pub sessions: u64,
-    /// How many events these had.
+    /// How many events they had.
     pub events: u64,
-    /// How many bytes these had.
+    /// How many bytes they had.
     pub bytes: u64,
-    /// Whether nothing more is beyond the retention.
+    /// Whether nothing else is beyond the retention.
     pub is_done: bool,
 }
 
-/// What was deleted.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deleted {
     /// How many events.
     pub events: u64,
-    /// How many bytes these had.
+    /// How many bytes they had.
     pub bytes: u64,
 }
 
-/// Deletes what is beyond the retention. Whatever it does, the journal is empty afterwards.
+/// Deletes data beyond the retention. In any case, the journal is empty afterwards.
 pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, CommitError> {
     let max_age_us = store.retention.max_age_seconds.saturating_mul(1_000_000);
     let age_us = i64::try_from(max_age_us).unwrap_or(i64::MAX);
-    // What has only a moment of the machine's clock stays as long as that clock is doubted.
+    // Rows that only have a time of the machine's clock stay as long as that clock is doubted.
     let is_believed = store.age.now.is_believed();
     let before_unix_us = if is_believed { now_unix_us.saturating_sub(age_us) } else { i64::MIN };
     let (due, swept) = find_due(store, max_age_us)?;
@@ -86,7 +86,7 @@ pub(super) fn sweep(store: &mut Store, now_unix_us: i64) -> Result<Swept, Commit
     Ok(Swept { is_done: swept.is_done && is_done, ..swept })
 }
 
-/// Whether there are answers, or words without a session, from before this moment.
+/// Whether there are answers, or words without a session, from before this time.
 fn has_old_rows(store: &Store, before_unix_us: i64) -> Result<bool, CommitError> {
     let found = store.shared.read(|transaction| {
         let answers = transaction.open_table(ANSWERS)?;
@@ -107,19 +107,19 @@ fn has_old_rows(store: &Store, before_unix_us: i64) -> Result<bool, CommitError>
     Ok(found?)
 }
 
-/// Whether a row whose moment is its second number is from before this one.
+/// Whether a row, whose time is its second number, is from before this time.
 pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, Fault> {
-    let mut row = Row::new(row, "rows with a moment");
+    let mut row = RowReader::new(row, "rows with a moment");
     row.number()?;
     Ok(row.moment()? < before_unix_us)
 }
 
-/// The ended sessions that are too old or too much, as many as one sweep takes.
+/// The ended sessions that are too old or exceed the size limit, as many as one sweep takes.
 fn find_due(store: &Store, max_age_us: u64) -> Result<(Vec<StoredSession>, Swept), CommitError> {
     let max_bytes = store.retention.max_bytes;
     let counted_us = store.age.now.counted_us;
     let found = store.shared.read(|transaction| {
-        let mut due = Due {
+        let mut due = DueSessions {
             sessions: Vec::new(),
             swept: Swept { is_done: true, ..Swept::default() },
             left_bytes: recover::counters(&transaction.open_table(META)?)?.event_bytes,
@@ -139,16 +139,16 @@ fn find_due(store: &Store, max_age_us: u64) -> Result<(Vec<StoredSession>, Swept
     Ok(found?)
 }
 
-/// What one sweep deletes.
-struct Due {
+/// The sessions that one sweep deletes.
+struct DueSessions {
     sessions: Vec<StoredSession>,
     swept: Swept,
-    /// How many bytes of events are left without them.
+    /// How many bytes of events remain without them.
     left_bytes: u64,
 }
 
-impl Due {
-    /// Takes one more. Says whether there was room for it.
+impl DueSessions {
+    /// Adds a session. Returns whether there was room for it.
     fn take(&mut self, session: StoredSession) -> bool {
         if self.sessions.len() == MAX_SWEPT_SESSIONS || self.swept.events >= MAX_SWEPT_EVENTS {
             self.swept.is_done = false;
@@ -163,7 +163,7 @@ impl Due {
     }
 }
 
-/// The sessions that have ended, the oldest first. One that cannot be read is set aside at the next start.
+/// The ended sessions, the oldest first. A session that cannot be read is set aside at the next start.
 fn ended_sessions(
     transaction: &ReadTransaction,
 ) -> Result<impl Iterator<Item = Result<StoredSession, Fault>>, Fault> {
@@ -175,22 +175,22 @@ fn ended_sessions(
     }))
 }
 
-/// What one principal has in the store.
+/// The stored data of one principal.
 #[derive(Default)]
-struct Stored {
+struct PrincipalStorage {
     bytes: u64,
-    /// Its sessions that have ended and may be deleted, the oldest first.
+    /// Its ended sessions that may be deleted, the oldest first.
     ended: VecDeque<StoredSession>,
 }
 
-/// Takes of whoever has most, the oldest first (ruling 38). Nobody loses anything for others while it has no more than
-/// an even part, also if the rest is in sessions that run.
+/// Takes sessions from the principal with the most bytes, the oldest first (ruling 38). A principal with no
+/// more than an equal part loses nothing for others, even if the rest is in running sessions.
 fn take_from_largest(
     transaction: &ReadTransaction,
-    due: &mut Due,
+    due: &mut DueSessions,
     max_bytes: u64,
 ) -> Result<(), Fault> {
-    let mut stored: BTreeMap<u64, Stored> = BTreeMap::new();
+    let mut stored: BTreeMap<u64, PrincipalStorage> = BTreeMap::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let (session_id, row) = row?;
         let Ok(session_id) = parse(Some(session_id.value()), "sessions") else { continue };
@@ -223,7 +223,7 @@ fn take_from_largest(
     Ok(())
 }
 
-/// Deletes one session that has ended.
+/// Deletes one ended session.
 pub(super) fn delete(
     store: &mut Store,
     session_id: &SessionId,
@@ -255,7 +255,7 @@ pub(super) fn delete(
 
 fn remove(
     transaction: &WriteTransaction,
-    counters: &mut Counters,
+    counters: &mut StoreCounters,
     session: &StoredSession,
 ) -> Result<(), Fault> {
     let number = session.number;
@@ -280,7 +280,7 @@ fn remove(
     Ok(())
 }
 
-/// Forgets old words that belong to no stored session; gives how many.
+/// Forgets old words that belong to no stored session; returns how many.
 fn forget_old_words(transaction: &WriteTransaction, before_unix_us: i64) -> Result<usize, Fault> {
     let mut details = transaction.open_table(AUDIT_DETAILS)?;
     let mut of_session = transaction.open_table(AUDIT_OF_SESSION)?;

@@ -1,7 +1,7 @@
 //! The tables of the store, and how their rows are written as bytes.
 //!
-//! Composite keys are big-endian, so that the order of bytes is the order of numbers. A row that
-//! cannot be read is a fault of the file and never a panic.
+//! Composite keys are big-endian, so that the order of the bytes is the order of the numbers. A row that cannot
+//! be read is a fault of the file and never a panic.
 
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -10,29 +10,29 @@ use crate::store::event_ids::RunKey;
 use crate::store::fault::Fault;
 use crate::store::journal::StoreId;
 
-/// The format of what is written here. A file of a larger one is refused, smaller ones are taken on: 1 had no
-/// journal, 2 did not say when the time of a question was stored and knew no counted time, 3 had no index of event ids and did
-/// not count settled questions by principal, 4 had a row for each event in that index.
+/// The current format. A store with a larger format is refused; smaller ones are upgraded: 1 had no journal; 2
+/// did not store when the time of an ask was stored, and had no counted time; 3 had no index of event ids and
+/// did not count settled asks by principal; 4 had a row for each event in that index.
 pub(crate) const FORMAT: u32 = 5;
 
-/// Things of which there is one: the format, the counters, how far the audit file is safe.
+/// Single values: the format, the counters, how much of the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 /// Session id to its facts.
 pub(crate) const SESSIONS: TableDefinition<&str, &[u8]> = TableDefinition::new("sessions");
-/// Session number to session id, of those that run.
+/// Session number to session id, for running sessions.
 pub(crate) const RUNNING: TableDefinition<u64, &str> = TableDefinition::new("running");
-/// Moment of its end and session number to session id.
+/// Time of its end and session number to session id.
 pub(crate) const ENDED: TableDefinition<[u8; 16], &str> = TableDefinition::new("ended");
 /// Session number and order of its first event to a chunk of events.
 pub(crate) const EVENTS: TableDefinition<[u8; 16], &[u8]> = TableDefinition::new("events");
 /// Session number, class, part and first order of a run to digests of event ids and their orders.
 pub(crate) const EVENT_ID_RUNS: TableDefinition<RunKey, &[u8]> =
     TableDefinition::new("event id runs");
-/// What format 4 had instead, with a row for each event.
+/// The index of format 4, with a row for each event.
 pub(crate) const OLD_EVENT_IDS: TableDefinition<[u8; 24], u64> = TableDefinition::new("event ids");
-/// Reply token to an open question.
+/// Reply token to an open ask.
 pub(crate) const ASKS: TableDefinition<&str, &[u8]> = TableDefinition::new("asks");
-/// Reply token to a settled question.
+/// Reply token to a settled ask.
 pub(crate) const SETTLED: TableDefinition<&str, &[u8]> = TableDefinition::new("settled");
 /// Age to reply token, oldest first.
 pub(crate) const SETTLED_BY_AGE: TableDefinition<u64, &str> =
@@ -43,7 +43,7 @@ pub(crate) const SETTLED_OF_SESSION: TableDefinition<[u8; 16], &str> =
 /// Principal and age to reply token.
 pub(crate) const SETTLED_OF_PRINCIPAL: TableDefinition<[u8; 16], &str> =
     TableDefinition::new("settled of principal");
-/// Principal to how many settled questions of it are remembered.
+/// Principal to the number of its settled asks that are remembered.
 pub(crate) const SETTLED_COUNTS: TableDefinition<u64, u64> = TableDefinition::new("settled counts");
 /// Subscription id to its terms.
 pub(crate) const SUBSCRIPTIONS: TableDefinition<&str, &[u8]> =
@@ -65,10 +65,10 @@ pub(crate) const AUDIT_DETAILS: TableDefinition<u64, &[u8]> = TableDefinition::n
 pub(crate) const AUDIT_OF_SESSION: TableDefinition<[u8; 16], ()> =
     TableDefinition::new("audit of session");
 
-/// Table and key of a row that could not be understood, to the row.
+/// Table and key of a row that is not valid, to the row.
 pub(crate) const SET_ASIDE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("set aside");
 
-/// Makes all tables, so that readers find them.
+/// Creates all tables, so that readers find them.
 pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(META)?;
     transaction.open_table(SESSIONS)?;
@@ -107,7 +107,7 @@ pub(crate) fn second(key: [u8; 16]) -> u64 {
     key.last_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
-/// A moment as a number that sorts as moments do, those before 1970 included.
+/// A time as a number with the same sort order, also before 1970.
 pub(crate) fn sortable(unix_us: i64) -> u64 {
     unix_us.cast_unsigned() ^ (1 << 63)
 }
@@ -117,15 +117,15 @@ pub(crate) fn answer_key(agent: u64, idempotency_key: &str) -> Vec<u8> {
     [&agent.to_be_bytes(), idempotency_key.as_bytes()].concat()
 }
 
-/// Takes a row apart from its beginning.
-pub(crate) struct Row<'a> {
+/// Decodes a row from its beginning.
+pub(crate) struct RowReader<'a> {
     rest: &'a [u8],
     table: &'static str,
 }
 
-impl<'a> Row<'a> {
+impl<'a> RowReader<'a> {
     pub(crate) fn new(rest: &'a [u8], table: &'static str) -> Self {
-        Row { rest, table }
+        RowReader { rest, table }
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
@@ -135,7 +135,7 @@ impl<'a> Row<'a> {
         Ok(taken)
     }
 
-    /// Bytes whose number stands before them.
+    /// Bytes that are preceded by their length.
     pub(crate) fn sized(&mut self) -> Result<&'a [u8], Fault> {
         let count = usize::try_from(self.number()?).map_err(|_| Fault::row(self.table))?;
         self.bytes(count)
@@ -154,7 +154,7 @@ impl<'a> Row<'a> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    /// A moment, or none: written as the earliest moment that there is.
+    /// A time or `None`, which is stored as the earliest possible time.
     pub(crate) fn optional_moment(&mut self) -> Result<Option<i64>, Fault> {
         Ok(Some(self.moment()?).filter(|moment| *moment != i64::MIN))
     }
@@ -163,12 +163,12 @@ impl<'a> Row<'a> {
         Ok(self.array::<1>()? != [0])
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// All that is left, as text of this form.
+    /// All remaining bytes, parsed as text.
     pub(crate) fn parsed<T: std::str::FromStr>(self) -> Result<T, Fault> {
         parse(std::str::from_utf8(self.rest).ok(), self.table)
     }
@@ -178,7 +178,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Text of a form, out of the file.
+/// Parses text from the file.
 pub(crate) fn parse<T: std::str::FromStr>(
     text: Option<&str>,
     table: &'static str,
@@ -189,7 +189,7 @@ pub(crate) fn parse<T: std::str::FromStr>(
 /// The row of the store's id.
 const ID_KEY: &str = "id";
 
-/// The id of the store; none before it has one.
+/// The id of the store; `None` before it has one.
 pub(crate) fn store_id(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
 ) -> Result<Option<StoreId>, Fault> {
@@ -210,14 +210,14 @@ pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Resu
 /// The row that says whether commits may be in the journal alone.
 const JOURNAL_KEY: &str = "journal";
 
-/// Whether commits may be in the journal alone; none if a version before wrote the store.
+/// Whether commits may be in the journal alone; `None` if an earlier version wrote the store.
 pub(crate) fn has_journal(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
 ) -> Result<Option<bool>, Fault> {
     Ok(meta.get(JOURNAL_KEY)?.map(|row| row.value() != [0]))
 }
 
-/// From now on commits may be in the journal alone, or are no longer.
+/// Records whether commits may be in the journal alone from now on.
 pub(crate) fn set_has_journal(
     meta: &mut Table<'_, &'static str, &'static [u8]>,
     has_journal: bool,
@@ -226,17 +226,17 @@ pub(crate) fn set_has_journal(
     Ok(())
 }
 
-/// The row that says that something acknowledged is lost, until a hub has gone on from that.
+/// The row that records that acknowledged data is lost, until a hub has continued from that.
 const INCOMPLETE_KEY: &str = "incomplete";
 
-/// Whether something that was acknowledged is lost, and no hub has gone on from that yet.
+/// Whether acknowledged data is lost, and no hub has continued from that yet.
 pub(crate) fn is_incomplete(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
 ) -> Result<bool, Fault> {
     Ok(meta.get(INCOMPLETE_KEY)?.is_some())
 }
 
-/// Remembers that, or that a hub has gone on from it.
+/// Records that acknowledged data is lost, or that a hub has continued from that.
 pub(crate) fn set_incomplete(
     meta: &mut Table<'_, &'static str, &'static [u8]>,
     is_incomplete: bool,
@@ -249,21 +249,21 @@ pub(crate) fn set_incomplete(
     Ok(())
 }
 
-/// What goes on counting, whatever is deleted.
+/// Counters that never go back, whatever is deleted, and the stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counters {
-    /// How many transactions there were: tells after a failure whether the last one counts.
+pub(crate) struct StoreCounters {
+    /// How many transactions there were; shows after a failure whether the last one counts.
     pub(crate) commits: u64,
     pub(crate) next_order: u64,
     pub(crate) next_session: u64,
     pub(crate) next_age: u64,
     /// How many bytes of events are stored.
     pub(crate) event_bytes: u64,
-    /// How much time was counted by now. It has a row of its own.
+    /// How much time was counted so far. It has a row of its own.
     pub(crate) counted_us: u64,
 }
 
-impl Counters {
+impl StoreCounters {
     pub(crate) const KEY: &'static str = "counters";
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
@@ -274,8 +274,8 @@ impl Counters {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
-        let mut row = Row::new(bytes, "meta");
-        Ok(Counters {
+        let mut row = RowReader::new(bytes, "meta");
+        Ok(StoreCounters {
             commits: row.number()?,
             next_order: row.number()?,
             next_session: row.number()?,
@@ -286,9 +286,9 @@ impl Counters {
     }
 }
 
-/// How far the audit file is known to be on the disk.
+/// How much of the audit file is known to be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Safe {
+pub(crate) struct SyncedAudit {
     /// The number of the file's first entry.
     pub(crate) first_seq: u64,
     /// The number of the last safe entry.
@@ -298,11 +298,12 @@ pub(crate) struct Safe {
     pub(crate) bytes: u64,
 }
 
-impl Safe {
+impl SyncedAudit {
     pub(crate) const KEY: &'static str = "audit";
 
     /// Before anything was written.
-    pub(crate) const NOTHING: Safe = Safe { first_seq: 1, seq: 0, hash: Hash::ZERO, bytes: 0 };
+    pub(crate) const NOTHING: SyncedAudit =
+        SyncedAudit { first_seq: 1, seq: 0, hash: Hash::ZERO, bytes: 0 };
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(56);
@@ -314,8 +315,8 @@ impl Safe {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
-        let mut row = Row::new(bytes, "meta");
-        Ok(Safe {
+        let mut row = RowReader::new(bytes, "meta");
+        Ok(SyncedAudit {
             first_seq: row.number()?,
             seq: row.number()?,
             hash: Hash(row.array()?),

@@ -1,4 +1,4 @@
-//! Tests of the store: helpers that all of them use.
+//! Tests of the store: the helpers that they share.
 
 mod audit;
 mod backup;
@@ -36,7 +36,7 @@ fn json(order: u64) -> Arc<[u8]> {
     format!("{{\"number\":{order}}}").into_bytes().into()
 }
 
-/// The time of a question.
+/// The time of an ask.
 fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
     let (stored_unix_us, event_unix_us) = (Some(700), Some(600));
     StoredTime {
@@ -105,7 +105,7 @@ fn open_error(folder: &Path) -> OpenError {
     Store::open(folder, Retention::default()).map(|_| ()).expect_err("the store does not open")
 }
 
-/// The events that come back, with nothing damaged among them.
+/// The events of a replay, none of which may be damaged.
 fn events(store: &Store, recovered: &Recovered) -> Vec<StoredEvent> {
     let read = |it: Result<ReplayedEvent, _>| match it.expect("read") {
         ReplayedEvent::Event(event) => event,
@@ -118,7 +118,7 @@ fn orders(store: &Store, recovered: &Recovered) -> Vec<u64> {
     events(store, recovered).iter().map(|event| event.order).collect()
 }
 
-/// The same for a store that is only opened to look.
+/// The same for a store that is opened only for this.
 fn orders_in(folder: &Path) -> Vec<u64> {
     let (store, recovered) = open(folder);
     orders(&store, &recovered)

@@ -1,23 +1,26 @@
-//! Principals to which nothing refers any more are forgotten, so that there is room for new ones.
+//! Forgets principals that nothing refers to any more, so that there is room for new ones.
 
 use std::collections::BTreeSet;
 
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::store::fault::Fault;
-use crate::store::table::{ANSWERS, PRINCIPALS, Row, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS};
+use crate::store::table::{
+    ANSWERS, PRINCIPALS, RowReader, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS,
+};
 
-/// Forgets them; gives their numbers. The highest number stays, so that no number is given twice.
+/// Forgets unused principals and returns their numbers. The highest number stays, so that no number is used
+/// twice.
 pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, Fault> {
     let mut used = BTreeSet::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let row = row?;
-        let mut row = Row::new(row.1.value(), "sessions");
+        let mut row = RowReader::new(row.1.value(), "sessions");
         let (_number, _agent) = (row.number()?, row.number()?);
         used.insert(row.number()?);
     }
     for row in transaction.open_table(SUBSCRIPTIONS)?.iter()? {
-        used.insert(Row::new(row?.1.value(), "subscriptions").number()?);
+        used.insert(RowReader::new(row?.1.value(), "subscriptions").number()?);
     }
     for row in transaction.open_table(ANSWERS)?.iter()? {
         let row = row?;

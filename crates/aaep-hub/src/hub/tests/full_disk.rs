@@ -1,4 +1,4 @@
-//! A full disk, with the hub running: sessions can be ended and deleted, and that makes room.
+//! A full disk while the hub runs: sessions can be ended and deleted, which makes room.
 
 use aaep::SessionId;
 
@@ -24,7 +24,7 @@ async fn a_running_session_can_be_ended_and_deleted_and_then_there_is_room() {
     assert_eq!(ended, Ok(Some(true)));
     let deleted = hub.delete_session(&me, &session_id).await.expect("answered");
     assert!(deleted.expect("deleted").events > 0);
-    // There is room: what waited is answered, and nothing of the session comes back.
+    // There is room: the waiting request is answered, and nothing of the session comes back.
     waiting.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
     until(|| hub.trouble().is_none()).await;
     let mut again = event("session.started", "Tidying again.");
@@ -41,8 +41,8 @@ async fn a_running_session_can_be_ended_and_deleted_and_then_there_is_room() {
 async fn a_deletion_that_was_asked_for_just_before_there_was_room_is_done() {
     let hub = Hub::builder().start().expect("a hub");
     let (done, is_done) = tokio::sync::oneshot::channel();
-    let late = move |owner: &mut Owner| {
-        // The owner saw a full disk, and the keeper has found room since.
+    let late = move |owner: &mut EngineOwner| {
+        // The owner saw a full disk, but the keeper has found room since.
         let delete = move |_: &mut Store| {
             done.send(()).expect("someone waits");
             None

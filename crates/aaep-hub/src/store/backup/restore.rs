@@ -1,7 +1,7 @@
-//! Making a store of the stream that a backup is.
+//! Builds a store from the stream of a backup.
 //!
-//! The store grows beside its destination under another name, and gets its own name when everything is on the
-//! disk and the audit log is verified. Whatever goes wrong before leaves nothing that looks whole.
+//! The store is built next to its destination under another name, and gets its final name when everything is on
+//! disk and the audit log is verified. A failure before that leaves nothing behind that looks complete.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -21,18 +21,18 @@ use crate::store::fault::Fault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
 use crate::store::{CommitError, OpenError, Retention, Store, event_ids, settled_shares};
 
-/// How many bytes of rows are stored at once.
+/// How many bytes of rows are stored at a time.
 const GROUP_BYTES: usize = 8 << 20;
 
 /// The longest part of a record.
 const MAX_PART_BYTES: u64 = 256 << 20;
 
-/// The rows that belong to one store alone: its id, its format, and what says how its own journal is.
-fn is_of_one_store(key: &[u8]) -> bool {
+/// Whether a row belongs to one store only: its id, its format, or the state of its journal.
+fn is_store_specific(key: &[u8]) -> bool {
     matches!(key, b"id" | b"format") || key.starts_with(b"journal")
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     /// How many entries its audit log has.
@@ -41,12 +41,12 @@ pub struct Restored {
     pub sessions: u64,
 }
 
-/// Why a backup could not be made.
+/// Why a backup could not be made or restored.
 #[derive(Debug)]
 pub enum BackupError {
-    /// There is something at the destination already.
+    /// The destination is not empty.
     NotEmpty(PathBuf),
-    /// The stream ended early or was changed on its way.
+    /// The stream ended early or was changed.
     Incomplete,
     /// There is no room.
     Full,
@@ -114,7 +114,7 @@ impl From<OpenError> for BackupError {
     }
 }
 
-/// Makes a store in a folder, which must be new or empty, of the stream of a backup.
+/// Builds a store from a backup, in a folder that must be new or empty.
 pub fn restore(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupError> {
     if fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) || folder.is_file() {
         return Err(BackupError::NotEmpty(folder.to_owned()));
@@ -124,7 +124,7 @@ pub fn restore(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupEr
         if cfg!(not(unix)) && folder.is_dir() {
             fs::remove_dir(folder)?;
         }
-        // An empty folder of this name is replaced; one that is not empty any more is not.
+        // This replaces an empty folder of this name, but not one that has been filled meanwhile.
         fs::rename(&partial, folder)?;
         let parent = partial.parent().filter(|it| !it.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;
@@ -136,7 +136,7 @@ pub fn restore(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupEr
     restored
 }
 
-/// A name beside the destination that nobody has.
+/// An unused name next to the destination.
 fn partial_name(folder: &Path) -> Result<PathBuf, BackupError> {
     let name = folder.file_name().ok_or_else(|| BackupError::NotEmpty(folder.to_owned()))?;
     let mut name = name.to_owned();
@@ -150,7 +150,7 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
     let audit_path = folder.join(AUDIT);
     let audit_log = create_file(&audit_path)?;
     audit_log.set_len(0)?;
-    let mut source = Source { from, digest: Sha256::new() };
+    let mut source = BackupReader { from, digest: Sha256::new() };
     read_stream(&mut source, &store, audit_log)?;
     let (_, indexed) = store.shared.write(|transaction| {
         event_ids::add_all(transaction)?;
@@ -159,7 +159,7 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
     });
     indexed?;
     drop(store);
-    // What the log lacked is written to it now, as after a crash.
+    // Opening writes the entries that the log lacked, as after a crash.
     let (store, _) = Store::open(folder, Retention::default())?;
     let sessions = count_sessions(&store)?;
     drop(store);
@@ -173,14 +173,14 @@ fn count_sessions(store: &Store) -> Result<u64, BackupError> {
     Ok(store.shared.read(|transaction| Ok(transaction.open_table(SESSIONS)?.len()?))?)
 }
 
-/// Where the stream comes from.
-struct Source<'r, R: Read> {
+/// The source of the stream, with the digest so far.
+struct BackupReader<'r, R: Read> {
     from: &'r mut R,
     digest: Sha256,
 }
 
-impl<R: Read> Source<'_, R> {
-    fn exactly<const N: usize>(&mut self) -> Result<[u8; N], BackupError> {
+impl<R: Read> BackupReader<'_, R> {
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], BackupError> {
         let mut bytes = [0; N];
         self.from.read_exact(&mut bytes)?;
         self.digest.update(bytes);
@@ -188,7 +188,7 @@ impl<R: Read> Source<'_, R> {
     }
 
     fn sized(&mut self) -> Result<Vec<u8>, BackupError> {
-        let length = u64::from_le_bytes(self.exactly()?);
+        let length = u64::from_le_bytes(self.read_array()?);
         if length > MAX_PART_BYTES {
             return Err(BackupError::Incomplete);
         }
@@ -202,20 +202,20 @@ impl<R: Read> Source<'_, R> {
     }
 }
 
-type Row = (Vec<u8>, Vec<u8>);
+type BackupRow = (Vec<u8>, Vec<u8>);
 
 fn read_stream<R: Read>(
-    source: &mut Source<'_, R>,
+    source: &mut BackupReader<'_, R>,
     store: &Store,
     mut audit_log: File,
 ) -> Result<(), BackupError> {
-    if source.exactly::<{ BEGINNING.len() }>()? != *BEGINNING {
+    if source.read_array::<{ BEGINNING.len() }>()? != *BEGINNING {
         return Err(BackupError::Incomplete);
     }
     let (mut table, mut rows, mut bytes) = (String::new(), Vec::new(), 0);
     loop {
         let before = source.digest.clone();
-        let [kind] = source.exactly()?;
+        let [kind] = source.read_array()?;
         if kind != ROW || bytes >= GROUP_BYTES {
             store_rows(store, &table, &std::mem::take(&mut rows))?;
             bytes = 0;
@@ -232,7 +232,7 @@ fn read_stream<R: Read>(
             AUDIT_LOG => audit_log.write_all(&source.sized()?)?,
             END => {
                 let expected: [u8; 32] = before.finalize().into();
-                if source.exactly::<32>()? != expected {
+                if source.read_array::<32>()? != expected {
                     return Err(BackupError::Incomplete);
                 }
                 return Ok(audit_log.sync_all()?);
@@ -242,7 +242,7 @@ fn read_stream<R: Read>(
     }
 }
 
-fn store_rows(store: &Store, table: &str, rows: &[Row]) -> Result<(), BackupError> {
+fn store_rows(store: &Store, table: &str, rows: &[BackupRow]) -> Result<(), BackupError> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -258,12 +258,12 @@ fn store_rows(store: &Store, table: &str, rows: &[Row]) -> Result<(), BackupErro
     Ok(stored.map(drop)?)
 }
 
-/// Puts rows into a table, if it is the one they are of. Bytes that are no such row are a fault of the stream.
+/// Puts rows into this table, if `name` is its name. Bytes that do not fit the table are a fault of the stream.
 fn fill_table<K: Key + 'static, V: Value + 'static>(
     definition: TableDefinition<'static, K, V>,
     transaction: &WriteTransaction,
     name: &str,
-    rows: &[Row],
+    rows: &[BackupRow],
     is_known: &mut bool,
 ) -> Result<(), Fault> {
     if definition.name() != name {
@@ -272,7 +272,7 @@ fn fill_table<K: Key + 'static, V: Value + 'static>(
     *is_known = true;
     let mut table = transaction.open_table(definition)?;
     for (key, value) in rows {
-        if name == META.name() && is_of_one_store(key) {
+        if name == META.name() && is_store_specific(key) {
             continue;
         }
         let is_wide = |width: Option<usize>, bytes: &[u8]| width.is_none_or(|it| it == bytes.len());

@@ -1,14 +1,14 @@
-//! The journal as the version before wrote it, from its first byte on and over what was there before.
+//! Reads the journal of the previous format, which began at the first byte and overwrote earlier records.
 //!
-//! There a torn record cannot be told from a damaged one. Read once, when a store is taken on after a crash of that version;
-//! never written.
+//! In that format a torn record cannot be told from a damaged one. It is read once, when a store is opened
+//! after a crash of that version, and never written.
 
-use super::{Found, JournalEnd, StoreId, checksum};
+use super::{JournalContents, JournalEnd, StoreId, checksum};
 
 const MARK: [u8; 8] = *b"AAEP rec";
 const HEAD_BYTES: usize = 32;
 
-pub(super) fn scan(id: &StoreId, bytes: &[u8], after: u64) -> Found {
+pub(super) fn scan(id: &StoreId, bytes: &[u8], after: u64) -> JournalContents {
     let mut records = Vec::new();
     let (mut last, mut rest) = (after, bytes);
     while let Some((number, content, next)) = first_record(id, rest) {
@@ -29,10 +29,10 @@ pub(super) fn scan(id: &StoreId, bytes: &[u8], after: u64) -> Found {
         }
         rest = rest.get(found + MARK.len()..).unwrap_or_default();
     }
-    Found { records, end }
+    JournalContents { records, end }
 }
 
-/// The number and the content of the record that the bytes begin with, and what comes after it.
+/// The number and the content of the record at the beginning of the bytes, and the bytes after it.
 fn first_record<'a>(id: &StoreId, bytes: &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);

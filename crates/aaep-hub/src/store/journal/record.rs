@@ -7,25 +7,25 @@ use crate::audit::{Hash, Head};
 use crate::store::asks;
 use crate::store::change::Change;
 use crate::store::fault::Fault;
-use crate::store::log::Prepared;
-use crate::store::table::{Row, parse};
+use crate::store::log::PreparedEntry;
+use crate::store::table::{RowReader, parse};
 
-/// What a commit changes, as it was.
-pub(in crate::store) struct Decoded {
+/// The content of a record.
+pub(in crate::store) struct DecodedCommit {
     pub(in crate::store) changes: Vec<Change>,
-    pub(in crate::store) lines: Vec<Prepared>,
+    pub(in crate::store) lines: Vec<PreparedEntry>,
 }
 
 const JOURNAL: &str = "the journal";
 
-/// The record of a commit of this store. The entries of the audit log are in it as lines, not as changes.
+/// Encodes a commit of this store. The entries of the audit log are encoded as lines, not as changes.
 pub(in crate::store) fn encode(
     id: &StoreId,
     number: u64,
     changes: &[Change],
-    lines: &[Prepared],
+    lines: &[PreparedEntry],
 ) -> Vec<u8> {
-    let mut writer = Writer(vec![0; HEAD_BYTES]);
+    let mut writer = RecordWriter(vec![0; HEAD_BYTES]);
     writer.number(changes.iter().filter(|it| !matches!(it, Change::Audit(_))).count() as u64);
     for change in changes {
         writer.change(change);
@@ -34,7 +34,7 @@ pub(in crate::store) fn encode(
     for line in lines {
         writer.line(line);
     }
-    let Writer(mut bytes) = writer;
+    let RecordWriter(mut bytes) = writer;
     let (head, content) = bytes.split_at_mut(HEAD_BYTES);
     head[..8].copy_from_slice(&MARK);
     head[8..16].copy_from_slice(&number.to_le_bytes());
@@ -48,9 +48,9 @@ pub(in crate::store) fn encode(
     bytes
 }
 
-/// What a record says.
-pub(in crate::store) fn decode(content: &[u8]) -> Result<Decoded, Fault> {
-    let mut row = Row::new(content, JOURNAL);
+/// Decodes the content of a record.
+pub(in crate::store) fn decode(content: &[u8]) -> Result<DecodedCommit, Fault> {
+    let mut row = RowReader::new(content, JOURNAL);
     let mut changes = Vec::new();
     for _ in 0..row.number()? {
         changes.push(change(&mut row)?);
@@ -59,12 +59,12 @@ pub(in crate::store) fn decode(content: &[u8]) -> Result<Decoded, Fault> {
     for _ in 0..row.number()? {
         lines.push(line(&mut row)?);
     }
-    if row.is_empty() { Ok(Decoded { changes, lines }) } else { Err(Fault::row(JOURNAL)) }
+    if row.is_empty() { Ok(DecodedCommit { changes, lines }) } else { Err(Fault::row(JOURNAL)) }
 }
 
-struct Writer(Vec<u8>);
+struct RecordWriter(Vec<u8>);
 
-impl Writer {
+impl RecordWriter {
     fn number(&mut self, number: u64) {
         self.0.extend(number.to_le_bytes());
     }
@@ -169,8 +169,8 @@ impl Writer {
         }
     }
 
-    fn line(&mut self, line: &Prepared) {
-        let Prepared { head, line, session_id, unix_us, details } = line;
+    fn line(&mut self, line: &PreparedEntry) {
+        let PreparedEntry { head, line, session_id, unix_us, details } = line;
         self.number(head.seq);
         self.0.extend(head.hash.0);
         self.bytes(line);
@@ -184,7 +184,7 @@ impl Writer {
     }
 }
 
-fn change(row: &mut Row<'_>) -> Result<Change, Fault> {
+fn change(row: &mut RowReader<'_>) -> Result<Change, Fault> {
     Ok(match row.array::<1>()? {
         [1] => Change::Event {
             order: row.number()?,
@@ -229,7 +229,7 @@ fn change(row: &mut Row<'_>) -> Result<Change, Fault> {
     })
 }
 
-fn line(row: &mut Row<'_>) -> Result<Prepared, Fault> {
+fn line(row: &mut RowReader<'_>) -> Result<PreparedEntry, Fault> {
     let head = Head { seq: row.number()?, hash: Hash(row.array()?) };
     let line = row.sized()?.to_vec();
     let session_id = match row.sized()? {
@@ -238,11 +238,11 @@ fn line(row: &mut Row<'_>) -> Result<Prepared, Fault> {
     };
     let unix_us = row.moment()?;
     let details = if row.flag()? { Some((row.array()?, parsed(row)?)) } else { None };
-    Ok(Prepared { head, line, session_id, unix_us, details })
+    Ok(PreparedEntry { head, line, session_id, unix_us, details })
 }
 
-/// Text of a form, with its length before it.
-fn parsed<T: std::str::FromStr>(row: &mut Row<'_>) -> Result<T, Fault> {
+/// Parses text that is preceded by its length.
+fn parsed<T: std::str::FromStr>(row: &mut RowReader<'_>) -> Result<T, Fault> {
     parse(std::str::from_utf8(row.sized()?).ok(), JOURNAL)
 }
 
@@ -304,9 +304,9 @@ mod tests {
         ]
     }
 
-    fn lines() -> Vec<Prepared> {
+    fn lines() -> Vec<PreparedEntry> {
         let head = Head { seq: 4, hash: Hash([5; 32]) };
-        let with = Prepared {
+        let with = PreparedEntry {
             head,
             line: b"{}\n".to_vec(),
             session_id: Some(session("a")),
@@ -314,7 +314,7 @@ mod tests {
             details: Some(([8; 32], "Ja, löschen".to_owned())),
         };
         let without =
-            Prepared { head, line: Vec::new(), session_id: None, unix_us: -7, details: None };
+            PreparedEntry { head, line: Vec::new(), session_id: None, unix_us: -7, details: None };
         vec![with, without]
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let record = encode(ID, 3, &one_of_each(), &lines());
         let (number, content, length) = super::super::first_record(ID, &record).expect("a record");
         assert_eq!((number, length), (3, record.len()));
-        let Decoded { changes, lines: found } = decode(content).expect("readable");
+        let DecodedCommit { changes, lines: found } = decode(content).expect("readable");
         assert_eq!(changes, one_of_each());
         assert_eq!(format!("{found:?}"), format!("{:?}", lines()));
     }

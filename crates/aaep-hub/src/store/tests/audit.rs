@@ -1,4 +1,4 @@
-//! The audit log as it is written: readable without this code, chained, without words of people.
+//! The audit log as it is written: readable without this code, chained, without people's words.
 
 use std::fs;
 
@@ -191,7 +191,7 @@ fn zeros_behind_the_last_synced_line_are_written_again_from_the_store() {
         store.commit(&[event(order, "a"), entry("a", Some("words"))]).expect("stored");
     }
     let whole = std::fs::read(folder.path().join("audit.jsonl")).expect("bytes");
-    // At the end, in the middle before lines that are there, from the first on, and within one line.
+    // At the end, in the middle before intact lines, from the first line on, and within one line.
     for (from, to) in
         [(4096, 9999), (4096, 4608), (safe, 2048), (safe, 9999), (safe + 9, safe + 12)]
     {
@@ -206,7 +206,7 @@ fn zeros_behind_the_last_synced_line_are_written_again_from_the_store() {
         assert!(!recovered.is_incomplete);
         assert_eq!(store.audit().last_seq, 22);
     }
-    // What is neither a line of the store nor zeros was no power cut.
+    // Bytes that are neither a line of the store nor zeros do not come from a power cut.
     let copy = zeroed(folder.path(), 0, 0);
     let path = copy.path().join("audit.jsonl");
     let mut bytes = whole.clone();

@@ -1,4 +1,4 @@
-//! A backup has everything that was stored at one moment, and half of one is none.
+//! A backup has everything that was stored at one moment, and an incomplete backup is refused.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -21,7 +21,7 @@ fn entry(number: i64) -> Change {
     })
 }
 
-/// A store with something in every table, and an audit log that is partly in the file.
+/// A store with rows in nearly every table, and an audit log that is partly in the file.
 fn filled(folder: &Path) -> Store {
     let (mut store, _) = open(folder);
     let time = StoredTime {
@@ -61,7 +61,7 @@ fn filled(folder: &Path) -> Store {
         },
     ];
     store.commit(&changes).expect("stored");
-    // Enough that the file is synced for some, and a few that wait in the store.
+    // Enough entries that the file is synced for some of them, while a few wait in the store.
     for number in 0..600 {
         store.commit(&[entry(number)]).expect("stored");
     }
@@ -104,7 +104,7 @@ fn a_restored_store_has_everything_and_its_audit_log_holds() {
         assert_eq!(events(&copy), events(&store));
     }
     drop(copy);
-    // It goes on as a store of its own.
+    // It continues as a store of its own.
     let (mut copy, _) = open(&to);
     copy.commit(&[event(3, "a"), entry(601)]).expect("stored");
     drop(copy);

@@ -1,14 +1,14 @@
-//! What the store does with an audit file that a crash tore, and with one that someone changed.
+//! An audit file that a crash tore, and one that another program changed.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::*;
 use crate::audit::{AdoptError, Broken, Hash, Head, Why, look, show, verify};
-use crate::store::{OpenOptions, Safe};
+use crate::store::{OpenOptions, SyncedAudit};
 
-/// A store whose file is safe up to two entries while two more are only in the store for sure.
-/// Gives the path of the log, its text, and where the safe part ends.
+/// A store whose audit file is safe up to the second entry, while two more are certain to be in the store only.
+/// Returns the path of the log, its text, and where the safe part ends.
 fn half_safe(folder: &Path) -> (PathBuf, Vec<u8>, usize) {
     let (mut store, _) = open(folder);
     store.commit(&[entry("a", Some("one")), entry("a", None)]).expect("stored");
@@ -31,7 +31,7 @@ fn whatever_a_crash_leaves_of_the_unsynced_end_is_made_whole() {
             fs::write(folder.path().join("store.redb"), &copy).expect("written");
             fs::write(&path, [&whole[..end], &vec![0; zeros]].concat()).expect("written");
             let (store, recovered) = open(folder.path());
-            // What was put right is said in an entry of its own.
+            // The repair is recorded in an entry of its own.
             let said = recovered.notes.len();
             assert!(said <= 1);
             assert_eq!(store.audit().last_seq, 4 + said as u64);
@@ -130,7 +130,7 @@ fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand()
     }
     fs::write(&path, &text).expect("written");
     let Head { seq, hash } = head;
-    let safe = Safe { first_seq: 1, seq, hash, bytes: text.len() as u64 };
+    let safe = SyncedAudit { first_seq: 1, seq, hash, bytes: text.len() as u64 };
     let check = |safe| {
         look(&path, safe, || Ok(std::iter::empty())).map_err(|error| match error {
             AdoptError::Broken(Broken { line, why }) => (line, why),
@@ -139,7 +139,7 @@ fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand()
     };
     assert_eq!(check(safe), Ok(()));
     assert_eq!(verify(&path).expect("the chain holds").entries, seq);
-    let other = Safe { hash: Hash::ZERO, ..safe };
+    let other = SyncedAudit { hash: Hash::ZERO, ..safe };
     assert_eq!(check(other), Err((seq, Why::Foreign)));
     let line = text.len() / usize::try_from(seq).expect("small");
     for (at, opened) in [(text.len() - line - 50, Err((seq - 1, Why::Changed))), (50, Ok(()))] {

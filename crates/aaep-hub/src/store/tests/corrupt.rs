@@ -1,4 +1,4 @@
-//! Files that are damaged, foreign, from the future, or in use: refused in clear words, untouched.
+//! Files that are damaged, foreign, from the future, or in use: refused in clear words, and left unchanged.
 
 use std::fs;
 
@@ -65,8 +65,8 @@ fn replayed(store: &Store, recovered: &Recovered) -> (Vec<StoredEvent>, bool) {
     (found, true)
 }
 
-/// Damage anywhere is an error or does not touch what was stored; it is never a panic and never
-/// another history than the one that was stored.
+/// Damage anywhere is an error or does not affect what was stored; it never causes a panic or a different
+/// history.
 #[test]
 fn damage_anywhere_never_gives_another_history() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -93,8 +93,8 @@ fn damage_anywhere_never_gives_another_history() {
                     matches!(error, OpenError::Corrupt { .. } | OpenError::AuditBroken { .. }),
                     "{error}"
                 );
-                // redb marks a file as open before it reads which pages are free. That mark, the
-                // tenth byte, is all that may change.
+                // redb marks a file as open before it reads which pages are free. Only that mark, the tenth
+                // byte, may change.
                 let mut after = fs::read(&path).expect("bytes");
                 after[9] = damaged[9];
                 assert!(after == damaged, "the file was touched, damage at {at}");

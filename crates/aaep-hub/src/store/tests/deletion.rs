@@ -1,4 +1,4 @@
-//! Deleting what is beyond the retention and what people want gone.
+//! Deletes data beyond the retention, and data that people want deleted.
 
 use aaep_engine::Now;
 
@@ -8,7 +8,7 @@ use crate::store::{DeleteError, MAX_SWEPT_SESSIONS, OpenOptions};
 
 const SECOND_US: i64 = 1_000_000;
 
-/// So many seconds after the hub began, on both clocks.
+/// This many seconds after the hub began, on both clocks.
 fn at(seconds: u64) -> Now {
     Now { monotonic_us: seconds * 1_000_000, unix_us: moment(seconds) }
 }
@@ -81,7 +81,7 @@ fn a_session_that_ended_under_a_wrong_date_is_kept_as_long_as_any() {
     let early = Now { monotonic_us: 0, unix_us: 0 };
     store.sweep(early).expect("swept");
     store.commit(&[event(0, "a"), ended("a", 1)]).expect("stored");
-    // The clock is set from 1970 to today, and holds still for a long time.
+    // The clock is set from 1970 to today, and then runs steadily for a long time.
     for seconds in 0..900 {
         assert_eq!(store.sweep(at(seconds)).expect("swept").sessions, 0, "{seconds}");
     }
@@ -221,7 +221,7 @@ fn a_session_that_comes_again_after_its_deletion_is_a_new_one() {
     assert_eq!((found.events, found.ended_unix_us), (1, None));
 }
 
-/// An event of a session of this principal, with so many bytes.
+/// An event of this many bytes, in a session of this principal.
 fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> Change {
     let Change::Event { session_id, event_id, .. } = event(order, name) else { panic!("an event") };
     Change::Event {

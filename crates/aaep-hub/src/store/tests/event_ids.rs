@@ -1,4 +1,4 @@
-//! Finding an event again by its id costs the same in a long session as in a short one.
+//! Finding an event by its id takes as long in a long session as in a short one.
 
 use redb::{ReadableTableMetadata as _, TableHandle as _};
 
@@ -12,7 +12,7 @@ fn a_repeated_event_is_found_by_reading_one_chunk() {
     for order in 0..100 {
         store.commit(&[event(order, "a")]).expect("stored");
     }
-    // Whoever reads another chunk meets damage.
+    // Reading any other chunk would meet damage.
     let session_a = store.reader().session(&session("a")).expect("read").expect("there");
     let (_, damaged) = store.shared.write(|transaction| {
         let mut chunks = transaction.open_table(EVENTS)?;
@@ -54,7 +54,7 @@ fn a_store_with_another_index_gets_this_one_when_it_is_opened() {
         transaction.open_table(OLD_EVENT_IDS)?.insert([7; 24], 0)?;
         let mut meta = transaction.open_table(META)?;
         meta.insert("format", 4_u32.to_le_bytes().as_slice())?;
-        // A row that cannot be read keeps nobody from the others.
+        // A row that cannot be read does not affect the others.
         transaction.open_table(SESSIONS)?.insert("sess_broken", b"x".as_slice())?;
         Ok(redb::Durability::Immediate)
     });
@@ -77,7 +77,7 @@ fn a_store_with_another_index_gets_this_one_when_it_is_opened() {
 fn every_event_of_a_long_session_is_found_in_few_rows() {
     let mut store = Store::in_memory();
     let mut next = 0;
-    // One at a time, and in groups of every length up to more than a long run.
+    // One at a time, and in groups of many lengths, up to more than a long run.
     for length in (0..300).map(|_| 1).chain((1..40).map(|it| it * 7)).chain([5_000, 1, 20, 4_096]) {
         let events: Vec<Change> = (next..next + length).map(|order| event(order, "a")).collect();
         store.commit(&events).expect("stored");

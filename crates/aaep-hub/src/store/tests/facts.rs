@@ -1,4 +1,4 @@
-//! What was committed comes back as it was, also after a restart.
+//! What was committed comes back unchanged, also after a restart.
 
 use super::*;
 use crate::bounds::MAX_JSON_BYTES;
@@ -174,7 +174,7 @@ fn subscriptions_names_and_answers_come_back() {
 
 #[test]
 fn the_oldest_answers_and_tokens_are_forgotten_first() {
-    // What a commit does, with a bound that is reached soon.
+    // Does the same as a commit, with a bound that is reached soon.
     const MAX: u64 = 3;
     let mut store = Store::in_memory();
     for number in 0..=MAX {
@@ -371,7 +371,7 @@ fn principals_to_which_nothing_refers_are_forgotten_when_there_are_many() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let name = |key: u64| Change::Principal { key, name: format!("number {key}") };
-    // Eight has a session.
+    // Principal 8 has a session.
     let changes: Vec<_> = (1..=20).map(name).chain([event(0, "a")]).collect();
     store.commit(&changes).expect("stored");
     drop(store);

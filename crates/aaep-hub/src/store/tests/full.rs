@@ -1,4 +1,4 @@
-//! A full disk: nothing stored is lost, the words are clear, and it goes on when there is room.
+//! A full disk: nothing stored is lost, the errors are clear, and the store continues when there is room.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,20 +11,20 @@ use crate::audit::verify;
 use crate::store::open::open_on;
 use crate::store::{CommitError, EndedSession, OpenOptions};
 
-/// A disk on which the file may have so many bytes, and that stops syncing when told to.
+/// A disk with limited room for the file, on which syncs can be made to fail.
 #[derive(Debug, Clone)]
-pub(crate) struct Disk {
+pub(crate) struct TestDisk {
     pub(crate) room_bytes: Arc<AtomicU64>,
-    /// How many syncs go through before they fail.
+    /// How many syncs succeed before they fail.
     syncs: Arc<AtomicU64>,
-    /// The file that keeps room for bad times, if one does: without it there is so much more.
+    /// The file that reserves spare room, if any: without it, the disk has that much more room.
     spare: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug)]
 struct SmallDisk {
     inner: FileBackend,
-    disk: Disk,
+    disk: TestDisk,
 }
 
 impl SmallDisk {
@@ -60,7 +60,7 @@ impl StorageBackend for SmallDisk {
         self.inner.sync_data()
     }
 
-    /// Like a file with holes: it may be long, but only what is written takes room.
+    /// Like a sparse file: it may be long, but only written bytes take room.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.check(offset + data.len() as u64)?;
         self.inner.write(offset, data)
@@ -71,28 +71,28 @@ impl StorageBackend for SmallDisk {
     }
 }
 
-/// A store on such a disk, where there is no room for a journal.
-pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, Disk) {
+/// A store on such a disk, without a journal.
+pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, TestDisk) {
     let (mut store, recovered, disk) = open_small_with_journal(folder);
     store.journal = None;
     (store, recovered, disk)
 }
 
-/// The same with room that is kept for bad times.
-pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, Recovered, Disk) {
+/// The same, with spare room reserved.
+pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, Recovered, TestDisk) {
     let (mut store, recovered, disk) = open_on_disk(folder, Some(folder.join("spare")));
     store.journal = None;
     store.keep_spare_room();
     (store, recovered, disk)
 }
 
-/// A store of which the database alone is on such a disk.
-fn open_small_with_journal(folder: &Path) -> (Store, Recovered, Disk) {
+/// A store whose database is on such a disk, but not its journal.
+fn open_small_with_journal(folder: &Path) -> (Store, Recovered, TestDisk) {
     open_on_disk(folder, None)
 }
 
-fn open_on_disk(folder: &Path, spare: Option<std::path::PathBuf>) -> (Store, Recovered, Disk) {
-    let disk = Disk {
+fn open_on_disk(folder: &Path, spare: Option<std::path::PathBuf>) -> (Store, Recovered, TestDisk) {
+    let disk = TestDisk {
         spare,
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
         syncs: Arc::new(AtomicU64::new(u64::MAX)),
@@ -137,7 +137,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     }
 }
 
-fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, Disk)) {
+fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, TestDisk)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _, disk) = open_small(folder.path());
     let reader = store.reader();
@@ -161,7 +161,7 @@ fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, Disk)) {
         let large = reader.session(&session("large")).expect("read").expect("there");
         assert_eq!(large.events, next_order - 1);
         assert_eq!(store.audit().last_seq, next_order);
-        // Small things may or may not find room; they must not disturb what is there.
+        // Small changes may or may not find room; they must not affect what is stored.
         store.commit(&[Change::Agent { key: 1, name: "x".to_owned() }]).ok();
         disk.room_bytes.store(u64::MAX, Ordering::SeqCst);
         store.commit(&[large_event(next_order), entry("large", None)]).expect("there is room");
@@ -195,7 +195,7 @@ fn a_commit_whose_sync_fails_is_told_as_it_is() {
                 assert!(why.contains("the disk is gone"), "{why}");
                 assert_eq!(events, []);
             }
-            // The store could not be opened again: whoever asks now finds one or the other.
+            // The store could not be opened again: a read now finds one or the other.
             Err(CommitError::InDoubt { .. }) => next_order += events.len() as u64,
             Err(other) => panic!("{other}"),
         }

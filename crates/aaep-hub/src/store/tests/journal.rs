@@ -1,4 +1,4 @@
-//! The journal: what was acknowledged is there after a crash, whatever the database has written by then.
+//! The journal: acknowledged data is there after a crash, whatever the database has written by then.
 
 use std::fs;
 
@@ -20,7 +20,8 @@ fn journal(folder: &Path) -> std::path::PathBuf {
     folder.join("store.journal")
 }
 
-/// A store with so many commits that only its journal has on the disk, and how long the journal is after each.
+/// A store with this many commits that are on disk only in its journal, and the length of the journal after
+/// each.
 fn journaled(folder: &Path, commits: u64) -> (Store, Vec<u64>) {
     let (mut store, _) = open(folder);
     let mut ends = Vec::new();
@@ -71,7 +72,7 @@ fn a_missing_journal_is_told_and_the_rest_is_served() {
         assert!(recovered.is_incomplete, "what was in it is lost");
         assert!(recovered.notes[0].contains("journal"), "{:?}", recovered.notes);
         assert_eq!(orders(&store, &recovered), [0, 1, 2]);
-        // The log is ahead of the store, and goes on from its own end.
+        // The log is ahead of the store, and continues from its own end.
         assert_eq!(store.audit().last_seq, 5, "and says what was found");
         drop(store);
         let (mut store, recovered) = open(copy.path());
