@@ -1,10 +1,10 @@
-//! What to say now: one announcer per device decides it, from events, from what the device reports, and from
-//! what the person wishes.
+//! Decides what to say now. There is one announcer for each device; it decides from events, from the reports of its
+//! device, and from the requests of the person.
 //!
-//! [`Announcer::handle`] takes one input at a moment and gives orders for the device and outcomes for its caller;
-//! [`Announcer::deadline`] says when to call again. The device has one utterance at a time. What waits stays here,
-//! where it can still be merged, overtaken or summed up. Questions come first, and cut off what is being said;
-//! what was cut off is said again whole.
+//! [`Announcer::handle`] takes one input and the current time, and returns orders for the device and outcomes for the
+//! caller. [`Announcer::deadline`] returns when to call it again. The device has one utterance at a time; the others
+//! wait here, where they can still be merged, reordered or summarized. Questions come first and interrupt the current
+//! utterance, which is then said again from its beginning.
 
 mod activity;
 mod again;
@@ -37,10 +37,10 @@ use crate::utterance::{Kind, UtteranceId, Weight};
 use crate::words::{keep_own_marks, own, split};
 use again::SaidHistory;
 use parts::sentence_parts;
-use phrase::Phrase;
-use question::Question;
-use queue::{About, Item, Queue};
-use sessions::{Session, SessionKey, Sessions};
+use phrase::AnnouncedPhrase;
+use question::AnnouncedAsk;
+use queue::{QueuedUtterance, UtteranceQueue, UtteranceTopic};
+use sessions::{HubSessionKey, TrackedSession, TrackedSessions};
 
 pub use clock::time_after_presentation;
 pub use danger::rank;
@@ -48,21 +48,21 @@ pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Ou
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{KnownAgent, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, agent_name, told_name};
 
-/// The longest utterance other than a question, in bytes. A longer text is told in parts, so that news wait for one of them
-/// at most, and little has to be said again when it is cut off.
+/// The longest utterance other than a question, in bytes. Longer text is split, so that news waits for at most one
+/// part, and an interruption repeats only a little.
 pub const MAX_UTTERANCE: usize = 300;
-/// The same for a device that takes no time.
+/// The same limit for a device that takes no time.
 const MAX_INSTANT_UTTERANCE: usize = 600;
-/// The same words of one session are not told twice within this time.
+/// The announcer does not say the same words of a session twice within this time.
 const SAME_WORDS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Whether the device works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeviceHealth {
     Works,
-    /// It says nothing for far too long.
+    /// It has not reported for far too long.
     Hangs,
-    /// It said itself that it does not work.
+    /// It reported that it does not work.
     Gone,
 }
 
@@ -71,65 +71,65 @@ enum DeviceHealth {
 pub struct Announcer {
     preferences: Preferences,
     now: Duration,
-    sessions: Sessions,
-    questions: BTreeMap<AskNumber, Question>,
-    /// How many questions have been asked.
-    asked: u64,
-    queue: Queue,
-    /// What the device is saying.
-    current: Option<Current>,
-    /// What the device was told to stop and has not reported on.
-    stopping: Vec<Current>,
+    sessions: TrackedSessions,
+    questions: BTreeMap<AskNumber, AnnouncedAsk>,
+    /// How many questions have been asked so far.
+    asked_count: u64,
+    queue: UtteranceQueue,
+    /// The utterance that the device is saying.
+    current: Option<CurrentUtterance>,
+    /// Utterances that the device was ordered to stop and has not reported on yet.
+    stopping: Vec<CurrentUtterance>,
     next_id: UtteranceId,
     health: DeviceHealth,
-    /// The names of the hubs, as they are told; none while there is only one.
+    /// The names of the hubs as they are announced; empty while there is only one hub.
     hubs: Vec<String>,
-    /// The hub from which something was heard last, and the one that was named last.
+    /// The hub that sent the current input, and the hub that was named last.
     hub: HubNumber,
     named_hub: Option<HubNumber>,
-    /// The hubs to which the line is broken.
+    /// The hubs whose connection is broken.
     broken: BTreeSet<HubNumber>,
-    /// How many events a producer sent in vain since that was told.
+    /// How many events were dropped because a producer sent too many, since this was last announced.
     events_left_out: u64,
-    /// How many sessions were found open in which nothing happens, and when that is told.
+    /// When to announce idle sessions, and how many were found.
     idle_found: Option<(Duration, u64)>,
-    /// The tokens of the questions that were over last.
+    /// The reply tokens of the questions that were closed most recently.
     closed: VecDeque<ReplyToken>,
-    /// The session of which was spoken last, and the name that was told.
-    speaker: Option<(SessionKey, String)>,
-    /// What was said last, to be said again.
+    /// The session that spoke last, and the name under which it was announced.
+    speaker: Option<(HubSessionKey, String)>,
+    /// Recent utterances, for repeating.
     said: SaidHistory,
-    /// Whether a question comes at once, and what its agent said before it on request.
+    /// Whether a question is shown at once, and the agent's words before it only on request.
     context_on_request: bool,
-    /// Whether it tells what is over: nothing is to be answered any more.
+    /// Whether this announcer replays the past, in which nothing can be answered.
     is_past: bool,
     decided: Decided,
 }
 
-/// An utterance at the device.
+/// An utterance that the device has.
 #[derive(Debug, Clone)]
-struct Current {
+struct CurrentUtterance {
     id: UtteranceId,
-    item: Item,
+    item: QueuedUtterance,
     since: Duration,
     has_begun: bool,
-    /// How long it takes, as far as is known, and how long it may take.
-    takes: Duration,
+    /// The estimated duration, and the longest duration before the device counts as hanging.
+    expected: Duration,
     patience: Duration,
-    /// Whether it was stopped because nobody wants it any more.
+    /// Whether it was stopped because it is no longer wanted, so that it is not said again.
     is_unwanted: bool,
 }
 
 impl Announcer {
-    /// One for a person with these preferences.
+    /// Creates an announcer for a person with these preferences.
     pub fn new(preferences: Preferences) -> Self {
         Announcer {
             preferences,
             now: Duration::ZERO,
-            sessions: Sessions::default(),
+            sessions: TrackedSessions::default(),
             questions: BTreeMap::new(),
-            asked: 0,
-            queue: Queue::default(),
+            asked_count: 0,
+            queue: UtteranceQueue::default(),
             current: None,
             stopping: Vec::new(),
             next_id: 1,
@@ -149,7 +149,7 @@ impl Announcer {
         }
     }
 
-    /// One that tells what is over: whole, however long it takes, and nothing in it can be answered.
+    /// Creates an announcer for a replay: it says everything, however long that takes, and nothing can be answered.
     pub(crate) fn of_the_past(mut preferences: Preferences) -> Self {
         (preferences.behind_seconds, preferences.warning_seconds) = (u64::MAX, 0);
         preferences.long_tool_seconds = 0;
@@ -157,33 +157,33 @@ impl Announcer {
         Announcer { is_past: true, ..Announcer::new(preferences).without_pace() }
     }
 
-    /// The same for a device that takes no time, such as lines: everything is told in the order in which it came.
+    /// For a device that takes no time, such as lines: everything is announced in the order of arrival.
     pub fn without_pace(mut self) -> Self {
         self.queue.takes_no_time = true;
         self
     }
 
-    /// The same for a device that is read by hand, such as braille: a question comes at once, and what its agent said
-    /// before it is told on request.
+    /// For a device that is read by hand, such as braille: a question is shown at once, and the agent's words before
+    /// it only on request.
     pub fn with_context_on_request(mut self) -> Self {
         self.context_on_request = true;
         self
     }
 
-    /// Takes something in at this moment, which never goes back, and decides.
+    /// Processes one input and decides what to do. `now` must never go back.
     pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Decided {
         self.now = self.now.max(now);
         match input {
             Input::Event(event) => self.event(event),
             Input::Asked(asked) => self.asked(&asked),
-            Input::Over { number, ending } => self.over(number, ending),
+            Input::Over { number, ending } => self.ask_ended(number, ending),
             Input::AnswerFailed { number, why } => self.answer_failed(number, why),
             Input::TimeChanged { number, remaining, is_paused, wanted } => {
                 self.time_changed(number, remaining, is_paused, wanted);
             }
             Input::Gap { session_id, missed } => self.gap(session_id, missed),
-            Input::LineBroken => self.line(true),
-            Input::LineBack => self.line(false),
+            Input::LineBroken => self.connection_changed(true),
+            Input::LineBack => self.connection_changed(false),
             Input::LeftOut(count) => self.left_out(count),
             Input::Notice(text) => self.notice(text),
             Input::Requested(text) => self.requested(text),
@@ -202,7 +202,7 @@ impl Announcer {
         std::mem::take(&mut self.decided)
     }
 
-    /// When [`Announcer::handle`] is to be called next, with [`Input::Tick`] if nothing else happened.
+    /// When to call [`Announcer::handle`] next; use [`Input::Tick`] if nothing else has happened by then.
     pub fn deadline(&self) -> Option<Duration> {
         let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
         let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
@@ -213,35 +213,35 @@ impl Announcer {
         stall.into_iter().chain(warnings).chain(progress).chain(found).min()
     }
 
-    /// What the person wants to hear.
+    /// The preferences of the person.
     pub fn preferences(&self) -> &Preferences {
         &self.preferences
     }
 
-    /// Other preferences from now on. What waits was chosen by the old ones.
+    /// Changes the preferences from now on. Utterances that already wait were chosen by the old ones.
     pub fn prefer(&mut self, preferences: Preferences) {
         self.preferences = preferences;
     }
 
-    /// What an agent said last, exactly and unescaped: of this session, or of the one that spoke last. And whether its
-    /// end is missing.
+    /// The last text of an agent, exact and unescaped, and whether its end is missing. Without a session, that of the
+    /// session that spoke last.
     pub fn exact_text(&self, session_id: Option<&SessionId>) -> Option<(&str, bool)> {
         let key = session_id.map(|id| self.key(id));
         self.sessions.last_text(key.as_ref()).map(|(_, it)| (it.exact.as_str(), it.is_cut))
     }
 
-    /// The name under which this person hears of the agent of a session.
+    /// The name under which the agent of a session is announced to this person.
     pub fn agent_label(&self, hub: HubNumber, session_id: &SessionId) -> Option<String> {
-        let session = self.sessions.get(&SessionKey { hub, id: session_id.clone() })?;
+        let session = self.sessions.get(&HubSessionKey { hub, id: session_id.clone() })?;
         Some(session.label()).filter(|it| !it.is_empty())
     }
 
-    /// The agents that the person hears of, those of which something was heard last first.
+    /// The agents of all known sessions, the most recently active first.
     pub fn agents(&self) -> Vec<KnownAgent> {
         self.sessions.agents()
     }
 
-    /// Whether the device works, and everything that it was to say is said.
+    /// Whether the device works and has said everything.
     pub fn has_told_everything(&self) -> bool {
         self.is_working() && self.current.is_none() && self.queue.len() == 0
     }
@@ -251,34 +251,40 @@ impl Announcer {
         self.health == DeviceHealth::Works
     }
 
-    /// How many utterances wait.
+    /// The number of waiting utterances.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// How many sessions are known.
+    /// The number of known sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether something was skipped and can still be heard on request.
+    /// Whether an utterance was skipped and is still available on request.
     pub(crate) fn offers(&self, serial: u64) -> bool {
         self.queue.offers(serial)
     }
 
-    /// What stays the same of what is being said when it is said again, since when it has been known, and whose it is.
+    /// The serial number of an utterance that is being said (repeats have the same one), when its content became
+    /// known, and its session.
     pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
         let current = self.current.as_ref().filter(|it| it.id == id)?;
         let session_id = current.item.session_id.as_ref().map(|it| it.id.clone());
         Some((current.item.serial, current.item.arrived, session_id))
     }
 
-    /// Lets something wait, in parts if it is long, unless the same was just told.
-    fn say(&mut self, session_id: Option<&SessionKey>, phrase: &Phrase, about: &About) {
+    /// Queues a phrase, split if it is long, unless the same words were just said.
+    fn say(
+        &mut self,
+        session_id: Option<&HubSessionKey>,
+        phrase: &AnnouncedPhrase,
+        about: &UtteranceTopic,
+    ) {
         if phrase.words.is_empty() || !self.is_wanted(phrase.kind, phrase.weight) {
             return;
         }
-        if let About::Tools(tools) = about
+        if let UtteranceTopic::Tools(tools) = about
             && self.queue.merge(session_id, tools)
         {
             return;
@@ -287,7 +293,10 @@ impl Announcer {
             return;
         }
         let is_whole = phrase.kind == Kind::Question
-            || !matches!(about, About::Nothing | About::Started | About::End);
+            || !matches!(
+                about,
+                UtteranceTopic::Nothing | UtteranceTopic::Started | UtteranceTopic::End
+            );
         let parts = match phrase.kind {
             _ if is_whole => vec![phrase.words.as_str()],
             _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
@@ -296,11 +305,11 @@ impl Announcer {
         };
         let (parts, rest) = self.first_parts(phrase.kind, keep_own_marks(parts));
         let count = parts.len();
-        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, Session::text);
+        let text = session_id.and_then(|it| self.sessions.get(it)).map_or(0, TrackedSession::text);
         for (at, words) in parts.into_iter().enumerate() {
-            let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
+            let mut item = QueuedUtterance::new(phrase.kind, phrase.weight, words, self.now);
             item.session_id = session_id.cloned();
-            item.tongue = phrase.tongue.clone();
+            item.text_language = phrase.text_language.clone();
             item.about = about.clone();
             item.is_first = at == 0;
             item.text = text;
@@ -310,14 +319,14 @@ impl Announcer {
             self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
         }
         for words in rest {
-            let mut item = Item::new(phrase.kind, phrase.weight, words, self.now);
+            let mut item = QueuedUtterance::new(phrase.kind, phrase.weight, words, self.now);
             item.session_id = session_id.cloned();
-            item.tongue = phrase.tongue.clone();
+            item.text_language = phrase.text_language.clone();
             self.queue.skip(item);
         }
     }
 
-    /// The parts that are told, and those that are told on request.
+    /// Splits into the parts that are said now and the parts that are said only on request.
     fn first_parts(&self, kind: Kind, mut parts: Vec<String>) -> (Vec<String>, Vec<String>) {
         let most = usize::try_from(self.preferences.reply_parts).unwrap_or(usize::MAX);
         let is_cut = kind == Kind::Reply && most > 0 && !self.is_past && parts.len() > most;
@@ -325,10 +334,14 @@ impl Announcer {
         (parts, rest)
     }
 
-    /// Something of our own about listening.
-    fn say_ourselves(&mut self, kind: Kind, words: String, about: &About) {
-        let tongue = phrase::Tongue::default();
-        self.say(None, &Phrase { kind, weight: Weight::Normal, words, tongue }, about);
+    /// Queues a sentence of our own about listening.
+    fn say_ourselves(&mut self, kind: Kind, words: String, about: &UtteranceTopic) {
+        let text_language = phrase::TextLanguage::default();
+        self.say(
+            None,
+            &AnnouncedPhrase { kind, weight: Weight::Normal, words, text_language },
+            about,
+        );
     }
 
     fn is_wanted(&self, kind: Kind, weight: Weight) -> bool {
@@ -344,7 +357,7 @@ impl Announcer {
         }
     }
 
-    fn was_just_told(&mut self, session_id: Option<&SessionKey>, words: &str) -> bool {
+    fn was_just_told(&mut self, session_id: Option<&HubSessionKey>, words: &str) -> bool {
         let now = self.now;
         let Some(session) = session_id.and_then(|it| self.sessions.get_mut(it)) else {
             return false;
@@ -359,9 +372,9 @@ impl Announcer {
         is_same
     }
 
-    fn label(&self, session_id: Option<&SessionKey>) -> String {
+    fn label(&self, session_id: Option<&HubSessionKey>) -> String {
         let session = session_id.and_then(|it| self.sessions.get(it));
-        session.map(Session::label).unwrap_or_default()
+        session.map(TrackedSession::label).unwrap_or_default()
     }
 
     fn new_id(&mut self) -> UtteranceId {

@@ -1,7 +1,8 @@
-//! How the choices of a question are told apart: by letters, because digits are the numbers of questions.
+//! Letters for the choices of a question. Choices have letters because numbers already name the questions.
 
-/// The letters of choices with these labels, in their order: A, B and so on, after Z AA. None where a label is itself the
-/// letter of another choice, so that a letter would mean two of them: then each is meant by its words.
+/// Returns one letter for each choice label, in order: A, B and so on; AA follows Z. Returns `None` if a label is
+/// itself the letter of another choice, because that letter would be ambiguous. A person then answers with the words
+/// of the choice.
 pub fn choice_letters<'a>(labels: impl Iterator<Item = &'a str>) -> Option<Vec<String>> {
     let labels: Vec<&str> = labels.map(str::trim).collect();
     let letters: Vec<String> = (0..labels.len()).map(letter).collect();

@@ -1,4 +1,4 @@
-//! The devices: each one thin, each on a thread of its own, each able to fail alone.
+//! The devices. Each one is thin, runs on its own thread, and can fail without affecting the others.
 
 pub mod braille;
 mod client;
@@ -17,10 +17,11 @@ use std::time::Instant;
 
 use crate::utterance::{Order, Report};
 
-/// How many orders may wait for a device. It gets one utterance at a time, so more means that it hangs.
+/// The most orders that may wait for a device. A device gets one utterance at a time, so more orders mean that it
+/// hangs.
 pub const MAX_WAITING_ORDERS: usize = 64;
 
-/// A report, and from which device.
+/// A report, with its device and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// The name of the device: `lines`, `speech`, `braille`, `sounds`, `desktop`.
@@ -31,37 +32,40 @@ pub struct Told {
     pub at: Instant,
 }
 
-/// Where a device reports to. Never waits.
+/// Sends the reports of a device. Never blocks.
 #[derive(Debug, Clone)]
 pub struct Reporter {
     device: &'static str,
     to: Sender<Told>,
 }
 
-/// The near end of a device. When it is dropped, the device ends.
+/// The handle of a device. The device ends when the handle is dropped.
 #[derive(Debug)]
 pub struct Device {
     name: &'static str,
     orders: SyncSender<Order>,
 }
 
-/// The device takes no orders: it hangs, or it has ended.
+/// The device does not take orders: it hangs, or it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unresponsive;
 
+/// The device is no longer used: its reports are not received or its orders have ended. Its thread ends.
+struct DeviceAbandoned;
+
 impl Device {
-    /// Both ends of the orders for a device of this name.
+    /// Creates the handle of a device with this name, and the receiver of its orders.
     pub fn new(name: &'static str) -> (Self, Receiver<Order>) {
         let (orders, receiver) = mpsc::sync_channel(MAX_WAITING_ORDERS);
         (Device { name, orders }, receiver)
     }
 
-    /// What it is called.
+    /// The name of the device.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Tells it what to do. Never waits.
+    /// Gives it an order. Never blocks.
     pub fn tell(&self, order: Order) -> Result<(), Unresponsive> {
         match self.orders.try_send(order) {
             Ok(()) => Ok(()),
@@ -71,12 +75,12 @@ impl Device {
 }
 
 impl Reporter {
-    /// One that reports for the device of this name.
+    /// Creates a reporter for the device with this name.
     pub fn new(device: &'static str, to: Sender<Told>) -> Self {
         Reporter { device, to }
     }
 
-    /// Reports. Says whether anyone still wants to know.
+    /// Sends a report. Returns whether it is still received.
     pub fn report(&self, report: Report) -> bool {
         let at = Instant::now();
         self.to.send(Told { device: self.device, report, at }).is_ok()

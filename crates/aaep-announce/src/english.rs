@@ -1,12 +1,12 @@
-//! Our own words, in English: everything that our programs say to a person stands here and nowhere else, so that it can
-//! be translated. What an agent says is never here, nor are the words that an agent's text is searched for.
+//! Our own words in English. Everything that our programs say to a person is here and nowhere else, so that it can be
+//! translated. An agent's words are never here, nor are the words that we search for in an agent's text.
 //!
-//! About agents: `asks` holds questions and their time, `events` what agents do, `listening` listening itself. About an
-//! agent's text: `text` holds code, diffs, tables and what is shortened, `marks` the names of characters, `formulas`
-//! formulas. `devices` holds prompts, buttons and what is wrong with a device, `report` the listening report.
-//! `tests/english.rs` fails when a sentence stands elsewhere.
+//! About agents: `asks` has questions and their time, `events` has what agents do, `listening` is about listening
+//! itself. About an agent's text: `text` has code, diffs, tables and shortened text, `marks` the names of characters,
+//! and `formulas` formulas. `devices` has prompts, buttons and device problems, `report` the listening report.
+//! `tests/english.rs` fails if a sentence is anywhere else.
 //!
-//! A sentence with parts is a function, so that a language can order the parts as it needs.
+//! A sentence with variable parts is a function, so that each language can choose the order of the parts.
 
 pub(crate) mod asks;
 pub(crate) mod devices;
@@ -19,10 +19,10 @@ pub(crate) mod text;
 
 use std::time::Duration;
 
-/// The tag of this language, for voices and pages.
+/// The language tag of these words, for voices and pages.
 pub(crate) const LANGUAGE: &str = "en";
 
-/// How long something is, as people say it.
+/// A duration as a person would say it.
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let count = |count: u64, unit: &str| match count {
@@ -32,7 +32,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
         (0, 0) => count(rest, "second"),
-        // Beyond two minutes nobody counts seconds.
+        // After two minutes, seconds no longer matter.
         (0, 1) if rest > 0 => format!("1 minute {}", count(rest, "second")),
         (0, _) => count(minutes, "minute"),
         (_, 0) => count(hours, "hour"),
@@ -40,22 +40,22 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// What a session of an agent is called that is the first, second and so on of its name.
+/// The label of a session when several have the same name.
 pub(crate) fn numbered(name: &str, ordinal: u32) -> String {
     format!("{name} {ordinal}")
 }
 
-/// Stands between the name of an agent and where it works.
+/// Joins the name of an agent and its project.
 pub(crate) const IN_PROJECT: &str = " in ";
 
-/// A hub that has no name.
+/// A hub without a name.
 pub(crate) const A_HUB: &str = "a hub";
-/// All agents of the only hub.
+/// All agents, when there is only one hub.
 pub(crate) const THE_AGENTS: &str = "the agents";
-/// How a sentence begins that says at which hub something is; in small letters, to compare.
+/// The beginning of a sentence that names a hub, in lower case for comparisons.
 pub(crate) const AT_IN_SMALL: &str = "at ";
 
-/// At which hub an agent is.
+/// Names the hub of an agent.
 pub(crate) fn at(hub: &str, label: &str) -> String {
     if label.is_empty() { format!("At {hub}") } else { format!("At {hub}, {label}") }
 }

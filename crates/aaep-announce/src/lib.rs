@@ -1,10 +1,10 @@
-//! What the person hears: from events to words, and from words to speech, braille, lines, sounds, and the screen
-//! reader of the desktop (feature `desktop`).
+//! Turns events into words, and words into speech, braille, lines, sounds, and announcements for the desktop's screen
+//! reader (feature `desktop`).
 //!
-//! Deciding is pure: everything outside `device` takes time as an argument and touches nothing. Each device is
-//! thin, optional, and on a thread of its own, so that one that hangs delays nothing else. A device is given one
-//! [`Utterance`] at a time and says how it went ([`Report`]); what waits meanwhile stays where it is decided, so
-//! that it can still be merged, dropped or overtaken.
+//! Deciding is pure: everything outside `device` takes the time as an argument and has no side effects. Each device
+//! is thin, optional, and runs on its own thread, so that a device that hangs delays nothing else. A device gets one
+//! [`Utterance`] at a time and reports how it went ([`Report`]). Everything that waits stays with the [`Announcer`],
+//! which can still merge, drop or reorder it.
 
 mod announcer;
 mod choices;

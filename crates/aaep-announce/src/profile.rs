@@ -1,4 +1,4 @@
-//! Named profiles: what is agreed with a producer, and what a person wants to hear.
+//! Named profiles: the capabilities to request from a producer, and the preferences of a person.
 
 use aaep::event::action::CoalesceBoundary;
 use aaep::extension::{AskCapabilities, AskClock, CONTEXT, PREFIX};
@@ -11,29 +11,29 @@ use crate::words::Style;
 /// The slowest and the fastest pace, in words per minute (§5.3.1.11).
 pub const PACES: std::ops::RangeInclusive<u64> = 50..=1000;
 
-/// How many events a producer may send in a second.
+/// The most events that a producer may send in a second.
 const EVENTS_PER_SECOND: u64 = 20;
 
-/// A way of listening that has a name.
+/// A named way of listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Speech, sentence by sentence.
     #[default]
     ScreenReader,
-    /// A few cells that are read by hand.
+    /// A few braille cells, read by hand.
     Braille,
-    /// Text on a screen as it comes.
+    /// Text on a screen as it arrives.
     Captions,
-    /// Little, short, and only when it is whole.
+    /// Little and short, and only when it is complete.
     LowCognitiveLoad,
-    /// Only what needs the person, and what ended.
+    /// Only what needs the person, and ends.
     Quiet,
     /// Everything.
     Debug,
 }
 
-/// What a person wants to hear, and how. Questions and errors are told in any case.
+/// What a person wants to hear, and how. Questions and errors are always announced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
@@ -42,44 +42,45 @@ pub struct Preferences {
     pub words_per_minute: u64,
     /// How long summaries are.
     pub length: Length,
-    /// When what an agent says is told.
+    /// When the text of an agent is announced.
     pub replies: Replies,
-    /// How many parts are told of what an agent says, each about a sentence; the rest on request. All of them if 0.
+    /// How many parts of a text are announced, each about a sentence; the rest is available on request. 0 means all.
     pub reply_parts: u64,
-    /// How long a part may be, in bytes: a longer sentence is told in several.
+    /// The longest part, in bytes. Longer sentences are split.
     pub longest_part_bytes: u64,
-    /// Whether nothing is told but what needs the person, which agents failed and which have finished. Tools that fail are
-    /// not told then, and how a question was settled only if nobody decided it, or if someone else decided it whom the
-    /// person did not expect. What is wrong with listening itself is told always: silence must mean that all is well.
+    /// Whether only essentials are announced: what needs the person, and which agents failed or finished. Failed
+    /// tools are then not announced, and a settlement only if nobody decided the question, or if the person heard it
+    /// and someone else decided it. Problems with listening itself are always announced: silence must mean that all
+    /// is well.
     pub essentials: bool,
-    /// Whether beginnings and states of agents are told.
+    /// Whether session starts and agent states are announced.
     pub states: bool,
-    /// Whether tools are told. Those that fail are told unless only essentials are.
+    /// Whether tools are announced. Failed tools always are, except with `essentials`.
     pub tools: bool,
-    /// Whether progress is told.
+    /// Whether progress is announced.
     pub progress: bool,
-    /// Progress is told at most once in so many seconds.
+    /// Progress is announced at most once in this many seconds.
     pub progress_seconds: u64,
-    /// A tool that runs for so many seconds is mentioned, and then after twice, four times and ten times as long, and so
-    /// on; not if 0.
+    /// A tool that runs for this many seconds is mentioned, and again after two, four and ten times as long, and so
+    /// on. 0 turns this off.
     pub long_tool_seconds: u64,
-    /// Whether it is told that an agent has finished.
+    /// Whether ends of sessions are announced.
     pub done: bool,
-    /// Whether events are named that say nothing for people.
+    /// Whether events without words for people are named.
     pub unknown_events: bool,
-    /// Whether agents are named when another one speaks.
+    /// Whether agents are named when another one begins to speak.
     pub names: bool,
     /// Whether emoji are kept.
     pub emoji: bool,
-    /// Whether code is read out and not only counted.
+    /// Whether code is read out instead of only counted.
     pub code: bool,
-    /// Whether a sound comes before questions, ends and errors.
+    /// Whether a sound precedes questions, ends and errors.
     pub sounds: bool,
-    /// Whether nothing is told but questions, how they were settled, and errors.
+    /// Whether only questions, their settlements, and errors are announced.
     pub only_decisions: bool,
-    /// What would take longer than so many seconds to tell is summed up.
+    /// If more than this many seconds of words wait, they are summarized.
     pub behind_seconds: u64,
-    /// So many seconds before its time is over, a question is told again; not if 0.
+    /// A question is repeated this many seconds before its time is over. 0 turns this off.
     pub warning_seconds: u64,
 }
 
@@ -95,17 +96,17 @@ pub enum Length {
     Detailed,
 }
 
-/// When what an agent says is told.
+/// When the text of an agent is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replies {
-    /// Not at all, unless it is asked for.
+    /// Only on request.
     Never,
     /// When it is complete.
     Whole,
     /// Sentence by sentence.
     Sentences,
-    /// Word by word, as it comes.
+    /// Word by word, as it arrives.
     Words,
 }
 
@@ -137,25 +138,25 @@ impl Default for Preferences {
 }
 
 impl Preferences {
-    /// The pace within its bounds.
+    /// The pace, clamped to [`PACES`].
     pub fn pace(&self) -> u64 {
         self.words_per_minute.clamp(*PACES.start(), *PACES.end())
     }
 
-    /// How long a part of a text may be, within its bounds.
+    /// The longest part of a text, within its limits.
     pub fn part_bytes(&self) -> usize {
         let most = u64::try_from(MAX_UTTERANCE).unwrap_or(u64::MAX);
         usize::try_from(self.longest_part_bytes.clamp(40, most)).unwrap_or(MAX_UTTERANCE)
     }
 
-    /// How text becomes words.
+    /// The style in which text becomes words.
     pub fn style(&self) -> Style {
         Style { keeps_emoji: self.emoji, reads_code: self.code, ..Style::PLAIN }
     }
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: &[Profile] = &[
         Profile::ScreenReader,
         Profile::Braille,
@@ -165,7 +166,7 @@ impl Profile {
         Profile::Debug,
     ];
 
-    /// Its name.
+    /// The name of the profile.
     pub const fn name(self) -> &'static str {
         match self {
             Profile::ScreenReader => "screen-reader",
@@ -177,12 +178,12 @@ impl Profile {
         }
     }
 
-    /// The profile of this name.
+    /// The profile with this name.
     pub fn named(name: &str) -> Option<Self> {
         Profile::ALL.iter().copied().find(|it| it.name() == name)
     }
 
-    /// What the person wants to hear.
+    /// The preferences of this profile.
     pub fn preferences(self) -> Preferences {
         let usual = Preferences::default();
         match self {
@@ -241,21 +242,24 @@ impl Profile {
         }
     }
 
-    /// What is asked of a producer, for someone who understands these languages, best first.
+    /// The capabilities to request from a producer, for a person who understands these languages, best first.
     pub fn capabilities(self, languages: &[LanguageTag]) -> Capabilities {
-        use CoalesceBoundary as Boundary;
         let boundaries = match self {
             Profile::ScreenReader | Profile::Debug => {
-                vec![Boundary::Sentence, Boundary::Completion]
+                vec![CoalesceBoundary::Sentence, CoalesceBoundary::Completion]
             }
             Profile::Braille => {
-                vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]
+                vec![
+                    CoalesceBoundary::Sentence,
+                    CoalesceBoundary::Paragraph,
+                    CoalesceBoundary::Completion,
+                ]
             }
-            Profile::Captions => vec![Boundary::Word, Boundary::Sentence],
-            Profile::LowCognitiveLoad | Profile::Quiet => vec![Boundary::Completion],
+            Profile::Captions => vec![CoalesceBoundary::Word, CoalesceBoundary::Sentence],
+            Profile::LowCognitiveLoad | Profile::Quiet => vec![CoalesceBoundary::Completion],
         };
-        // What is said, and at which pace, is decided here and not by the producer, which would hold back an end behind
-        // what nobody hears. The rate only keeps a flood from the line.
+        // The announcer decides what is said and at which pace, not the producer, which would delay an end behind
+        // events that nobody hears. The rate only protects the connection from a flood.
         let rate = (self != Profile::Debug).then_some(EVENTS_PER_SECOND);
         let preferences = self.preferences();
         let mut asked = Capabilities::new();
@@ -289,7 +293,8 @@ impl Profile {
         }
     }
 
-    /// Which events are not even sent. Tools always are: only who hears of them knows what really happened.
+    /// Events that the producer need not send. Tools are always sent: without them the announcer would not know what
+    /// really happened.
     fn filters(self) -> Option<EventFilters> {
         let unwanted: &[&str] = match self {
             Profile::LowCognitiveLoad | Profile::Quiet => {

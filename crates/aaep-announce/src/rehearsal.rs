@@ -1,21 +1,21 @@
 //! Listening without a person: what would have been said, and when, at a given pace.
 //!
-//! The announcer is run against a device that speaks so many words per minute. Nothing is awaited; an hour of
-//! listening is rehearsed in a moment, and always in the same way.
+//! The announcer runs with a simulated device of a given speed. Nothing waits for real time, so an hour of listening
+//! is rehearsed in a moment, and always with the same result.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aaep::event::human::Decision;
 use aaep::event::reasoning::state;
-use aaep::extension::{Deadline, DecidedBy, Delivery, Outcome as Settlement};
+use aaep::extension::{self, Deadline, DecidedBy, Delivery};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
 use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input};
 use crate::profile::Preferences;
 use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId};
 
-/// What would have been said.
+/// The result: everything that would have been said.
 #[derive(Debug, Clone, Default)]
 pub struct Rehearsal {
     /// Every order for the device, and when it was given.
@@ -26,12 +26,12 @@ pub struct Rehearsal {
     pub asks: Vec<RehearsedAsk>,
 }
 
-/// Something that was said.
+/// An utterance that was said.
 #[derive(Debug, Clone)]
 pub struct Said {
-    /// What was said.
+    /// The utterance.
     pub utterance: Utterance,
-    /// When what it tells became known.
+    /// When its content became known.
     pub arrived: Duration,
     /// When its first word was said.
     pub began: Duration,
@@ -39,35 +39,35 @@ pub struct Said {
     pub ended: Duration,
     /// Whether it was said whole.
     pub is_whole: bool,
-    /// Whether it was skipped, and could still be heard on request.
+    /// Whether it was skipped, and is still available on request.
     pub is_offered: bool,
-    /// The same for an utterance that was cut off and for the one that said it again.
+    /// The same number for an interrupted utterance and for its repetition.
     pub(crate) serial: u64,
 }
 
-/// A question, and when the person heard of it.
+/// A question, and when the person heard about it.
 #[derive(Debug, Clone)]
 pub struct RehearsedAsk {
     /// Its number.
     pub number: AskNumber,
     /// When it was asked.
     pub asked: Duration,
-    /// When its first word was said, if it was said before it was over.
+    /// When its first word was said, if that was before it was over.
     pub first_word: Option<Duration>,
     /// When it was over, and how it ended.
     pub over: Option<(Duration, Ending)>,
-    /// What is asked, as the agent put it. Foreign text.
+    /// The question in the words of the agent. Foreign text.
     pub question: String,
-    /// Nothing of a question of which it was only recorded that it is asked.
+    /// `None` if the recording has only the notice that something was asked.
     token: Option<ReplyToken>,
     session_id: SessionId,
-    /// When time is over, unless it was recorded how it ended, and what silence means.
+    /// When its time is over, unless the recording has its outcome; and its default.
     ends_at: Option<Duration>,
     default: Ending,
 }
 
-/// Rehearses events, each at its moment, in order, for a person with these preferences and a device that says so many
-/// words per minute; with 0 it says everything at once.
+/// Rehearses events, each with its time, in order, for a person with these preferences and a device with this many
+/// words per minute. With 0 the device takes no time.
 pub fn rehearse(
     events: &[(Duration, Event)],
     preferences: &Preferences,
@@ -75,7 +75,7 @@ pub fn rehearse(
 ) -> Rehearsal {
     let announcer = Announcer::new(preferences.clone());
     let announcer = if words_per_minute == 0 { announcer.without_pace() } else { announcer };
-    let mut stage = Stage {
+    let mut stage = RehearsalStage {
         announcer,
         words_per_minute,
         now: Duration::ZERO,
@@ -98,31 +98,31 @@ pub fn rehearse(
                 stage.event(event);
             }
         } else {
-            stage.time();
+            stage.advance_time();
         }
     }
 }
 
-struct Stage {
+struct RehearsalStage {
     announcer: Announcer,
     words_per_minute: u64,
     now: Duration,
-    /// What is being said, and until when.
+    /// The current utterance, and when it ends.
     speaking: Option<(UtteranceId, Duration)>,
     reports: VecDeque<Report>,
-    /// The places of the questions that are not over.
+    /// The indexes of the questions that are not over.
     open: Vec<usize>,
-    /// The questions of which it was recorded how they ended: then time alone does not end them.
+    /// The questions whose outcome is in the recording. Their timeout does not end them.
     settled: BTreeSet<ReplyToken>,
     rehearsal: Rehearsal,
 }
 
-/// The question of which an event tells that it is over.
+/// The question that an event settles.
 fn settled(event: &Event) -> Option<ReplyToken> {
     Delivery::of(event).and_then(|it| it.resolution).map(|it| it.reply_token)
 }
 
-impl Stage {
+impl RehearsalStage {
     /// When something happens next.
     fn next(&self, event: Option<Duration>) -> Option<Duration> {
         let end = self.speaking.map(|(_, end)| end);
@@ -130,7 +130,7 @@ impl Stage {
         [event, end, timeout, self.announcer.deadline()].into_iter().flatten().min()
     }
 
-    /// What was said, with what can still be heard on request.
+    /// Marks the utterances that are still available on request.
     fn end_of_rehearsal(mut self) -> Rehearsal {
         for said in &mut self.rehearsal.said {
             said.is_offered = self.announcer.offers(said.serial);
@@ -138,7 +138,7 @@ impl Stage {
         self.rehearsal
     }
 
-    /// Nobody knows what became of tools that run when the recording ends.
+    /// After the end of the recording, it is not known how long its tools ran, so they are not mentioned any more.
     fn end_of_recording(&mut self) {
         let preferences = self.announcer.preferences();
         if preferences.long_tool_seconds > 0 {
@@ -147,7 +147,7 @@ impl Stage {
         }
     }
 
-    /// The questions that are not over, with their places.
+    /// The questions that are not over, with their indexes.
     fn open(&self) -> impl Iterator<Item = (usize, &RehearsedAsk)> {
         self.open.iter().filter_map(|at| Some((*at, self.rehearsal.asks.get(*at)?)))
     }
@@ -168,9 +168,9 @@ impl Stage {
                 };
                 (&it.reply_token, it.timeout_seconds, default)
             }
-            _ => return self.no_question(event),
+            _ => return self.other_event(event),
         };
-        // A producer tells an open question again to whoever comes back.
+        // A producer sends an open question again to a subscriber that reconnects.
         if self.open().any(|(_, it)| it.token.as_ref() == Some(token)) {
             return;
         }
@@ -181,10 +181,10 @@ impl Stage {
         self.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }));
     }
 
-    fn no_question(&mut self, event: &Event) {
+    fn other_event(&mut self, event: &Event) {
         let is_waiting = matches!(&event.payload, Payload::StateChanged(it)
             if it.to_state == state::AWAITING_INPUT && event.is_critical());
-        // Whoever only listens records that something is asked, and not the question itself (ruling 1).
+        // The recording of a subscriber that cannot answer has this notice instead of the question itself (ruling 1).
         if is_waiting {
             self.ask(event, None, None, Ending::Unknown);
         }
@@ -219,7 +219,7 @@ impl Stage {
         number
     }
 
-    /// A producer tells until when a question can be answered.
+    /// Applies a new deadline of a question.
     fn time_changed(&mut self, event: &Event, deadline: &Deadline) {
         let is_it = |it: &RehearsedAsk| it.token.as_ref() == Some(&deadline.reply_token);
         let Some(at) = self.open().find(|(_, it)| is_it(it)).map(|(at, _)| at) else { return };
@@ -233,7 +233,7 @@ impl Stage {
         self.handle(Input::TimeChanged { number, remaining, is_paused, wanted: None });
     }
 
-    /// Ends the questions of which an event tells that they are over.
+    /// Ends the questions that an event settles.
     fn settle(&mut self, event: &Event) {
         let resolution = Delivery::of(event).and_then(|it| it.resolution);
         let is_end = event.event_type().core().is_some_and(CoreType::is_terminal);
@@ -252,11 +252,11 @@ impl Stage {
             over.extend(theirs.map(|(at, _)| (at, Ending::Withdrawn)));
         }
         for (at, ending) in over {
-            self.over(at, ending);
+            self.end_ask(at, ending);
         }
     }
 
-    fn over(&mut self, at: usize, ending: Ending) {
+    fn end_ask(&mut self, at: usize, ending: Ending) {
         self.open.retain(|it| *it != at);
         let now = self.now;
         let Some(ask) = self.rehearsal.asks.get_mut(at) else { return };
@@ -267,8 +267,8 @@ impl Stage {
         }
     }
 
-    /// Nothing came, and time has passed.
-    fn time(&mut self) {
+    /// Advances the time without an event.
+    fn advance_time(&mut self) {
         if let Some((id, end)) = self.speaking
             && end <= self.now
         {
@@ -279,12 +279,12 @@ impl Stage {
         let now = self.now;
         let late = self.open().find(|(_, it)| it.ends_at.is_some_and(|at| at <= now));
         if let Some((at, default)) = late.map(|(at, it)| (at, it.default)) {
-            return self.over(at, default);
+            return self.end_ask(at, default);
         }
         self.handle(Input::Tick);
     }
 
-    /// Lets the announcer decide, and plays the device.
+    /// Passes the input to the announcer, and simulates the device.
     fn handle(&mut self, input: Input<'_>) {
         let decided = self.announcer.handle(self.now, input);
         decided.orders.into_iter().for_each(|order| self.carry_out(order));
@@ -317,7 +317,7 @@ impl Stage {
         let origin = self.announcer.origin(utterance.id);
         let (serial, arrived, session_id) = origin.unwrap_or((0, self.now, None));
         if utterance.kind == Kind::Question {
-            self.heard_that_something_is_asked(arrived, session_id.as_ref());
+            self.heard_unnumbered_ask(arrived, session_id.as_ref());
         }
         self.rehearsal.said.push(Said {
             utterance: utterance.clone(),
@@ -347,8 +347,8 @@ impl Stage {
         }
     }
 
-    /// A question without a number is told by the event that was recorded in its place.
-    fn heard_that_something_is_asked(&mut self, arrived: Duration, session_id: Option<&SessionId>) {
+    /// A question without a number is announced by the event that was recorded in its place.
+    fn heard_unnumbered_ask(&mut self, arrived: Duration, session_id: Option<&SessionId>) {
         let now = self.now;
         let is_it = |it: &RehearsedAsk| {
             it.token.is_none() && it.asked == arrived && Some(&it.session_id) == session_id
@@ -368,9 +368,9 @@ impl Stage {
     }
 }
 
-/// How a question ended, from what a producer says of it. Who answered is not recorded: it was the person, unless
-/// they had not heard of it.
-fn ending(outcome: &Settlement, by: &DecidedBy, ask: &RehearsedAsk) -> Ending {
+/// How a question ended, from the producer's resolution. The recording does not say which person answered: it counts
+/// as the listening person, unless they had not heard the question.
+fn ending(outcome: &extension::Outcome, by: &DecidedBy, ask: &RehearsedAsk) -> Ending {
     let by = match by {
         DecidedBy::Timeout => By::Timeout,
         DecidedBy::NoListener => By::Nobody,
@@ -378,11 +378,11 @@ fn ending(outcome: &Settlement, by: &DecidedBy, ask: &RehearsedAsk) -> Ending {
         DecidedBy::Reply | DecidedBy::Withdrawn | DecidedBy::Other(_) => By::You,
     };
     match outcome {
-        Settlement::Accept => Ending::Accepted(by),
-        Settlement::Reject => Ending::Rejected(by),
-        Settlement::Answered => Ending::Answered(by),
-        Settlement::Unanswered => Ending::Unanswered,
-        Settlement::Withdrawn => Ending::Withdrawn,
-        Settlement::Other(_) => Ending::Unknown,
+        extension::Outcome::Accept => Ending::Accepted(by),
+        extension::Outcome::Reject => Ending::Rejected(by),
+        extension::Outcome::Answered => Ending::Answered(by),
+        extension::Outcome::Unanswered => Ending::Unanswered,
+        extension::Outcome::Withdrawn => Ending::Withdrawn,
+        extension::Outcome::Other(_) => Ending::Unknown,
     }
 }

@@ -1,4 +1,4 @@
-//! A listening report: how a recorded session would have been to listen to, in figures.
+//! A listening report: figures about how a recorded session would have been to listen to.
 
 mod page;
 mod tables;
@@ -21,52 +21,52 @@ pub use page::{Listening, page};
 /// How a recorded session would have been to listen to. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListeningReport {
-    /// The pace of the subscriber, in words per minute.
+    /// The pace of listening, in words per minute.
     pub words_per_minute: u64,
     /// How many events there were.
     pub events: u64,
-    /// From the first event to the last.
+    /// The time from the first event to the last.
     pub session_ms: u64,
-    /// From the first event to the last word.
+    /// The time from the first event to the last word.
     pub listening_ms: u64,
-    /// The words that the events held for people.
+    /// The number of words for people in the events.
     pub words_emitted: u64,
-    /// The words that were said whole.
+    /// The number of words in utterances that were said whole.
     pub words_spoken: u64,
     /// How often something was said.
     pub announcements: u64,
     /// The same per minute of listening, to the nearest whole number.
     pub announcements_per_minute: u64,
-    /// The longest time in which nothing was said.
+    /// The longest time without an utterance.
     pub longest_silence_ms: u64,
-    /// The same words twice in a row; should be 0.
+    /// How often the same words were said twice in a row; should be 0.
     pub repeated_announcements: u64,
-    /// Announcements that were cut off and never said whole; should be 0.
+    /// Announcements that were interrupted and never said whole; should be 0.
     pub cut_announcements: u64,
-    /// Announcements that a critical one cut off, and that were said again whole.
+    /// Announcements that a critical one interrupted, and that were said again whole.
     pub interrupted_announcements: u64,
     /// How many questions there were.
     pub asks: u64,
-    /// Questions of which nothing was said before they were over; should be 0.
+    /// Questions that were over before any word of them was said; should be 0.
     pub asks_missed: u64,
-    /// The longest time from a question to its first word, of those that were said.
+    /// The longest time from a question to its first word, among those that were said.
     pub slowest_ask_ms: Option<u64>,
-    /// The same for each question in its order; nothing for one that was missed.
+    /// The same for each question in order; `None` for a missed one.
     pub ask_to_first_word_ms: Vec<Option<u64>>,
-    /// How long after it had happened something was said, at worst.
+    /// The longest delay between something happening and its announcement.
     pub furthest_behind_ms: u64,
-    /// The same for errors and for how questions were settled.
+    /// The same for errors and settlements.
     pub urgent_behind_ms: u64,
-    /// How much of what agents say and do was begun while it was known that an agent had finished or failed, or how a
-    /// question was settled, at worst: what is being said is said to its end, and nothing else; should be 0.
+    /// The most utterances about what agents say and do that began although an end, an error or a settlement was
+    /// already waiting. Only the current utterance may be finished first; should be 0.
     pub said_before_an_end: u64,
-    /// How long after the last event all that had happened was said.
+    /// How long after the last event everything had been said.
     pub behind_at_the_end_ms: u64,
 }
 
 impl ListeningReport {
-    /// The report of events, each at its moment, in order, for a person with these preferences who hears so many words
-    /// per minute.
+    /// Makes the report for events, each with its time, in order, for a person with these preferences who hears this
+    /// many words per minute.
     pub fn of(
         events: &[(Duration, Event)],
         preferences: &Preferences,
@@ -79,7 +79,7 @@ impl ListeningReport {
         )
     }
 
-    /// The report of a rehearsal of these events.
+    /// Makes the report from a rehearsal of these events.
     pub fn of_rehearsal(
         events: &[(Duration, Event)],
         rehearsal: &Rehearsal,
@@ -98,9 +98,9 @@ impl ListeningReport {
             .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
         let first_words: Vec<Option<u64>> = first_words.collect();
         let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
-        let urgent = |it: &&Said| matches!(it.utterance.kind, Kind::Error | Kind::Settled);
-        let urgent = said.iter().filter(urgent);
-        // What a question says when its time is over was not known before.
+        let is_critical = |it: &&Said| matches!(it.utterance.kind, Kind::Error | Kind::Settled);
+        let critical = said.iter().filter(is_critical);
+        // Utterances about questions that time out after the last event were not known before.
         let known = said.iter().filter(|it| it.arrived <= end);
         let caught_up = known.map(|it| it.ended).max().unwrap_or(end);
         let listening = last_word.max(end).saturating_sub(start);
@@ -131,7 +131,7 @@ impl ListeningReport {
             slowest_ask_ms: first_words.iter().copied().flatten().max(),
             ask_to_first_word_ms: first_words,
             furthest_behind_ms: behind.map(behind_ms).max().unwrap_or_default(),
-            urgent_behind_ms: urgent.map(behind_ms).max().unwrap_or_default(),
+            urgent_behind_ms: critical.map(behind_ms).max().unwrap_or_default(),
             said_before_an_end: said
                 .iter()
                 .map(|it| before_end(it, said))
@@ -146,7 +146,7 @@ impl ListeningReport {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Whether nothing was repeated, cut off for good or missed, and no end came late.
+    /// Whether nothing was repeated, lost or missed, and no end came late.
     pub fn is_good(&self) -> bool {
         let faults = [
             self.repeated_announcements,
@@ -157,7 +157,7 @@ impl ListeningReport {
         faults == [0; 4]
     }
 
-    /// Each figure with its name, for people.
+    /// Each figure with its name, in words for people.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let number = |value: u64| value.to_string();
         let none = |value: u64| match value {
@@ -201,7 +201,7 @@ impl fmt::Display for ListeningReport {
     }
 }
 
-/// The words that events hold for people. Text comes in pieces that end within words.
+/// Counts the words for people in the events. Chunks of text can end within a word.
 fn emitted(events: &[(Duration, Event)]) -> u64 {
     let mut open: BTreeMap<(&SessionId, Option<&OutputId>), bool> = BTreeMap::new();
     let mut words = 0;
@@ -222,7 +222,7 @@ fn emitted(events: &[(Duration, Event)]) -> u64 {
     words
 }
 
-/// Of something that tells of an end: how much of what agents say and do was begun although it was known.
+/// How many utterances about what agents say and do began although this end was already waiting.
 fn before_end(end: &Said, said: &[Said]) -> u64 {
     let is_end = |it: &Said| match it.utterance.kind {
         Kind::Done | Kind::Settled => true,
@@ -242,9 +242,9 @@ fn behind_ms(said: &Said) -> u64 {
     milliseconds(said.began.saturating_sub(said.arrived))
 }
 
-/// Whether something that was cut off need not be said again.
+/// Whether an interrupted utterance need not be said again.
 fn is_outdated(said: &Said) -> bool {
-    // What an agent said before it asks is over with its question.
+    // The context of a question is over with the question.
     let is_context =
         said.utterance.kind == Kind::Reply && said.utterance.weight == Weight::Critical;
     is_context
@@ -253,7 +253,7 @@ fn is_outdated(said: &Said) -> bool {
         || said.utterance.kind == Kind::Doing && said.utterance.weight == Weight::Background
 }
 
-/// When nothing was said, from the first event to the last or the last word.
+/// The silences from the first event to the last event or word.
 fn silences(said: &[Said], start: Duration, end: Duration) -> Vec<(Duration, Duration)> {
     let mut silences = Vec::new();
     let mut quiet_since = start;

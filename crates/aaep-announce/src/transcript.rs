@@ -1,7 +1,7 @@
-//! What was said, once more: events of the past in the words of live listening.
+//! A transcript: past events in the words of live listening.
 //!
-//! The announcer is run against a device that says everything at once, so that nothing is summed up. Questions are
-//! told as past, followed by what became of them; nothing in a transcript can be answered.
+//! The announcer runs with a device that takes no time, so that nothing is summarized. Questions are worded as past
+//! and followed by their outcome; nothing in a transcript can be answered.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,37 +15,37 @@ use crate::profile::Preferences;
 use crate::utterance::{Kind, Order, Report, Utterance};
 use crate::words::{cut, exact};
 
-/// The longest answer of a person that is told, in bytes.
+/// The longest answer of a person that is repeated, in bytes.
 const MAX_ANSWER: usize = 2 * 1024;
 
-/// Tells events of the past, one after the other.
+/// Turns past events into utterances, one after the other.
 #[derive(Debug, Clone)]
 pub struct Transcript {
     announcer: Announcer,
     now: Duration,
-    /// The questions of which it was not told yet what became of them, the oldest first.
-    open: VecDeque<Question>,
+    /// The questions whose outcome has not been told yet, the oldest first.
+    open: VecDeque<TranscriptAsk>,
     last_number: AskNumber,
 }
 
 #[derive(Debug, Clone)]
-struct Question {
+struct TranscriptAsk {
     number: AskNumber,
     reply_token: ReplyToken,
     session_id: SessionId,
 }
 
-/// Who gave the answer of which an event tells.
+/// The answer behind an event that settles a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered<'a> {
-    /// Who it was.
+    /// Who answered.
     pub by: By,
-    /// What was answered, where the person may know it. Foreign text.
+    /// The answer, if the person may know it. Foreign text.
     pub response: Option<&'a str>,
 }
 
 impl Transcript {
-    /// One for a person with these preferences.
+    /// Creates a transcript for a person with these preferences.
     pub fn new(preferences: &Preferences) -> Self {
         Transcript {
             announcer: Announcer::of_the_past(preferences.clone()),
@@ -55,8 +55,8 @@ impl Transcript {
         }
     }
 
-    /// The next event, and when it came; what was said of it. `answered` says who answered, if the event tells that a
-    /// question was answered and that is known.
+    /// Takes the next event and its time, and returns what is said about it. `answered` is the answer, if the event
+    /// settles a question and the answer is known.
     pub fn take(
         &mut self,
         at: Duration,
@@ -75,7 +75,7 @@ impl Transcript {
         }
     }
 
-    /// The questions of which it was not told what became of them.
+    /// The questions whose outcome has not been told.
     pub fn open(&self) -> impl Iterator<Item = &ReplyToken> {
         self.open.iter().map(|it| &it.reply_token)
     }
@@ -84,13 +84,13 @@ impl Transcript {
         if self.open.len() >= MAX_QUESTIONS
             && let Some(oldest) = self.open.pop_front()
         {
-            // Nobody can have had so many open; the announcer makes room in the same way.
+            // More open questions than the announcer holds; it makes room in the same way.
             let (number, ending) = (oldest.number, Ending::Withdrawn);
             self.handle(Input::Over { number, ending });
         }
         self.last_number = self.last_number.wrapping_add(1);
         let number = self.last_number;
-        self.open.push_back(Question {
+        self.open.push_back(TranscriptAsk {
             number,
             reply_token: reply_token.clone(),
             session_id: event.envelope.session_id.clone(),
@@ -99,7 +99,7 @@ impl Transcript {
         self.handle(Input::Asked(Asked { number, event, remaining, can_answer: false }))
     }
 
-    /// Tells of the questions that are over with this event.
+    /// Announces the outcome of the questions that this event settles.
     fn settle(&mut self, event: &Event, answered: Option<Answered<'_>>) -> Vec<Utterance> {
         let resolution = Delivery::of(event).and_then(|it| it.resolution);
         let is_end = event.event_type().core().is_some_and(CoreType::is_terminal);
@@ -128,7 +128,7 @@ impl Transcript {
         said
     }
 
-    /// Lets the announcer decide; what it says is said at once.
+    /// Passes the input to the announcer and says everything at once.
     fn handle(&mut self, input: Input<'_>) -> Vec<Utterance> {
         let mut said = Vec::new();
         let mut orders: VecDeque<Order> = self.announcer.handle(self.now, input).orders.into();
@@ -150,7 +150,7 @@ impl Transcript {
     }
 }
 
-/// How a question ended, from what the hub says of it and what is known of who answered.
+/// How a question ended, from the hub's resolution and the known answer.
 fn ending(resolution: &Resolution, answered: Option<Answered<'_>>) -> Ending {
     let by = match resolution.decided_by {
         DecidedBy::Timeout => By::Timeout,

@@ -1,39 +1,40 @@
-//! What goes to a device, and what comes back.
+//! Orders for a device, and its reports.
 
 use aaep::LanguageTag;
 
 use crate::announcer::AskNumber;
 use crate::words::WordsPart;
 
-/// One utterance, unique within a run.
+/// Identifies an utterance, unique within a run.
 pub type UtteranceId = u64;
 
-/// Something to be said, whole.
+/// Something for a device to say, show or print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
-    /// Which one it is.
+    /// Identifies it.
     pub id: UtteranceId,
     /// What it is about.
     pub kind: Kind,
     /// How important it is.
     pub weight: Weight,
-    /// The words, for ears and fingers: one line, no control characters. Marks only where [`Kind::is_exact`].
+    /// The words, for speech and braille: one line, no control characters. Marks only where [`Kind::is_exact`].
     pub words: String,
-    /// The language of what the agent says in it, where it is known.
+    /// The language of the agent's words in it, if known.
     pub language: Option<LanguageTag>,
-    /// The same words in parts, each in one language: ours in our own, the agent's in the agent's. Where there are
-    /// none, all of the words are in `language`.
+    /// The same words in parts, each in one language: our own words in ours, the agent's in the agent's. If there are
+    /// no parts, all words are in `language`.
     pub parts: Vec<WordsPart>,
     /// Whether the words run from right to left.
     pub is_right_to_left: bool,
-    /// What the person can answer, if it is a question: one of these, in the order in which they are offered.
+    /// If it is a question: the answers that the person can choose, in the order in which they are offered.
     pub choices: Vec<Choice>,
-    /// The number of the question, if it is one that waits. Told again, it has another id and the same number.
+    /// The number of the question, if it is an open one. When the question is said again, it has another id and the
+    /// same number.
     pub number: Option<AskNumber>,
 }
 
 impl Utterance {
-    /// The words in parts, each in one language: all of them are one part where nothing else is known.
+    /// The words in parts, each in one language. If nothing else is known, there is one part.
     pub fn language_parts(&self) -> impl Iterator<Item = WordsPart> {
         let whole = self
             .parts
@@ -42,8 +43,8 @@ impl Utterance {
         self.parts.clone().into_iter().chain(whole)
     }
 
-    /// The same in as few parts as there are languages to switch between: what does not say its language, or says
-    /// another region of the same one, goes with what stands before it.
+    /// The same in as few parts as possible: a part without a language, or with another region of the same language,
+    /// is joined with the part before it.
     pub(crate) fn language_runs(&self) -> Vec<WordsPart> {
         let mut runs: Vec<WordsPart> = Vec::new();
         for part in self.language_parts() {
@@ -56,7 +57,7 @@ impl Utterance {
             }
         }
         match runs.as_mut_slice() {
-            // The words as they are, with the blanks that they have.
+            // Keep the original words with their blanks.
             [run] => {
                 let is_sure = self.language_parts().all(|it| it.language.is_some());
                 let language = if is_sure { run.language.take() } else { self.language.clone() };
@@ -74,10 +75,10 @@ fn is_same_language(one: Option<&LanguageTag>, other: Option<&LanguageTag>) -> b
 /// An answer that a person can choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The answer in a word or a few: it is spoken, printed, and shown in cells.
+    /// The answer in one or a few words. It is spoken, printed, and shown in braille cells.
     pub words: String,
-    /// Whether it lets something happen that would not happen otherwise. A device keeps it apart from the others,
-    /// so that no slip of a finger chooses it.
+    /// Whether it lets something happen that would not happen otherwise. A device separates it from the other
+    /// answers, so that it is not chosen by accident.
     pub is_consent: bool,
 }
 
@@ -86,30 +87,30 @@ pub struct Choice {
 pub enum Kind {
     /// An agent needs an answer.
     Question,
-    /// How a question was settled, or that it is over.
+    /// How a question was settled.
     Settled,
-    /// What an agent says.
+    /// The text of an agent.
     Reply,
-    /// What an agent does: its state, its tools.
+    /// The activity of an agent: its state, its tools.
     Doing,
-    /// How far it is.
+    /// How far an agent has come.
     Progress,
     /// Something went wrong.
     Error,
     /// An agent has finished.
     Done,
-    /// About listening itself: the line, a gap, a device.
+    /// About listening itself: the connection, a gap, a device.
     Notice,
 }
 
 impl Kind {
-    /// Whether the words have text in them that nothing was done to, such as what an agent asks. A voice must name the
-    /// marks in it; a device that shows text shows it as it is.
+    /// Whether the words include unprocessed text, such as an agent's question. A voice must name the marks in it; a
+    /// device that shows text shows it unchanged.
     pub const fn is_exact(self) -> bool {
         matches!(self, Kind::Question | Kind::Settled | Kind::Notice)
     }
 
-    /// The name for it in JSON, for programs.
+    /// Its name in JSON, for programs.
     pub const fn word(self) -> &'static str {
         match self {
             Kind::Question => "question",
@@ -124,20 +125,20 @@ impl Kind {
     }
 }
 
-/// How important an utterance is, least first.
+/// How important an utterance is, the least important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
     /// Only the newest counts.
     Progress,
-    /// May be passed over while something else is said.
+    /// May be dropped while something else is said.
     Background,
     /// Waits its turn.
     Normal,
-    /// Said at once, whatever else is being said.
+    /// Said at once, and interrupts anything else.
     Critical,
 }
 
-/// A sound that is heard before words are. Never the only sign of anything.
+/// A sound that is played before the words. It is never the only sign of anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Earcon {
     /// An agent needs an answer.
@@ -148,68 +149,68 @@ pub enum Earcon {
     Error,
 }
 
-/// What a device is told. Orders are carried out in the order in which they are given.
+/// An order for a device. A device carries out its orders in sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Say it, show it, print it. Reported with [`Report::Began`], and then [`Report::Ended`], [`Report::Shown`] or
-    /// [`Report::Cut`].
+    /// Say, show or print an utterance. The device reports [`Report::Began`], and then [`Report::Ended`],
+    /// [`Report::Shown`] or [`Report::Cut`].
     Say(Utterance),
-    /// Stop what is being said now.
+    /// Stop the current utterance.
     Stop,
-    /// Take a question away: it can no longer be answered.
+    /// Withdraw a question: it can no longer be answered.
     Withdraw(UtteranceId),
-    /// Sound it.
+    /// Play a sound.
     Sound(Earcon),
-    /// Go on at another pace. Reported with [`Report::Paced`] by devices that have one.
+    /// Change the pace. Devices that have a pace report [`Report::Paced`].
     Pace(Pace),
 }
 
-/// How fast to go on.
+/// A change of pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pace {
     /// A step slower.
     Slower,
     /// A step faster.
     Faster,
-    /// At this rate of a voice, from -100 to 100.
+    /// To this speech rate, from -100 to 100.
     Rate(i8),
 }
 
-/// What a device tells.
+/// A report of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// It is being said from now on.
+    /// The device has begun the utterance.
     Began(UtteranceId),
-    /// It was said whole. For a question this may also come after [`Report::Shown`] or [`Report::Cut`], when the
-    /// person has read on to its end.
+    /// The utterance was presented whole. For a question this may also come after [`Report::Shown`] or
+    /// [`Report::Cut`], when the person has read on to its end.
     Ended(UtteranceId),
-    /// It was there for long enough to be read, but the person has not read on to its end.
+    /// The utterance was shown for long enough to be read, but the person has not read on to its end.
     Shown(UtteranceId),
-    /// It was stopped before its end, or could not be said.
+    /// The utterance was stopped before its end, or could not be said.
     Cut(UtteranceId),
-    /// The person chose an answer: the place in [`Utterance::choices`].
+    /// The person chose an answer; the number is its index in [`Utterance::choices`].
     Chosen(UtteranceId, usize),
-    /// The person pressed something at this question that is no answer.
+    /// The person pressed a key at this question that does not choose an answer.
     NoChoice(UtteranceId),
     /// The person wants more time to answer this question.
     MoreTime(UtteranceId),
-    /// It goes on at another pace from now on.
+    /// The device continues at another pace.
     Paced {
-        /// What was wanted.
+        /// The requested change.
         wanted: Pace,
-        /// The new pace in percent of the one before: 100 where it cannot change.
+        /// The new pace in percent of the previous one: 100 if it cannot change.
         percent: u32,
     },
-    /// The person wants it to be quiet now.
+    /// The person wants silence now.
     Hush,
     /// The person wants to hear the last thing again.
     Repeat,
-    /// The person wants to hear what was told before the last thing.
+    /// The person wants to hear what was said before the last thing.
     Back,
-    /// The device does not work for now, and why, in words for people. Told once until it works again.
+    /// The device does not work for now; the reason is in words for people. Reported once until it works again.
     Trouble(String),
-    /// The device works, at the start and after trouble.
+    /// The device works: at the start, and again after trouble.
     Works,
-    /// The device works, but the person should know something about it, in words for people. Told once.
+    /// The device works, but the person should know something about it, in words for people. Reported once.
     Notice(String),
 }

@@ -1,9 +1,10 @@
-//! Text in words for ears and fingers: no marks, no codes.
+//! Turns text into words for speech and braille, without markup and codes.
 //!
-//! Headings and items become sentences, code "Rust code, 12 lines", tables and diffs words. Cleaning never changes
-//! what a text means: it removes marks from a closed list, and no number, no negation and nothing that tells two
-//! things apart. Marks that mean something, such as struck text or a cross, become words. Everything is bounded,
-//! takes time in proportion to the text, and says so where it counts or cuts instead of reading.
+//! Headings and list items become sentences, code becomes "Rust code, 12 lines", and tables and diffs become words.
+//! Cleaning never changes the meaning of a text: it removes marks from a closed list, and never a number, a negation
+//! or anything that distinguishes two things. Marks with a meaning, such as struck-out text or a cross, become words.
+//! Everything is bounded and takes time in proportion to the text. If something is counted or cut instead of read,
+//! the words say so.
 
 mod cluster;
 mod code;
@@ -43,39 +44,39 @@ pub use spoken::spoken;
 pub(crate) use spoken::spoken_marked;
 pub use stream::{End, MAX_SAID, Stream};
 
-/// How text becomes words.
+/// The style in which text becomes words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Style {
-    /// Whether emoji are kept, for the voice to name.
+    /// Whether emoji are kept, so that the voice names them.
     pub keeps_emoji: bool,
-    /// Whether code is read out, and not only counted.
+    /// Whether code is read out instead of only counted.
     pub reads_code: bool,
-    /// Whether everything is kept that could matter to a decision: marks that may be part of a command, code read
-    /// out, tables and diffs whole.
+    /// Whether everything is kept that could matter to a decision: marks that may be part of a command, all code, and
+    /// whole tables and diffs.
     pub is_exact: bool,
     /// Whether long numbers are grouped with commas, as in English.
     pub groups_digits: bool,
 }
 
 impl Style {
-    /// As most people want to hear it.
+    /// The default style.
     pub const PLAIN: Style =
         Style { keeps_emoji: false, reads_code: false, is_exact: false, groups_digits: true };
 
-    /// The same with everything kept that could matter to a decision.
+    /// The same style, but keeping everything that could matter to a decision.
     pub fn exactly(self) -> Self {
         Style { is_exact: true, reads_code: true, ..self }
     }
 
-    /// The same for text in this language.
+    /// The same style for text in this language.
     pub fn in_language(self, language: Option<&LanguageTag>) -> Self {
         let is_english = language.is_none_or(|it| it.primary().eq_ignore_ascii_case("en"));
         Style { groups_digits: is_english, ..self }
     }
 }
 
-/// A whole text in words, on one line.
+/// Turns a whole text into words on one line.
 pub fn words(text: &str, style: Style) -> String {
     Stream::new(style).push(text, End::Completion)
 }

@@ -1,4 +1,5 @@
-//! What every agent is doing: tools that run for long are mentioned now and then, and a person can ask for all of it.
+//! What every agent is doing. Tools that run for long are mentioned now and then, and a person can ask for the status
+//! of all agents.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,58 +8,57 @@ use aaep::ToolCallId;
 use aaep::event::action::{ToolCompleted, ToolInvoked};
 
 use super::Announcer;
-use super::phrase::{Phrase, Tongue, sentences};
-use super::queue::About;
-use super::sessions::SessionKey;
+use super::phrase::{AnnouncedPhrase, TextLanguage, sentences};
+use super::queue::UtteranceTopic;
+use super::sessions::HubSessionKey;
 use crate::english::{asks, duration, events};
 use crate::utterance::{Kind, Weight};
 use crate::words::{own, without_own_marks};
 
 /// How many running tools of a session are remembered.
 const MAX_RUNNING_TOOLS: usize = 16;
-/// When a tool that runs is mentioned, in multiples of the first time; later each time after twice as long.
+/// When a running tool is mentioned, in multiples of the first time. After the last one, each interval is twice as
+/// long.
 const MENTIONS: [u32; 4] = [1, 2, 4, 10];
-/// The place of the last of them.
+/// The index of the last entry.
 const LAST_MENTION: u32 = 3;
-/// Sessions that are found idle within this time of each other are told together.
+/// Sessions that are found idle within this time are announced together.
 const IDLE_TOGETHER: Duration = Duration::from_secs(1);
-/// How often it is mentioned at most.
+/// The most mentions of one tool.
 const MAX_MENTIONS: u32 = 12;
 
 /// A tool that has not returned.
 #[derive(Debug, Clone)]
-struct RunningTool {
+struct TrackedTool {
     call_id: Option<ToolCallId>,
     tool: String,
-    /// What is said of it.
+    /// The words for it.
     words: String,
-    tongue: Tongue,
+    text_language: TextLanguage,
     since: Duration,
     mentions: u32,
 }
 
-/// What an agent is doing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Activity {
-    running: VecDeque<RunningTool>,
-    /// What was said of its state last, and since when.
+pub(super) struct AgentActivity {
+    running: VecDeque<TrackedTool>,
+    /// The words for its state, and since when.
     state: Option<(String, Duration)>,
 }
 
-impl Activity {
-    /// A tool runs from now on.
+impl AgentActivity {
     pub(super) fn tool_began(
         &mut self,
         now: Duration,
         tool: &ToolInvoked,
-        phrase: Option<&Phrase>,
+        phrase: Option<&AnnouncedPhrase>,
     ) {
         let words = phrase.map_or_else(|| tool.tool.as_str().to_owned(), |it| it.words.clone());
-        self.running.push_back(RunningTool {
+        self.running.push_back(TrackedTool {
             call_id: tool.tool_call_id.clone(),
             tool: tool.tool.as_str().to_owned(),
             words,
-            tongue: phrase.map(|it| it.tongue.clone()).unwrap_or_default(),
+            text_language: phrase.map(|it| it.text_language.clone()).unwrap_or_default(),
             since: now,
             mentions: 0,
         });
@@ -67,16 +67,16 @@ impl Activity {
         }
     }
 
-    /// A tool returned: the one of that call, or the oldest of that name.
+    /// Removes the tool that returned: the one with this call id, or the oldest of this name.
     pub(super) fn tool_ended(&mut self, tool: &ToolCompleted) {
-        let is_call = |it: &RunningTool| it.call_id.is_some() && it.call_id == tool.tool_call_id;
-        let is_name = |it: &RunningTool| it.tool == tool.tool.as_str();
+        let is_call = |it: &TrackedTool| it.call_id.is_some() && it.call_id == tool.tool_call_id;
+        let is_name = |it: &TrackedTool| it.tool == tool.tool.as_str();
         let at = self.running.iter().position(is_call);
         let at = at.or_else(|| self.running.iter().position(is_name));
         at.and_then(|at| self.running.remove(at));
     }
 
-    /// The agent is in another state, of which this is said. Tools of which nobody will say that they returned are over.
+    /// Records a new state of the agent and the words for it. Tools whose return cannot be recognized are removed.
     pub(super) fn state(&mut self, now: Duration, words: String, is_calling: bool) {
         self.state = (!words.is_empty()).then_some((words, now));
         if !is_calling {
@@ -84,12 +84,12 @@ impl Activity {
         }
     }
 
-    /// The agent does something else, so that tools without a name for their call have returned.
+    /// Removes tools without a call id, because the agent does something else now and they must have returned.
     pub(super) fn forget_unnamed(&mut self) {
         self.running.retain(|it| it.call_id.is_some());
     }
 
-    /// What it is doing, and since when.
+    /// The words for the current activity, and since when.
     fn now(&self) -> Option<(&str, Duration)> {
         let tool = self.running.back().map(|it| (it.words.as_str(), it.since));
         tool.or_else(|| self.state.as_ref().map(|(words, since)| (words.as_str(), *since)))
@@ -100,7 +100,7 @@ impl Activity {
     }
 }
 
-impl RunningTool {
+impl TrackedTool {
     fn next_mention(&self, first: Duration) -> Option<Duration> {
         let doubled = self.mentions.saturating_sub(LAST_MENTION).min(MAX_MENTIONS);
         let at = self.mentions.min(LAST_MENTION);
@@ -112,26 +112,26 @@ impl RunningTool {
 }
 
 impl Announcer {
-    /// A session is open in which nothing happens, as a hub tells those who join. Its agent may be gone long since, so it
-    /// is only counted.
+    /// Counts an open session without activity, which a hub reports to a subscriber that joins. Its agent may be long
+    /// gone, so it is only counted.
     pub(super) fn found_idle(&mut self) {
         let (_, count) = self.idle_found.unwrap_or((Duration::ZERO, 0));
         self.idle_found = Some((self.now.saturating_add(IDLE_TOGETHER), count + 1));
     }
 
-    /// When it is told how many sessions are idle.
+    /// When to announce the number of idle sessions.
     pub(super) fn idle_at(&self) -> Option<Duration> {
         self.idle_found.map(|(at, _)| at)
     }
 
-    /// Tells in one sentence of all sessions that were found idle.
+    /// Announces all sessions that were found idle in one sentence.
     pub(super) fn tell_idle(&mut self) {
         let due = self.idle_found.take_if(|(at, _)| *at <= self.now);
         let Some((_, count)) = due.filter(|_| self.preferences.states) else { return };
-        self.say_ourselves(Kind::Notice, events::idle(count), &About::Nothing);
+        self.say_ourselves(Kind::Notice, events::idle(count), &UtteranceTopic::Nothing);
     }
 
-    /// When a tool that runs for long is mentioned next.
+    /// When to mention a running tool next.
     pub(super) fn mention_at(&self) -> Option<Duration> {
         let first = Duration::from_secs(self.preferences.long_tool_seconds);
         self.sessions.live().filter_map(|(_, it)| it.activity.next_mention(first)).min()
@@ -140,7 +140,7 @@ impl Announcer {
     /// Mentions tools that run for long.
     pub(super) fn mention_long_tools(&mut self) {
         let (now, first) = (self.now, Duration::from_secs(self.preferences.long_tool_seconds));
-        let mut due: Vec<(SessionKey, Phrase)> = Vec::new();
+        let mut due: Vec<(HubSessionKey, AnnouncedPhrase)> = Vec::new();
         for (session_id, session) in self.sessions.live_mut() {
             for tool in &mut session.activity.running {
                 let mut is_due = false;
@@ -152,14 +152,18 @@ impl Announcer {
                     let still = own(&events::still_after(&since));
                     let words = sentences(&[&tool.words, &still]);
                     let (kind, weight) = (Kind::Doing, Weight::Background);
-                    let tongue = tool.tongue.clone();
-                    due.push((session_id.clone(), Phrase { kind, weight, words, tongue }));
+                    let text_language = tool.text_language.clone();
+                    due.push((
+                        session_id.clone(),
+                        AnnouncedPhrase { kind, weight, words, text_language },
+                    ));
                 }
             }
         }
         for (session_id, phrase) in due {
-            self.queue.remove(|it| it.about == About::StillRunning && it.is_of(&session_id));
-            self.say(Some(&session_id), &phrase, &About::StillRunning);
+            self.queue
+                .remove(|it| it.about == UtteranceTopic::StillRunning && it.is_of(&session_id));
+            self.say(Some(&session_id), &phrase, &UtteranceTopic::StillRunning);
         }
     }
 

@@ -1,23 +1,23 @@
-//! The last things that were said, for someone who wants to hear one of them again.
+//! Recent utterances, for a person who wants to hear one of them again.
 
 use std::collections::VecDeque;
 
-use super::queue::Item;
+use super::queue::QueuedUtterance;
 
 /// How far back a person can go.
 const MAX_SAID_ITEMS: usize = 64;
 
-/// The last things that were said, the newest last.
+/// Recent utterances, the newest last.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SaidHistory {
-    items: VecDeque<Item>,
-    /// How far the person went back since something new was said.
+    items: VecDeque<QueuedUtterance>,
+    /// How many steps the person went back since the last new utterance.
     steps_back: usize,
 }
 
 impl SaidHistory {
-    /// Something was said. What was said again is known already.
-    pub(super) fn add(&mut self, item: Item) {
+    /// Adds an utterance, unless it is a repetition.
+    pub(super) fn add(&mut self, item: QueuedUtterance) {
         if item.is_again {
             return;
         }
@@ -27,20 +27,20 @@ impl SaidHistory {
         }
     }
 
-    /// Something is said that is not said again: the way back begins there.
-    pub(super) fn begin(&mut self, item: &Item) {
+    /// A new utterance begins, so the person goes back from here.
+    pub(super) fn begin(&mut self, item: &QueuedUtterance) {
         if !item.is_again {
             self.steps_back = 0;
         }
     }
 
-    pub(super) fn last(&self) -> Option<&Item> {
+    pub(super) fn last(&self) -> Option<&QueuedUtterance> {
         self.items.back()
     }
 
-    /// What was said one step further back. `is_new_being_said` tells whether something is being said that is not in
-    /// the history yet: then the newest is one step back.
-    pub(super) fn step_back(&mut self, is_new_being_said: bool) -> Option<&Item> {
+    /// The utterance one step further back. `is_new_being_said` says whether the current utterance is not in the
+    /// history yet; then the newest entry is the first step back.
+    pub(super) fn step_back(&mut self, is_new_being_said: bool) -> Option<&QueuedUtterance> {
         let first = if is_new_being_said { 1 } else { 2 };
         let steps = if self.steps_back == 0 { first } else { self.steps_back + 1 };
         let at = self.items.len().checked_sub(steps)?;

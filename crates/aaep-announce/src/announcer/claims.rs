@@ -1,9 +1,9 @@
-//! What an agent claims, and whether that differs from what really happened.
+//! Finds claims of success in an agent's text that contradict what really happened.
 //!
-//! Sentence by sentence: one that takes success back claims nothing, whatever the others say. A claim is held against a
-//! fact only if both are about the same thing.
+//! Sentences are judged one by one: a sentence that denies success claims nothing, whatever the others say. A claim
+//! contradicts a fact only if both are about the same thing.
 
-/// Words that claim success of whatever the sentence is about.
+/// Words that claim success of the topic of the sentence.
 const SUCCESS: &[&str] = &[
     "done",
     "completed",
@@ -28,7 +28,8 @@ const SUCCESS: &[&str] = &[
     "resolved",
 ];
 
-/// Words for the same action: those that claim it, and those that name it. A claim of one is about facts with any.
+/// Words for the same action: first those that claim it, then those that only name it. A claim of an action is about
+/// every fact that has any of its words.
 const ACTIONS: &[&[&str]] = &[
     &[
         "deleted", "removed", "gone", "cleaned", "erased", "delete", "remove", "rm", "erase",
@@ -48,10 +49,10 @@ const ACTIONS: &[&[&str]] = &[
     &["tested", "test", "tests"],
 ];
 
-/// How many words of each action claim it when an agent says them; the others only name it.
+/// How many words at the beginning of each action claim it. The others only name it.
 const CLAIMING: &[usize] = &[5, 2, 1, 3, 1, 4, 3, 2, 1, 1, 2, 2, 1];
 
-/// Words that take a claim back.
+/// Words that deny a claim.
 const DENIALS: &[&str] = &[
     "not",
     "no",
@@ -89,7 +90,7 @@ const DENIALS: &[&str] = &[
     "if",
 ];
 
-/// Words that say nothing about what a sentence is about.
+/// Words that say nothing about the topic of a sentence.
 const EMPTY: &[&str] = &[
     "all",
     "and",
@@ -123,8 +124,8 @@ const EMPTY: &[&str] = &[
     "your",
 ];
 
-/// Whether a text claims that what these words are about succeeded. `is_general` tells whether a claim that names
-/// nothing, such as "Done.", is about it too. In a language that we do not know, whatever is said may be a claim.
+/// Whether a text claims success of the fact with these words. `is_general` says whether a claim that names nothing,
+/// such as "Done.", applies to this fact. In a language other than English, every text may be a claim.
 pub(super) fn claims_success_of(
     text: &str,
     fact: &str,
@@ -165,14 +166,14 @@ fn is_claim(sentence: &[String], fact: &[String], is_general: bool) -> bool {
     topics.any(|it| fact.iter().filter(says_something).any(|fact| is_same_word(it, fact)))
 }
 
-/// Whether two words are forms of one: "test" and "tests", "picture" and "pictures".
+/// Whether two words are forms of the same word: "test" and "tests", "picture" and "pictures".
 fn is_same_word(one: &str, other: &str) -> bool {
     let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let longer = one.len().max(other.len());
     one == other || same >= 4 && longer - same <= 3
 }
 
-/// The words of a text in small letters. A name such as `send_mail` has two.
+/// The words of a text in lower case. A name such as `send_mail` has two.
 fn words_of(text: &str) -> Vec<String> {
     let text = text.replace('’', "'");
     text.split(|c: char| !(c.is_alphanumeric() || c == '\''))

@@ -1,12 +1,12 @@
-//! Which of several questions is told first.
+//! The order in which several questions are announced.
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::Reversibility;
 use aaep::{Event, Payload};
 
-/// The order in which questions are told: the larger, the sooner. First how much can go wrong, then whether it can be
-/// undone, of which the stricter field counts. What nobody said is taken for something between, since most agents say
-/// it when it is high.
+/// The rank of a question: a larger rank is announced sooner. The risk comes first, then whether the action can be
+/// undone, for which the stricter field counts. A missing value ranks in the middle, because most agents give it when
+/// it is high.
 pub fn rank(event: &Event) -> (u8, u8) {
     let Payload::AwaitingConfirmation(asked) = &event.payload else { return (0, 0) };
     let risk = match &asked.risk_level {

@@ -1,4 +1,4 @@
-//! What comes in from agents and from the line.
+//! Processes input from agents and from the connection to the hub.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use aaep::{Event, Payload, SessionId};
 
 use super::io::{AskNumber, Asked, By, Ending, HubNumber};
 use super::parts::sentence_parts;
-use super::phrase::{Phrase, Tongue, phrase, sentences};
-use super::question::{Question, Telling};
-use super::queue::{About, AskName, Item, MAX_QUESTIONS};
-use super::sessions::SessionKey;
-use super::tools::Tools;
-use super::truth::Contradiction;
+use super::phrase::{AnnouncedPhrase, TextLanguage, phrase, sentences};
+use super::question::{AnnouncedAsk, PresentationProgress};
+use super::queue::{AskName, MAX_QUESTIONS, QueuedUtterance, UtteranceTopic};
+use super::sessions::HubSessionKey;
+use super::tools::WaitingTools;
+use super::truth::ClaimContradiction;
 use super::{Announcer, MAX_UTTERANCE, Outcome};
 use crate::english::{asks, events, listening};
 use crate::profile::Replies;
@@ -23,7 +23,7 @@ use crate::utterance::{Kind, Order, Weight};
 use crate::words::{exact, grouped, guarded, own};
 
 impl Announcer {
-    /// An event that is not a question.
+    /// Processes an event that is not a question.
     pub(super) fn event(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
         let is_new = self.sessions.get(session_id).is_none();
@@ -32,56 +32,57 @@ impl Announcer {
             return self.found_idle();
         }
         if !matches!(event.payload, Payload::OutputStreaming(_) | Payload::ProgressUpdated(_)) {
-            // What an agent says after it did something else is another matter.
+            // Text after another action is new: an earlier hush does not apply to it.
             session.unhush();
         }
         if let Payload::StateChanged(it) = &event.payload {
             session.state_since = self.now;
             let words = phrase(event, &self.preferences).map(|it| it.words).unwrap_or_default();
             session.activity.state(self.now, words, it.to_state == state::CALLING_TOOL);
-            self.queue.remove(|it| it.about == About::State && it.is_of(session_id));
+            self.queue.remove(|it| it.about == UtteranceTopic::State && it.is_of(session_id));
         }
         match &event.payload {
             Payload::OutputStreaming(piece) => self.text(event, piece),
-            Payload::StateChanged(_) if self.is_told_otherwise(event) => {}
-            Payload::StateChanged(_) => self.plain(event, About::State),
-            Payload::ProgressUpdated(it) if self.is_clock(event, it) => {}
+            Payload::StateChanged(_) if self.is_announced_elsewhere(event) => {}
+            Payload::StateChanged(_) => self.announce_event(event, UtteranceTopic::State),
+            Payload::ProgressUpdated(it) if self.is_only_ask_time(event, it) => {}
             Payload::ToolInvoked(tool) => self.tool_invoked(event, tool),
             Payload::ToolCompleted(tool) => self.tool_completed(event, tool),
             Payload::SessionCompleted(_) => self.completed(event),
             Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
-                self.last_words_of(session_id);
-                self.plain(event, About::End);
+                self.announce_last_words(session_id);
+                self.announce_event(event, UtteranceTopic::End);
                 self.end(session_id);
             }
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
                 self.asked_elsewhere(event);
             }
-            Payload::SessionStarted(_) => self.plain(event, About::Started),
-            _ => self.plain(event, About::Nothing),
+            Payload::SessionStarted(_) => self.announce_event(event, UtteranceTopic::Started),
+            _ => self.announce_event(event, UtteranceTopic::Nothing),
         }
     }
 
-    /// An event that is told by its own words.
-    fn plain(&mut self, event: &Event, about: About) {
+    /// Announces an event with its own summary.
+    fn announce_event(&mut self, event: &Event, about: UtteranceTopic) {
         let Some(phrase) = phrase(event, &self.preferences) else { return };
         let is_state =
             matches!(event.payload, Payload::StateChanged(_) | Payload::SessionStarted(_));
         let is_unwanted = match event.payload {
             _ if phrase.weight == Weight::Critical => false,
-            // What other kinds of events say is neither a need nor an end.
+            // Extension events are neither a request nor an end.
             Payload::Extension(_) => self.preferences.essentials,
             _ => is_state && !self.preferences.states,
         };
         if is_unwanted {
             return;
         }
-        let about = if phrase.weight == Weight::Critical { About::Nothing } else { about };
+        let about = if phrase.weight == Weight::Critical { UtteranceTopic::Nothing } else { about };
         let session_id = self.key(&event.envelope.session_id);
         let mut phrase = phrase;
-        // An end does not wait for what came before it, so that it has to be said that there is more.
-        let is_before = |it: &Item| it.is_of(&session_id) && it.about == About::Nothing;
-        if about == About::End
+        // The end of a session overtakes earlier utterances, so it has to mention that more follows.
+        let is_before =
+            |it: &QueuedUtterance| it.is_of(&session_id) && it.about == UtteranceTopic::Nothing;
+        if about == UtteranceTopic::End
             && !self.queue.takes_no_time
             && self.queue.waiting().any(is_before)
             && self.is_wanted(phrase.kind, phrase.weight)
@@ -91,9 +92,9 @@ impl Announcer {
         self.say(Some(&session_id), &phrase, &about);
     }
 
-    /// Whether a change of state only says what is told in another way: how a question was settled, or until
-    /// when it can be answered.
-    fn is_told_otherwise(&mut self, event: &Event) -> bool {
+    /// Whether a state change only repeats something that is announced in another way: how a question was settled, or
+    /// when its time ends. Announces a settlement that is not known here.
+    fn is_announced_elsewhere(&mut self, event: &Event) -> bool {
         let Some(delivery) = Delivery::of(event) else { return false };
         if let Some(resolution) = &delivery.resolution {
             let token = &resolution.reply_token;
@@ -107,7 +108,7 @@ impl Announcer {
         delivery.deadline.is_some()
     }
 
-    /// A question was settled that could not be answered here.
+    /// Announces how a question was settled that could not be answered here.
     fn settled_elsewhere(&mut self, event: &Event, resolution: &Resolution) {
         let how = asks::settled_elsewhere(&resolution.decided_by);
         if !self.needs_settlement(
@@ -117,52 +118,60 @@ impl Announcer {
             return;
         }
         let summary = phrase(event, &self.preferences);
-        let tongue = summary.as_ref().map(|it| it.tongue.clone()).unwrap_or_default();
+        let text_language = summary.as_ref().map(|it| it.text_language.clone()).unwrap_or_default();
         let summary = summary.map(|it| it.words).unwrap_or_default();
         let words = if summary.is_empty() { own(how) } else { summary };
-        let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
-        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &About::Nothing);
+        let phrase =
+            AnnouncedPhrase { kind: Kind::Settled, weight: Weight::Normal, words, text_language };
+        self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &UtteranceTopic::Nothing);
     }
 
     fn text(&mut self, event: &Event, piece: &OutputStreaming) {
         let session_id = &self.key(&event.envelope.session_id);
-        let tongue = Tongue::of(event, &piece.chunk);
+        let text_language = TextLanguage::of(event, &piece.chunk);
         self.sessions.spoke(session_id);
         let Some(session) = self.sessions.get_mut(session_id) else { return };
         session.activity.forget_unnamed();
         let is_hushed = session.is_hushed(piece);
-        let words = session.hear(piece, &tongue, &self.preferences);
+        let words = session.hear(piece, &text_language, &self.preferences);
         let text = session.last_text().filter(|_| piece.complete);
-        let fact = text.and_then(|it| session.truth.against(&it.exact, tongue.is_english()));
-        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words, tongue };
+        let fact = text.and_then(|it| session.truth.against(&it.exact, text_language.is_english()));
+        let phrase =
+            AnnouncedPhrase { kind: Kind::Reply, weight: Weight::Normal, words, text_language };
         if is_hushed {
             self.skip(session_id, &phrase);
         } else if self.preferences.replies != Replies::Never {
-            self.say(Some(session_id), &phrase, &About::Nothing);
+            self.say(Some(session_id), &phrase, &UtteranceTopic::Nothing);
         }
         if !self.preferences.essentials {
-            self.tell_fact(session_id, fact, &About::Fact);
+            self.tell_fact(session_id, fact, &UtteranceTopic::Fact);
         }
     }
 
-    /// Keeps what the person does not want to hear now.
-    fn skip(&mut self, session_id: &SessionKey, phrase: &Phrase) {
+    /// Keeps a phrase that the person does not want to hear now.
+    fn skip(&mut self, session_id: &HubSessionKey, phrase: &AnnouncedPhrase) {
         for words in sentence_parts(&phrase.words, MAX_UTTERANCE) {
-            let mut item = Item::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
+            let mut item =
+                QueuedUtterance::new(phrase.kind, phrase.weight, words.to_owned(), self.now);
             item.session_id = Some(session_id.clone());
-            item.tongue = phrase.tongue.clone();
+            item.text_language = phrase.text_language.clone();
             self.queue.skip(item);
         }
     }
 
-    /// Says what speaks against what was claimed.
-    fn tell_fact(&mut self, session_id: &SessionKey, fact: Option<Contradiction>, about: &About) {
+    /// Announces the fact that contradicts a claim.
+    fn tell_fact(
+        &mut self,
+        session_id: &HubSessionKey,
+        fact: Option<ClaimContradiction>,
+        about: &UtteranceTopic,
+    ) {
         let Some(fact) = fact else { return };
-        // What was refused went as the person wanted.
+        // A refusal is what the person wanted, so it is not an error.
         let kind = if fact.is_refusal { Kind::Notice } else { Kind::Error };
-        let (weight, tongue) = (Weight::Normal, Tongue::default());
+        let (weight, text_language) = (Weight::Normal, TextLanguage::default());
         let words = own(&guarded(&fact.words));
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, about);
+        self.say(Some(session_id), &AnnouncedPhrase { kind, weight, words, text_language }, about);
     }
 
     fn tool_invoked(&mut self, event: &Event, tool: &ToolInvoked) {
@@ -179,9 +188,9 @@ impl Announcer {
         }
         let about = match phrase.weight {
             Weight::Background => {
-                About::Tools(Tools::one(tool.tool.as_str(), phrase.words.clone()))
+                UtteranceTopic::Tools(WaitingTools::one(tool.tool.as_str(), phrase.words.clone()))
             }
-            _ => About::Nothing,
+            _ => UtteranceTopic::Nothing,
         };
         self.say(Some(session_id), &phrase, &about);
     }
@@ -193,112 +202,122 @@ impl Announcer {
             session.activity.tool_ended(tool);
         }
         self.queue.remove(|it| {
-            let is_over = it.kind == Kind::Progress || it.about == About::StillRunning;
+            let is_over = it.kind == Kind::Progress || it.about == UtteranceTopic::StillRunning;
             is_over && it.is_of(session_id)
         });
         if tool.status != ToolStatus::Success {
-            // An agent that goes on after a failure of a tool has not failed itself.
+            // An agent that continues after a tool failed has not failed itself.
             if event.is_critical() || !self.preferences.essentials {
-                self.plain(event, About::Nothing);
+                self.announce_event(event, UtteranceTopic::Nothing);
             }
             return;
         }
         if let Some(phrase) = phrase(event, &self.preferences).filter(|_| self.preferences.tools) {
-            let about = About::Tools(Tools::result(tool.tool.as_str(), phrase.words.clone()));
+            let about = UtteranceTopic::Tools(WaitingTools::result(
+                tool.tool.as_str(),
+                phrase.words.clone(),
+            ));
             self.say(Some(session_id), &phrase, &about);
         }
     }
 
     fn completed(&mut self, event: &Event) {
         let session_id = &self.key(&event.envelope.session_id);
-        self.last_words_of(session_id);
-        let is_english = Tongue::of(event, event.summary()).is_english();
+        self.announce_last_words(session_id);
+        let is_english = TextLanguage::of(event, event.summary()).is_english();
         let session = self.sessions.get(session_id);
         let fact = session.and_then(|it| it.truth.against(event.summary(), is_english));
-        // The claim and the fact belong together, whatever the person wants to hear of ends.
-        self.plain(event, About::End);
-        self.tell_fact(session_id, fact, &About::End);
+        // The claim and the fact belong together, even for a person who does not want to hear about ends.
+        self.announce_event(event, UtteranceTopic::End);
+        self.tell_fact(session_id, fact, &UtteranceTopic::End);
         self.end(session_id);
     }
 
-    /// Tells the text that still waited for the end of its sentence.
-    fn last_words_of(&mut self, session_id: &SessionKey) {
-        // Neither small steps nor the beginning are told after what came of them.
+    /// Announces text that was waiting for the end of its sentence.
+    fn announce_last_words(&mut self, session_id: &HubSessionKey) {
+        // Small steps and the beginning are not announced after their result.
         let is_in_order = self.queue.takes_no_time;
-        let is_beginning =
-            |it: &Item| it.about == About::Started && it.is_of(session_id) && !is_in_order;
+        let is_beginning = |it: &QueuedUtterance| {
+            it.about == UtteranceTopic::Started && it.is_of(session_id) && !is_in_order
+        };
         for item in self.queue.take(is_beginning) {
             self.queue.skip(item);
         }
         self.queue.remove(|it| {
-            let is_step = matches!(it.about, About::Tools(_)) && !is_in_order;
+            let is_step = matches!(it.about, UtteranceTopic::Tools(_)) && !is_in_order;
             let is_over = it.kind == Kind::Progress
-                || matches!(it.about, About::State | About::StillRunning)
+                || matches!(it.about, UtteranceTopic::State | UtteranceTopic::StillRunning)
                 || is_step;
             is_over && it.is_of(session_id)
         });
         let Some(session) = self.sessions.get_mut(session_id) else { return };
-        let tongue = session.last_text().map(|it| it.tongue.clone()).unwrap_or_default();
+        let text_language =
+            session.last_text().map(|it| it.text_language.clone()).unwrap_or_default();
         let words = session.close_outputs();
         if self.preferences.replies != Replies::Never {
             let (kind, weight) = (Kind::Reply, Weight::Normal);
-            self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+            self.say(
+                Some(session_id),
+                &AnnouncedPhrase { kind, weight, words, text_language },
+                &UtteranceTopic::Nothing,
+            );
         }
-        // If nothing is being said, the end waits for the last words, and they do not follow it.
+        // If the device is free, the last words go first and the end waits for them.
         self.go_on();
     }
 
-    fn end(&mut self, session_id: &SessionKey) {
+    fn end(&mut self, session_id: &HubSessionKey) {
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.end();
         }
     }
 
-    /// A question that cannot be answered by its number: it is told, and that is all.
+    /// Announces a question that has no number here and cannot be answered here.
     fn asked_elsewhere(&mut self, event: &Event) {
         let asked = Asked { number: 0, event, remaining: Duration::ZERO, can_answer: false };
         let session_id = self.key(&event.envelope.session_id);
-        let Some(question) = Question::of(&asked, session_id, self.now) else {
+        let Some(question) = AnnouncedAsk::of(&asked, session_id, self.now) else {
             return;
         };
         let words = question.without_time();
-        let (kind, weight, tongue) = (Kind::Question, Weight::Critical, question.tongue);
+        let (kind, weight, text_language) =
+            (Kind::Question, Weight::Critical, question.text_language);
         self.say(
             Some(&question.session_id),
-            &Phrase { kind, weight, words, tongue },
-            &About::Nothing,
+            &AnnouncedPhrase { kind, weight, words, text_language },
+            &UtteranceTopic::Nothing,
         );
     }
 
-    /// A question waits for the person.
+    /// Processes a question that waits for the person.
     pub(super) fn asked(&mut self, asked: &Asked<'_>) {
         let session_id = self.key(&asked.event.envelope.session_id);
         self.sessions.enter(self.now, &session_id, asked.event);
-        let Some(question) = Question::of(asked, session_id, self.now) else {
+        let Some(question) = AnnouncedAsk::of(asked, session_id, self.now) else {
             return self.event(asked.event);
         };
-        // The same number twice is the same question, told again by a producer that lost its place. One that was
-        // given up is asked anew.
+        // The same number twice is the same question, sent again by a producer that lost its position. A question
+        // that was given up is asked again.
         if self.questions.get(&asked.number).is_some_and(|it| !it.is_doubtful) {
             return;
         }
         if !self.has_room(question.session_id.hub) {
             let words = asks::TOO_MANY.to_owned();
-            return self.say_ourselves(Kind::Notice, words, &About::Nothing);
+            return self.say_ourselves(Kind::Notice, words, &UtteranceTopic::Nothing);
         }
         let session_id = question.session_id.clone();
-        self.queue.remove(|it| it.about == About::State && it.is_of(&session_id));
+        self.queue.remove(|it| it.about == UtteranceTopic::State && it.is_of(&session_id));
         self.tell_context(&question);
-        self.ask(&question, About::Question(asked.number));
+        self.queue_ask(&question, UtteranceTopic::Question(asked.number));
         self.questions.insert(asked.number, question);
-        self.asked += 1;
+        self.asked_count += 1;
     }
 
-    /// Whether another question of a hub can be held. Those go first of which nobody knows what became. Each hub
-    /// has its share, so that none takes all the room.
+    /// Whether there is room for another question of a hub. Questions with an unknown outcome are dropped first. Each
+    /// hub has a share, so that no hub can take all the room.
     fn has_room(&mut self, hub: HubNumber) -> bool {
         let most = MAX_QUESTIONS / self.hubs.len().max(1);
-        let is_full = |questions: &BTreeMap<AskNumber, Question>| {
+        let is_full = |questions: &BTreeMap<AskNumber, AnnouncedAsk>| {
             questions.values().filter(|it| it.session_id.hub == hub).count() >= most
         };
         if is_full(&self.questions) {
@@ -309,32 +328,34 @@ impl Announcer {
         !is_full(&self.questions)
     }
 
-    /// Lets a question wait to be told. Its words are made when it is told: they say how much time is left.
-    pub(super) fn ask(&mut self, question: &Question, about: About) {
-        let mut item = Item::new(Kind::Question, Weight::Critical, String::new(), self.now);
+    /// Queues a question. Its words are made only when it is said, because they include the remaining time.
+    pub(super) fn queue_ask(&mut self, question: &AnnouncedAsk, about: UtteranceTopic) {
+        let mut item =
+            QueuedUtterance::new(Kind::Question, Weight::Critical, String::new(), self.now);
         item.rank = question.rank;
         item.session_id = Some(question.session_id.clone());
-        item.tongue = question.tongue.clone();
+        item.text_language = question.text_language.clone();
         item.about = about;
-        // What is said after a question is not said twice in a row, even if the words are the same.
+        // Resets the check for repeated words: after a question, the same words may be said again.
         if let Some(session) = self.sessions.get_mut(&question.session_id) {
             session.last_words = None;
         }
         self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
     }
 
-    /// A question is over.
-    pub(super) fn over(&mut self, number: AskNumber, ending: Ending) {
+    /// Processes the end of a question.
+    pub(super) fn ask_ended(&mut self, number: AskNumber, ending: Ending) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = true;
         question.is_doubtful = ending == Ending::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
-        let is_it = |item: &Item| item.about.question() == Some(number);
+        let is_it = |item: &QueuedUtterance| item.about.question() == Some(number);
         let current = self.current.as_ref().map(|it| &it.item);
-        let context = current.filter(|it| matches!(it.about, About::Context { .. }) && is_it(it));
+        let context =
+            current.filter(|it| matches!(it.about, UtteranceTopic::Context { .. }) && is_it(it));
         if let Some(mut context) = context.cloned() {
-            (context.weight, context.about) = (Weight::Normal, About::Nothing);
+            (context.weight, context.about) = (Weight::Normal, UtteranceTopic::Nothing);
             self.queue.skip(context);
         }
         self.queue.skip_context(number);
@@ -360,38 +381,47 @@ impl Announcer {
         {
             return;
         }
-        // Who never heard the question is told what it was, and who heard several is told which.
+        // A person who did not hear the question is told what it was; a person who heard several is told which one.
         let is_one_of_many = self.questions.keys().any(|it| *it != number);
         let about = match question.has_begun() {
             true if self.is_past && !is_one_of_many => String::new(),
-            // Numbers of the past mean nothing.
+            // Question numbers of the past mean nothing.
             _ if self.is_past => question.heading(),
             false => question.heading(),
             true if is_one_of_many => asks::about(number),
             true => String::new(),
         };
         let ended = if self.is_past { asks::ended_before(ending) } else { asks::ended(ending) };
-        let of_ask = if about.is_empty() { self.of_ask(&question) } else { About::Nothing };
+        let topic =
+            if about.is_empty() { self.topic_of_ask(&question) } else { UtteranceTopic::Nothing };
         let words = format!("{about} {}", own(ended)).trim().to_owned();
-        let tongue = if question.has_begun() { Tongue::default() } else { question.tongue };
-        let phrase = Phrase { kind: Kind::Settled, weight: Weight::Normal, words, tongue };
-        self.say(Some(&question.session_id), &phrase, &of_ask);
+        let text_language =
+            if question.has_begun() { TextLanguage::default() } else { question.text_language };
+        let phrase =
+            AnnouncedPhrase { kind: Kind::Settled, weight: Weight::Normal, words, text_language };
+        self.say(Some(&question.session_id), &phrase, &topic);
     }
 
-    /// Whether it is told how a question was settled. Where only essentials are told, it is if nobody decided it, or if the
-    /// person heard the question here and did not decide it themselves: they must not think that it still waits for them.
+    /// Whether to announce how a question was settled. If the person wants only essentials, it is announced if nobody
+    /// decided it, or if the person heard the question here and did not decide it: they must not think that it still
+    /// waits for them.
     fn needs_settlement(&self, is_without_person: bool, is_unexpected: bool) -> bool {
         !self.preferences.essentials || is_without_person || is_unexpected
     }
 
-    /// What is told of a question without naming it, which the next question would make unclear.
-    fn of_ask(&self, question: &Question) -> About {
+    /// The topic of an utterance that refers to a question without naming it. It must be named once another question
+    /// is asked.
+    fn topic_of_ask(&self, question: &AnnouncedAsk) -> UtteranceTopic {
         let name = question.short_heading(self.is_past);
-        About::Ask(AskName { name, tongue: question.tongue.clone(), asked: self.asked })
+        UtteranceTopic::Ask(AskName {
+            name,
+            text_language: question.text_language.clone(),
+            asked_count: self.asked_count,
+        })
     }
 
-    /// Forgets a question whose end is known, and remembers that it was told.
-    fn forget(&mut self, question: &Question) {
+    /// Forgets a closed question, and remembers its token.
+    fn forget(&mut self, question: &AnnouncedAsk) {
         self.questions.remove(&question.number);
         self.closed.push_back(question.token.clone());
         if self.closed.len() > MAX_QUESTIONS {
@@ -399,14 +429,14 @@ impl Announcer {
         }
     }
 
-    /// An answer did not reach the producer: the person is told why, and asked again.
+    /// Tells the person why an answer did not reach the producer, and asks again.
     pub(super) fn answer_failed(&mut self, number: AskNumber, why: &str) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = false;
         let question = question.clone();
         let words = sentences(&[asks::DID_NOT_ARRIVE, &exact(why)]);
-        self.say_ourselves(Kind::Notice, words, &self.of_ask(&question));
-        self.ask(&question, About::Question(number));
+        self.say_ourselves(Kind::Notice, words, &self.topic_of_ask(&question));
+        self.queue_ask(&question, UtteranceTopic::Question(number));
     }
 
     pub(super) fn gap(&mut self, session_id: &SessionId, missed: Option<u64>) {
@@ -419,51 +449,55 @@ impl Announcer {
             Some(count) => listening::missed(&grouped(&count.to_string())),
             None => listening::SOMETHING_MISSED.to_owned(),
         };
-        let (kind, weight, tongue) = (Kind::Notice, Weight::Normal, Tongue::default());
-        self.say(Some(session_id), &Phrase { kind, weight, words, tongue }, &About::Nothing);
+        let (kind, weight, text_language) = (Kind::Notice, Weight::Normal, TextLanguage::default());
+        self.say(
+            Some(session_id),
+            &AnnouncedPhrase { kind, weight, words, text_language },
+            &UtteranceTopic::Nothing,
+        );
     }
 
     pub(super) fn left_out(&mut self, count: u64) {
         if count > 0 {
             self.events_left_out = self.events_left_out.saturating_add(count);
-            self.queue.remove(|it| it.about == About::LeftOut);
+            self.queue.remove(|it| it.about == UtteranceTopic::LeftOut);
             let count = grouped(&self.events_left_out.to_string());
             let words = listening::left_out(&count);
-            self.say_ourselves(Kind::Notice, words, &About::LeftOut);
+            self.say_ourselves(Kind::Notice, words, &UtteranceTopic::LeftOut);
         }
     }
 
-    /// Something about listening. It is told exactly: it may name a command, a file, or what is asked.
+    /// Announces something about listening. The text is exact: it may name a command, a file or a question.
     pub(super) fn notice(&mut self, text: &str) {
-        self.say_ourselves(Kind::Notice, exact(text), &About::Nothing);
+        self.say_ourselves(Kind::Notice, exact(text), &UtteranceTopic::Nothing);
     }
 
-    /// What the person asked for.
+    /// Announces something that the person requested.
     pub(super) fn requested(&mut self, text: &str) {
-        self.say_ourselves(Kind::Notice, exact(text), &About::Requested);
+        self.say_ourselves(Kind::Notice, exact(text), &UtteranceTopic::Requested);
     }
 
-    /// A question was told this far.
-    pub(super) fn presented(&mut self, number: AskNumber, told: Telling) {
+    /// Records how far a question was presented.
+    pub(super) fn presented(&mut self, number: AskNumber, progress: PresentationProgress) {
         let Some(question) = self.questions.get_mut(&number) else { return };
-        let before = question.told;
-        question.told = before.max(told);
-        if told >= Telling::Left && before < Telling::Left {
+        let before = question.presentation;
+        question.presentation = before.max(progress);
+        if progress >= PresentationProgress::Left && before < PresentationProgress::Left {
             self.decided.outcomes.push(Outcome::Presented(number));
         }
-        if told == Telling::Whole && before < Telling::Whole {
+        if progress == PresentationProgress::Whole && before < PresentationProgress::Whole {
             self.decided.outcomes.push(Outcome::PresentedWhole(number));
         }
     }
 }
 
-/// Whether an event only says that a session is open in which nothing happens.
+/// Whether an event only reports that a session is open and idle.
 fn is_idle(event: &Event) -> bool {
     let Payload::StateChanged(it) = &event.payload else { return false };
     it.from_state == state::IDLE && it.to_state == state::IDLE && !event.is_critical()
 }
 
-/// Whether the person here decided it.
+/// Whether the person decided it here.
 fn is_own(ending: Ending) -> bool {
     matches!(
         ending,
@@ -471,7 +505,7 @@ fn is_own(ending: Ending) -> bool {
     )
 }
 
-/// Whether nobody decided it, or nobody knows.
+/// Whether nobody decided it, or the outcome is unknown.
 fn is_without_person(ending: Ending) -> bool {
     match ending {
         Ending::Accepted(by) | Ending::Rejected(by) | Ending::Answered(by) => {

@@ -1,4 +1,4 @@
-//! What an announcer is told, and what it says back. Both are closed lists.
+//! The inputs and outputs of an announcer. Both are closed lists.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use aaep::{Event, SessionId};
 
 use crate::utterance::{Order, Pace, Report};
 
-/// The number by which a person can answer a question.
+/// The number by which a person answers a question.
 pub type AskNumber = u32;
 
-/// Which hub it is of those that a person listens to, from 0.
+/// The index of a hub among those that a person listens to.
 pub type HubNumber = usize;
 
-/// Something that an announcer is told.
+/// An input of an announcer.
 #[derive(Debug, Clone)]
 pub enum Input<'a> {
-    /// An event. Questions come as [`Input::Asked`] in its place.
+    /// An event. A question comes as [`Input::Asked`] instead.
     Event(&'a Event),
     /// A question waits for the person.
     Asked(Asked<'a>),
-    /// A question is over, or nobody knows any more how it stands.
+    /// A question is over, or its outcome is unknown.
     Over {
         /// Which question.
         number: AskNumber,
@@ -35,50 +35,51 @@ pub enum Input<'a> {
         /// Why, in words for people.
         why: &'a str,
     },
-    /// There is more or less time to answer a question than before.
+    /// The time to answer a question has changed.
     TimeChanged {
         /// Which question.
         number: AskNumber,
         /// How much time is left.
         remaining: Duration,
-        /// Whether the time stands still.
+        /// Whether the clock is paused.
         is_paused: bool,
-        /// How much more time the person asked for here, if that is why.
+        /// How much more time the person asked for here, if that is the reason.
         wanted: Option<Duration>,
     },
-    /// Something of a session was not heard.
+    /// Some events of a session were missed.
     Gap {
         /// The session.
         session_id: &'a SessionId,
-        /// How many events are missing, where that is known.
+        /// How many events are missing, if known.
         missed: Option<u64>,
     },
-    /// The line to the producer broke.
+    /// The connection to the producer broke.
     LineBroken,
-    /// The line is there again.
+    /// The connection to the producer is back.
     LineBack,
-    /// So many events were left out because the producer sent too many.
+    /// This many events were dropped because the producer sent too many.
     LeftOut(u64),
     /// Something else about listening itself, in words for people.
     Notice(&'a str),
-    /// What the person asked for just now, such as the list of questions: told before what agents have to say.
+    /// Something that the person just requested, such as the list of questions. It is announced before the words of
+    /// agents.
     Requested(&'a str),
-    /// What came of something that the person typed just now: told at once, or not at all if the device does not work.
-    /// What it interrupts is told again whole.
+    /// The result of something that the person just typed. It is announced at once, or not at all if the device does
+    /// not work. The utterance that it interrupts is said again whole.
     Feedback(&'a str),
-    /// The person answered a question before it was told to its end, which counts for nothing. They are told so at
-    /// once, and where they have not come to its end yet, they are asked again.
+    /// The person answered before the question was presented to its end, so the answer does not count. They are told
+    /// so at once, and asked again if the question has not been presented to its end meanwhile.
     TooSoon {
         /// Which question.
         number: AskNumber,
-        /// What they are told.
+        /// What to tell them.
         text: &'a str,
     },
-    /// Something about the hub, in words for people. Its name comes first where there are several.
+    /// Something about the hub, in words for people. If there are several hubs, its name comes first.
     HubNotice(&'a str),
-    /// What the device tells.
+    /// A report of the device.
     Device(Report),
-    /// What the person wants.
+    /// A request of the person.
     Wish(Wish),
     /// Time has passed.
     Tick,
@@ -87,12 +88,12 @@ pub enum Input<'a> {
 /// A question that waits for the person.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
-    /// The number by which it can be answered.
+    /// The number by which it is answered.
     pub number: AskNumber,
     /// The event with the question.
     pub event: &'a Event,
-    /// How much time is left to answer. Where the producer counts from presentation, see [`time_after_presentation`],
-    /// it is the most that it could become until the producer says when it ends.
+    /// How much time is left to answer. If the producer counts from presentation (see [`time_after_presentation`]),
+    /// this is the longest possible time until the producer says when it ends.
     ///
     /// [`time_after_presentation`]: crate::time_after_presentation
     pub remaining: Duration,
@@ -111,9 +112,9 @@ pub enum Ending {
     Answered(By),
     /// A clarification was not given and has no default.
     Unanswered,
-    /// The agent no longer needs to know.
+    /// The agent withdrew the question.
     Withdrawn,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -124,27 +125,27 @@ pub enum By {
     You,
     /// Someone at another subscriber, or the person elsewhere.
     Elsewhere,
-    /// A rule, and not a person.
+    /// A rule, not a person.
     Rule,
-    /// Someone of whom it is not known who it is.
+    /// A person, but it is not known which one.
     Someone,
     /// Nobody answered in time, and the default applies.
     Timeout,
-    /// Nobody was there who could answer, and the default applies.
+    /// Nobody was connected who could answer, and the default applies.
     Nobody,
 }
 
-/// What a person can wish for while listening.
+/// What a person can request while listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
-    /// Be quiet now. What waits is skipped, and so is the rest of what an agent is saying. What is critical, how a
-    /// question was settled, and that an agent has finished are told all the same.
+    /// Be quiet now. Waiting utterances are skipped, and so is the rest of the current text. Critical utterances,
+    /// settlements and ends are still announced.
     Hush,
     /// Say the last thing again.
     Repeat,
-    /// Say what was said before the last thing; each time one further back.
+    /// Say what was said before the last thing. Each request goes one step further back.
     Back,
-    /// Say this question again whole, if it waits.
+    /// Say this question again whole, if it is still open.
     Question(AskNumber),
     /// Say what was skipped.
     More,
@@ -154,31 +155,31 @@ pub enum Wish {
     LastReply,
     /// Say what the agent said last exactly: code read out, nothing shortened.
     ExactText,
-    /// Stop this and go on with the next thing.
+    /// Stop this and continue with the next thing.
     Skip,
-    /// Go on at another pace, where there is one.
+    /// Change the pace, if the device has one.
     Pace(Pace),
-    /// Tell nothing but questions, how they were settled, and errors; or everything again.
+    /// Announce only questions, their settlements, and errors; or everything again.
     OnlyDecisions(bool),
 }
 
 /// What an announcer decided.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decided {
-    /// For the device, in this order.
+    /// Orders for the device, in this order.
     pub orders: Vec<Order>,
-    /// For whoever runs the announcer.
+    /// Outcomes for the program that runs the announcer.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Something for whoever runs the announcer.
+/// Something for the program that runs the announcer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The question is being told to the person from now on.
+    /// The device has begun to present the question.
     Presenting(AskNumber),
-    /// The question was told to the person whole, or as much of it as they wanted to hear: its time counts from now.
+    /// The question was presented whole, or as much of it as the person wanted to hear. Its time counts from now.
     Presented(AskNumber),
-    /// The question was told to the person to its end. Only what they begin after that can be consent (ruling 33).
+    /// The question was presented to its end. Only an answer that begins after that can be consent (ruling 33).
     PresentedWhole(AskNumber),
     /// The person answered the question at the device.
     Chosen {
@@ -189,9 +190,9 @@ pub enum Outcome {
     },
     /// The person wants more time to answer the question.
     MoreTime(AskNumber),
-    /// The device goes on at another pace, in words per minute.
+    /// The device continues at another pace, in words per minute.
     Pace(u64),
-    /// The device does not work, and why, in words for people. Another device may say so.
+    /// The device does not work; the reason is in words for people. Another device may announce it.
     Trouble(String),
     /// The device works again.
     Works,

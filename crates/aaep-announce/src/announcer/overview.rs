@@ -1,37 +1,37 @@
-//! Several questions at once: first that they wait, who asks and what; then each of them whole.
+//! An overview of several questions: first how many wait, and which agent asks what; then each question whole.
 //!
-//! A question takes long to tell. An agent that asks at the same moment must not go unheard until then.
+//! A question takes long to say. Another agent that asks at the same moment must not go unheard until then.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::io::{AskNumber, Outcome};
-use super::question::{Question, Telling};
-use super::queue::{About, Item};
-use super::{Announcer, Current};
+use super::question::{AnnouncedAsk, PresentationProgress};
+use super::queue::{QueuedUtterance, UtteranceTopic};
+use super::{Announcer, CurrentUtterance};
 use crate::english::asks;
 use crate::utterance::{Kind, Weight};
 use crate::words::cut;
 
-/// How many questions are named in an overview. Of the others it is said how many there are.
+/// How many questions an overview names. The others are only counted.
 const MAX_NAMED: usize = 5;
-/// How much of an action is named, in bytes. All of it is told with its question.
+/// How much of an action is named, in bytes. The question itself has all of it.
 const MAX_ACTION: usize = 100;
-/// A question that takes no longer than this is told to its end first.
+/// If the current question takes no longer than this, it is said to its end first.
 const SHORT_REST: Duration = Duration::from_secs(3);
 
 impl Announcer {
-    /// The overview that has to be told now: at least two questions wait, and of one of them nothing was told.
-    pub(super) fn overview(&mut self) -> Option<Item> {
+    /// The overview to say now, if at least two questions wait and one of them was not announced at all.
+    pub(super) fn overview(&mut self) -> Option<QueuedUtterance> {
         if self.queue.takes_no_time {
             return None;
         }
         let stopped = self.stopping.iter().filter(|it| !it.is_unwanted).map(|it| &it.item);
         let numbers = stopped.chain(self.queue.waiting()).filter_map(|it| match it.about {
-            About::Question(number) => Some(number),
+            UtteranceTopic::Question(number) => Some(number),
             _ => None,
         });
-        let mut waiting: Vec<&Question> =
+        let mut waiting: Vec<&AnnouncedAsk> =
             numbers.filter_map(|it| self.questions.get(&it)).filter(|it| !it.is_answered).collect();
         if waiting.len() < 2 || !waiting.iter().any(|it| is_unknown(it)) {
             return None;
@@ -52,51 +52,53 @@ impl Announcer {
                 question.is_named = true;
             }
         }
-        let mut item = Item::new(Kind::Question, Weight::Critical, words, self.now);
-        item.about = About::Overview(numbers);
-        // The name of the agent that asks first is said again with its question.
+        let mut item = QueuedUtterance::new(Kind::Question, Weight::Critical, words, self.now);
+        item.about = UtteranceTopic::Overview(numbers);
+        // The question itself names its agent again.
         self.speaker = None;
         Some(item)
     }
 
-    /// Whether the question that is being told makes way for an overview, because another one is asked. It does so once.
-    pub(super) fn makes_way_for_overview(&self, current: &Current) -> bool {
-        let (About::Question(_) | About::Context { .. }) = current.item.about else {
+    /// Whether the current question is interrupted for an overview because another one was asked. This happens only
+    /// once.
+    pub(super) fn makes_way_for_overview(&self, current: &CurrentUtterance) -> bool {
+        let (UtteranceTopic::Question(_) | UtteranceTopic::Context { .. }) = current.item.about
+        else {
             return false;
         };
         if current.item.was_cut || self.queue.takes_no_time {
             return false;
         }
         let own = current.item.about.question();
-        let is_unknown = |it: &Item| match it.about {
-            About::Question(number) if Some(number) != own => {
+        let is_unknown = |it: &QueuedUtterance| match it.about {
+            UtteranceTopic::Question(number) if Some(number) != own => {
                 self.questions.get(&number).is_some_and(is_unknown)
             }
             _ => false,
         };
-        let rest = current.takes.saturating_sub(self.now.saturating_sub(current.since));
+        let rest = current.expected.saturating_sub(self.now.saturating_sub(current.since));
         rest > SHORT_REST && self.queue.waiting().any(is_unknown)
     }
 
-    /// An overview is being told: the person knows of these questions from now on.
+    /// The overview has begun: the person knows about these questions from now on.
     pub(super) fn overview_began(&mut self, numbers: &[AskNumber]) {
         for number in numbers {
             if let Some(question) = self.questions.get_mut(number)
                 && !question.has_begun()
             {
-                question.told = Telling::Begun;
+                question.presentation = PresentationProgress::Begun;
                 self.decided.outcomes.push(Outcome::Presenting(*number));
             }
         }
     }
 }
 
-/// Whether nothing of it was told yet.
-fn is_unknown(question: &Question) -> bool {
+/// Whether no part of it was announced yet.
+fn is_unknown(question: &AnnouncedAsk) -> bool {
     !(question.is_named || question.has_begun() || question.is_answered)
 }
 
-/// What is asked, as the beginning of it if it is long.
+/// The action, shortened if it is long.
 fn action(name: &str) -> String {
     let name = name.trim();
     if name.len() > MAX_ACTION {

@@ -1,12 +1,12 @@
-//! Long words in parts: each is about a sentence, so that news wait for one sentence and no longer.
+//! Splits long words into parts of about one sentence, so that news never waits longer than one sentence.
 
 use crate::words::{is_own_mark, split};
 
-/// Sentences shorter than this, in bytes, are said together with the next one; where parts are short, than a quarter of
-/// them.
+/// Sentences shorter than this, in bytes, are joined with the next one. If parts are short, a quarter of their length
+/// applies instead.
 const SHORT: usize = 60;
 
-/// Words in parts of about a sentence each, none longer than this many bytes.
+/// Splits words into parts of about one sentence, none longer than `most` bytes.
 pub(super) fn sentence_parts(words: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = words.trim();
@@ -20,7 +20,7 @@ pub(super) fn sentence_parts(words: &str, most: usize) -> Vec<&str> {
     parts
 }
 
-/// Where the first part ends, if something follows it.
+/// Where the first part ends, if another part follows.
 fn part_end(words: &str, short: usize) -> Option<usize> {
     let mut is_after_stop = false;
     for (at, c) in words.char_indices() {

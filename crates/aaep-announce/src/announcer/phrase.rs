@@ -1,4 +1,4 @@
-//! What is said of an event.
+//! The words for an event.
 
 use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
 use aaep::event::human::HandoffRequested;
@@ -11,24 +11,24 @@ use crate::profile::{Length, Preferences};
 use crate::utterance::{Kind, Weight};
 use crate::words::{Style, guarded, last_said, own, without_own_marks, words_marked};
 
-/// The language and the direction of words.
+/// The language and the direction of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Tongue {
+pub(super) struct TextLanguage {
     pub(super) language: Option<LanguageTag>,
     pub(super) is_right_to_left: bool,
 }
 
-/// Something to be said.
+/// A phrase to announce.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Phrase {
+pub(super) struct AnnouncedPhrase {
     pub(super) kind: Kind,
     pub(super) weight: Weight,
     pub(super) words: String,
-    pub(super) tongue: Tongue,
+    pub(super) text_language: TextLanguage,
 }
 
-impl Tongue {
-    /// That of an event's own words.
+impl TextLanguage {
+    /// The language and direction of an event's text.
     pub(super) fn of(event: &Event, text: &str) -> Self {
         let hints = event.envelope.localization_hints.as_ref();
         let language = match &event.payload {
@@ -41,16 +41,16 @@ impl Tongue {
             Some(TextDirection::Ltr) => false,
             _ => runs_right_to_left(text),
         };
-        Tongue { language, is_right_to_left }
+        TextLanguage { language, is_right_to_left }
     }
 
-    /// Whether the words are English as far as anyone knows.
+    /// Whether the words are English, as far as is known.
     pub(super) fn is_english(&self) -> bool {
         self.language.as_ref().is_none_or(|it| it.primary().eq_ignore_ascii_case("en"))
     }
 }
 
-/// Whether the first letter that has a direction runs from right to left.
+/// Whether the first letter runs from right to left.
 fn runs_right_to_left(text: &str) -> bool {
     let is_right = |c: char| {
         matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
@@ -59,22 +59,25 @@ fn runs_right_to_left(text: &str) -> bool {
     text.chars().find(|c| c.is_alphabetic()).is_some_and(is_right)
 }
 
-/// The words of fields, in the length and the style that the person wants.
-pub(super) struct Wording<'a> {
+/// Turns fields into words, in the length and style that the person wants.
+pub(super) struct FieldWording<'a> {
     pub(super) preferences: &'a Preferences,
     pub(super) style: Style,
 }
 
-impl<'a> Wording<'a> {
-    pub(super) fn of(preferences: &'a Preferences, tongue: &Tongue) -> Self {
-        Wording { preferences, style: preferences.style().in_language(tongue.language.as_ref()) }
+impl<'a> FieldWording<'a> {
+    pub(super) fn of(preferences: &'a Preferences, text_language: &TextLanguage) -> Self {
+        FieldWording {
+            preferences,
+            style: preferences.style().in_language(text_language.language.as_ref()),
+        }
     }
 
     pub(super) fn text(&self, text: &str) -> String {
         words_marked(text, self.style)
     }
 
-    /// The summary of the right length, or the next best.
+    /// The summary of the preferred length, or the next best.
     pub(super) fn summary(
         &self,
         terse: Option<&String>,
@@ -90,10 +93,10 @@ impl<'a> Wording<'a> {
     }
 }
 
-/// What is said of an event that is neither a question nor text; nothing where there is nothing to say.
-pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase> {
-    let tongue = Tongue::of(event, event.summary());
-    let wording = Wording::of(preferences, &tongue);
+/// The words for an event that is neither a question nor text, or `None` if there is nothing to say.
+pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<AnnouncedPhrase> {
+    let text_language = TextLanguage::of(event, event.summary());
+    let wording = FieldWording::of(preferences, &text_language);
     let (kind, weight, words) = match &event.payload {
         Payload::SessionStarted(it) => {
             let summary = wording.summary(
@@ -120,15 +123,16 @@ pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Phrase>
     };
     let (kind, weight) = with_urgency(event, kind, weight);
     let words = guarded(&words);
-    (!words.is_empty()).then_some(Phrase { kind, weight, words, tongue })
+    (!words.is_empty()).then_some(AnnouncedPhrase { kind, weight, words, text_language })
 }
 
-/// What the producer says of urgency counts: more always, less unless the kind itself demands more.
+/// Applies the urgency of the producer: it can always raise the weight, and lower it only if the kind does not demand
+/// more.
 fn with_urgency(event: &Event, kind: Kind, weight: Weight) -> (Kind, Weight) {
     let is_waiting =
         matches!(&event.payload, Payload::StateChanged(it) if it.to_state == state::AWAITING_INPUT);
     match event.envelope.urgency {
-        // Whoever cannot answer is told in this way that something is asked (ruling 1).
+        // A person who cannot answer learns from this event that something is asked (ruling 1).
         Some(Urgency::Critical) if is_waiting => (Kind::Question, Weight::Critical),
         Some(Urgency::Critical) => (kind, Weight::Critical),
         Some(Urgency::Background) if weight == Weight::Normal && kind == Kind::Doing => {
@@ -138,7 +142,7 @@ fn with_urgency(event: &Event, kind: Kind, weight: Weight) -> (Kind, Weight) {
     }
 }
 
-/// Words of ours and then the summary, unless the summary begins by saying the same.
+/// Our own words and then the summary, or only the summary if it begins with the same statement.
 fn after(ours: &str, summary: &str, same: &[&str]) -> String {
     let beginning: String =
         without_own_marks(summary).chars().take(16).collect::<String>().to_lowercase();
@@ -149,7 +153,7 @@ fn after(ours: &str, summary: &str, same: &[&str]) -> String {
     }
 }
 
-fn completed(it: &SessionCompleted, wording: &Wording<'_>) -> String {
+fn completed(it: &SessionCompleted, wording: &FieldWording<'_>) -> String {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         Some(&it.summary_normal),
@@ -158,7 +162,7 @@ fn completed(it: &SessionCompleted, wording: &Wording<'_>) -> String {
     after(events::FINISHED, &summary, events::SAME_AS_FINISHED)
 }
 
-fn errored(it: &SessionErrored, wording: &Wording<'_>) -> String {
+fn errored(it: &SessionErrored, wording: &FieldWording<'_>) -> String {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         Some(&it.summary_normal),
@@ -168,7 +172,7 @@ fn errored(it: &SessionErrored, wording: &Wording<'_>) -> String {
     sentences(&[&after(events::HAS_FAILED, &summary, events::SAME_AS_FAILED), &hint])
 }
 
-fn cancelled(it: &SessionCancelled, wording: &Wording<'_>) -> String {
+fn cancelled(it: &SessionCancelled, wording: &FieldWording<'_>) -> String {
     let by = events::stopped(&it.cancelled_by);
     let summary = wording.summary(
         it.summary_terse.as_ref(),
@@ -180,7 +184,7 @@ fn cancelled(it: &SessionCancelled, wording: &Wording<'_>) -> String {
     sentences(&[&own(by), &summary, if is_terse { "" } else { &partly }])
 }
 
-fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
+fn changed(it: &StateChanged, wording: &FieldWording<'_>) -> String {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         it.summary_normal.as_ref(),
@@ -189,7 +193,7 @@ fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
     if !summary.is_empty() {
         return summary;
     }
-    // The other states are told by what follows: a tool, a text, a question.
+    // The other states are announced by the next event: a tool, a text, a question.
     match it.to_state.as_str() {
         state::THINKING => own(events::THINKING),
         state::DECIDING => own(events::DECIDING),
@@ -197,12 +201,11 @@ fn changed(it: &StateChanged, wording: &Wording<'_>) -> String {
         state::IDLE | state::CALLING_TOOL | state::WRITING_OUTPUT | state::AWAITING_INPUT => {
             String::new()
         }
-        // A state of which nothing is known here.
         _ => own(events::SOMETHING_ELSE),
     }
 }
 
-fn got_further(it: &ProgressUpdated, wording: &Wording<'_>) -> String {
+fn got_further(it: &ProgressUpdated, wording: &FieldWording<'_>) -> String {
     let progress = &it.progress;
     let amount = match (&progress.percent, progress.step, progress.total_steps) {
         (Some(percent), _, _) => {
@@ -223,7 +226,7 @@ fn got_further(it: &ProgressUpdated, wording: &Wording<'_>) -> String {
     sentences(&[&own(&amount), if summary.is_empty() { &description } else { &summary }])
 }
 
-fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
+fn invoked(it: &ToolInvoked, wording: &FieldWording<'_>) -> (Kind, Weight, String) {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         Some(&it.summary_normal),
@@ -240,7 +243,7 @@ fn invoked(it: &ToolInvoked, wording: &Wording<'_>) -> (Kind, Weight, String) {
     (Kind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
 }
 
-fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String) {
+fn returned(it: &ToolCompleted, wording: &FieldWording<'_>) -> (Kind, Weight, String) {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         it.summary_normal.as_ref(),
@@ -261,7 +264,7 @@ fn returned(it: &ToolCompleted, wording: &Wording<'_>) -> (Kind, Weight, String)
     )
 }
 
-fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
+fn handoff(it: &HandoffRequested, wording: &FieldWording<'_>) -> String {
     let to = events::take_over(&it.target_kind);
     let summary = wording.summary(
         it.summary_terse.as_ref(),
@@ -272,7 +275,7 @@ fn handoff(it: &HandoffRequested, wording: &Wording<'_>) -> String {
     sentences(&[&own(to), if summary.is_empty() { &reason } else { &summary }])
 }
 
-fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> String {
+fn unknown(it: &ExtensionPayload, event: &Event, wording: &FieldWording<'_>) -> String {
     let field = |name: &str| it.fields.get(name).and_then(|it| it.as_str()).map(str::to_owned);
     let summary = wording.summary(
         field("summary_terse").as_ref(),
@@ -289,7 +292,7 @@ fn unknown(it: &ExtensionPayload, event: &Event, wording: &Wording<'_>) -> Strin
     String::new()
 }
 
-/// The parts that are there, each as a sentence of its own.
+/// Joins the nonempty parts, each as a sentence of its own.
 pub(super) fn sentences(parts: &[&str]) -> String {
     let mut out = String::new();
     for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
@@ -307,7 +310,7 @@ pub(super) fn sentences(parts: &[&str]) -> String {
     out
 }
 
-/// Whether nothing ends the last sentence.
+/// Whether the last sentence has no final punctuation mark.
 fn is_open(text: &str) -> bool {
     last_said(text).is_some_and(|c| c.is_alphanumeric() || c == ')' || c == '%')
 }

@@ -1,6 +1,6 @@
-//! A question in words, and the answers that it takes.
+//! The words of a question and its possible answers.
 //!
-//! What the agent asks is told exactly and whole. It never goes through the words that are made for ordinary text.
+//! The agent's question is said exactly and completely. It never passes through the rewording for ordinary text.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use aaep::extension::Delivery;
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
 
-use super::clock::QuestionClock;
+use super::clock::AskClock;
 use super::danger::rank;
 use super::io::{Answer, AskNumber, Asked};
-use super::phrase::{Tongue, sentences};
-use super::sessions::SessionKey;
+use super::phrase::{TextLanguage, sentences};
+use super::sessions::HubSessionKey;
 use crate::choices::choice_letters;
 use crate::english::asks;
 use crate::utterance::{Choice, UtteranceId};
 use crate::words::{exact, own};
 
-/// The longest action that is told again in a warning, in bytes. Of a longer one the number is told, and no part.
+/// The longest action that a warning repeats, in bytes. For a longer one it gives only the question's number.
 const MAX_REMINDER: usize = 160;
-/// In a question longer than this, in bytes, the risk comes before what is long.
+/// In a question longer than this, in bytes, the risk comes before the long parts.
 const LONG_QUESTION: usize = 300;
-/// What is neither action nor risk is told on request if it is longer than this, in bytes.
+/// Anything besides the action and the risk that is longer than this, in bytes, is said only on request.
 const LONG_REST: usize = 600;
 /// Where an agent puts the arguments of its tool.
 const ARGUMENTS: &str = "arguments";
@@ -33,61 +33,61 @@ const ARGUMENTS: &str = "arguments";
 /// A question that waits for the person.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each changes for itself")]
-pub(super) struct Question {
+pub(super) struct AnnouncedAsk {
     pub(super) number: AskNumber,
-    pub(super) session_id: SessionKey,
-    /// The larger, the sooner it is told.
+    pub(super) session_id: HubSessionKey,
+    /// A larger rank is announced sooner.
     pub(super) rank: (u8, u8),
     pub(super) token: ReplyToken,
-    pub(super) tongue: Tongue,
-    /// Under which ids it went to the device, the newest last.
+    pub(super) text_language: TextLanguage,
+    /// The utterance ids under which it went to the device, the newest last.
     pub(super) ids: Vec<UtteranceId>,
-    /// Those of them that told the whole question, and not only that its time is nearly over.
+    /// Those ids that had the whole question, and not only the warning about its time.
     pub(super) whole_ids: Vec<UtteranceId>,
-    pub(super) told: Telling,
+    pub(super) presentation: PresentationProgress,
     pub(super) is_answered: bool,
-    /// Whether nobody knows what became of it.
+    /// Whether its outcome is unknown.
     pub(super) is_doubtful: bool,
     pub(super) is_warned: bool,
-    /// Whether it was named together with others.
+    /// Whether it was named in an overview.
     pub(super) is_named: bool,
-    pub(super) clock: QuestionClock,
-    /// What is asked, and what follows from it.
+    pub(super) clock: AskClock,
+    /// The action or question, and its consequences.
     asked: String,
-    /// Of a long question: the part that must be told, and the rest, which is told on request.
+    /// For a long question: the part that must be said, and the rest, which is said on request.
     brief: Option<(String, String)>,
     pub(super) is_rest_told: bool,
     /// The action or the question alone.
     pub(super) name: String,
-    /// The tool and the action, of a confirmation.
+    /// For a confirmation: the tool and the action.
     pub(super) action: Option<(Option<String>, String)>,
-    /// What silence means.
+    /// What happens if nobody answers.
     silence: String,
     /// How to answer.
     how: String,
     answers: Vec<(Choice, Answer)>,
 }
 
-/// How far a question was told.
+/// How far a question was presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Telling {
+pub(super) enum PresentationProgress {
     NotYet,
     Begun,
-    /// Not to its end: the person wanted to hear no more, or its time on the display is over.
+    /// Not to its end: the person wanted to hear no more, or its time on the display was over.
     Left,
-    /// To its end. Only now can it be consented to (ruling 33).
+    /// To its end. Only now can the person consent to it (ruling 33).
     Whole,
 }
 
-impl Question {
+impl AnnouncedAsk {
     pub(super) fn has_begun(&self) -> bool {
-        self.told >= Telling::Begun
+        self.presentation >= PresentationProgress::Begun
     }
 
-    /// The question of an event, if it is one.
-    pub(super) fn of(asked: &Asked<'_>, session_id: SessionKey, now: Duration) -> Option<Self> {
+    /// The question of an event, if the event asks one.
+    pub(super) fn of(asked: &Asked<'_>, session_id: HubSessionKey, now: Duration) -> Option<Self> {
         let event = asked.event;
-        let tongue = Tongue::of(event, event.summary());
+        let text_language = TextLanguage::of(event, event.summary());
         let parts = match &event.payload {
             Payload::AwaitingConfirmation(it) => confirmation(it, event),
             Payload::AwaitingClarification(it) => clarification(it),
@@ -98,20 +98,20 @@ impl Question {
         } else {
             (Vec::new(), own(asks::CANNOT_BE_ANSWERED))
         };
-        Some(Question {
+        Some(AnnouncedAsk {
             number: asked.number,
             session_id,
             rank: rank(event),
             token: parts.token,
-            tongue,
+            text_language,
             ids: Vec::new(),
             whole_ids: Vec::new(),
-            told: Telling::NotYet,
+            presentation: PresentationProgress::NotYet,
             is_answered: false,
             is_doubtful: false,
             is_warned: false,
             is_named: false,
-            clock: QuestionClock::of(event, now, asked.remaining),
+            clock: AskClock::of(event, now, asked.remaining),
             name: parts.name,
             asked: parts.asked,
             brief: parts.brief,
@@ -123,10 +123,10 @@ impl Question {
         })
     }
 
-    /// The question as it is told now: what is asked first, then what it means, then the time, then how to
-    /// answer.
+    /// The question as it is announced now: first the action, then its consequences, the time, and how to answer.
     ///
-    /// Of a long question the action and the risk are told, and that there is more, unless that takes no time.
+    /// For a long question only the action and the risk are said, and that there is more, unless the device takes no
+    /// time.
     pub(super) fn words(&self, now: Duration, takes_no_time: bool) -> String {
         let brief = self.brief.as_ref().filter(|_| !takes_no_time);
         let more = if brief.is_some() { own(asks::MORE) } else { String::new() };
@@ -134,22 +134,22 @@ impl Question {
         sentences(&[asked, &more, &self.time(now), &self.how])
     }
 
-    /// What is told of a long question on request.
+    /// The part of a long question that is said on request.
     pub(super) fn rest(&self) -> Option<&str> {
         self.brief.as_ref().map(|(_, rest)| rest.as_str())
     }
 
-    /// The question for someone who cannot answer it and does not know until when it is asked.
+    /// The question for a person who cannot answer it here. Its time is not known.
     pub(super) fn without_time(&self) -> String {
         sentences(&[&self.asked, &self.silence, &self.how])
     }
 
-    /// The question as it was asked, for someone who looks back: what became of it is told after it.
+    /// The question in a replay. Its outcome is announced after it.
     pub(super) fn past(&self) -> String {
         sentences(&[&self.asked])
     }
 
-    /// The question once more, before its time is over.
+    /// The question again, shortly before its time is over.
     pub(super) fn warning(&self, now: Duration) -> String {
         let is_long = self.name.len() > MAX_REMINDER;
         let number = if is_long { own(&asks::question(self.number)) } else { String::new() };
@@ -174,15 +174,15 @@ impl Question {
         }
     }
 
-    /// What was asked, at the beginning of a sentence about it. A mark that only ends it is left out.
+    /// The question as the beginning of a sentence about it, without its final punctuation mark.
     pub(super) fn heading(&self) -> String {
         let ends = |it: &str| it.ends_with(|c: char| c.is_alphanumeric());
         let name = self.name.strip_suffix(['.', '?']).filter(|it| ends(it));
         format!("{}:", name.unwrap_or(&self.name))
     }
 
-    /// What the question is called when it is not the last that was asked: what was asked, or its number if that is long.
-    /// Numbers of the past mean nothing.
+    /// The name of the question once another one was asked: its words, or its number if they are long. Question
+    /// numbers of the past mean nothing.
     pub(super) fn short_heading(&self, is_past: bool) -> String {
         if is_past || self.name.len() <= MAX_REMINDER {
             self.heading()
@@ -191,19 +191,18 @@ impl Question {
         }
     }
 
-    /// The answers to choose from.
     pub(super) fn choices(&self) -> Vec<Choice> {
         self.answers.iter().map(|(choice, _)| choice.clone()).collect()
     }
 
-    /// The answer at this place.
+    /// The answer at this position of the choices.
     pub(super) fn answer(&self, at: usize) -> Option<Answer> {
         self.answers.get(at).map(|(_, answer)| answer.clone())
     }
 }
 
-/// What is told of a question.
-struct Parts {
+/// The parts from which a question is put together.
+struct AskParts {
     token: ReplyToken,
     asked: String,
     brief: Option<(String, String)>,
@@ -214,14 +213,14 @@ struct Parts {
     answers: Vec<(Choice, Answer)>,
 }
 
-fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
+fn confirmation(it: &AwaitingConfirmation, event: &Event) -> AskParts {
     let tool = Delivery::of(event).and_then(|it| it.tool).map(|it| it.as_str().to_owned());
     let action = exact(&it.action);
     let consequence = exact(&it.consequence);
     let is_final =
         it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
     let undo = match is_final {
-        // The agent may have said it in the same words.
+        // The agent may already have said this in the same words.
         true if consequence.ends_with(asks::CANNOT_BE_UNDONE) => "",
         true => asks::CANNOT_BE_UNDONE,
         false => asks::undo(it.reversibility.as_ref(), it.irreversible),
@@ -238,7 +237,8 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         _ => asks::YES_OR_NO.to_owned(),
     };
     let rest = sentences(&[&consequence, &arguments]);
-    // The risk comes before what is long, and so does that it cannot be undone, whatever the agent says later.
+    // The risk comes before the long parts, and so does the warning that the action cannot be undone, whatever the
+    // agent says later.
     let undo_first = own(if is_final { asks::CANNOT_BE_UNDONE } else { undo });
     let (risk, undo) = (own(risk), own(undo));
     let is_long_action = action.len() > MAX_REMINDER;
@@ -250,7 +250,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
         sentences(&[&action, &consequence, &risk, &undo, &with, &arguments])
     };
     let brief = sentences(&[first, second, third, &with]);
-    Parts {
+    AskParts {
         token: it.reply_token.clone(),
         asked,
         brief: (rest.len() > LONG_REST).then_some((brief, rest)),
@@ -262,7 +262,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> Parts {
     }
 }
 
-/// No first: what is chosen by a slip does nothing. No is offered whatever the agent allows.
+/// "No" comes first, so that an accidental choice does nothing. It is offered even if the agent does not allow it.
 fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
     let all = [(asks::NO, Decision::Reject), (asks::YES, Decision::Accept)];
     let is_allowed = |decision: Decision| {
@@ -277,7 +277,7 @@ fn decisions(allowed: Option<&[String]>) -> Vec<(Choice, Answer)> {
     allowed.map(|(words, decision)| choice(words, decision)).collect()
 }
 
-fn clarification(it: &AwaitingClarification) -> Parts {
+fn clarification(it: &AwaitingClarification) -> AskParts {
     let kinds = it.accepted_response_kinds.as_deref().unwrap_or_default();
     let listed = it.choices.as_deref().unwrap_or_default();
     let question = exact(&it.question);
@@ -314,7 +314,7 @@ fn clarification(it: &AwaitingClarification) -> Parts {
         _ => own(asks::GOES_ON),
     };
     let context = it.context.as_deref().map(exact).unwrap_or_default();
-    Parts {
+    AskParts {
         token: it.reply_token.clone(),
         asked: sentences(&[&question, &context, &options]),
         brief: (context.len() > LONG_REST)

@@ -1,131 +1,133 @@
-//! What waits to be said: merged, passed over and summed up, and never more than its bounds.
+//! The utterances that wait: merged, reordered, summarized, and always within limits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::io::{AskNumber, HubNumber};
-use super::phrase::Tongue;
-use super::sessions::SessionKey;
-use super::tools::Tools;
+use super::phrase::TextLanguage;
+use super::sessions::HubSessionKey;
+use super::tools::WaitingTools;
 use crate::english::listening;
 use crate::utterance::{Kind, Weight};
 
-/// How many utterances wait that are not critical.
+/// The most waiting utterances that are not critical.
 pub const MAX_WAITING: usize = 256;
-/// How many critical ones wait that are no questions, such as errors.
+/// The most waiting critical utterances that are not questions, such as errors.
 pub const MAX_CRITICAL: usize = 64;
-/// How many questions are open at most; the same as a subscriber holds.
+/// The most open questions; the same limit as in a subscriber.
 pub const MAX_QUESTIONS: usize = 256;
 
-/// One text of an agent may take this many times longer than everything else that waits, as long as no other text waits.
+/// One text of an agent may take this many times longer than everything else that waits, if no other text waits.
 const TEXT_PATIENCE: u64 = 6;
-/// How many skipped utterances are kept for someone who wants to hear them.
+/// How many skipped utterances are kept for a person who wants to hear them.
 const MAX_SKIPPED: usize = 256;
-/// What was left out is told at most once in this time, as long as there is something else to tell.
+/// Left-out utterances are announced at most once in this time while something else waits.
 const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
-/// Something that waits to be said.
+/// An utterance that waits to be said.
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    /// The same for as long as it waits, is said, and is said again.
+pub(super) struct QueuedUtterance {
+    /// Stays the same while it waits, is said, and is said again.
     pub(super) serial: u64,
     pub(super) kind: Kind,
     pub(super) weight: Weight,
-    pub(super) session_id: Option<SessionKey>,
+    pub(super) session_id: Option<HubSessionKey>,
     pub(super) words: String,
-    pub(super) tongue: Tongue,
-    pub(super) about: About,
-    /// When what it tells became known.
+    pub(super) text_language: TextLanguage,
+    pub(super) about: UtteranceTopic,
+    /// When its content became known.
     pub(super) arrived: Duration,
-    /// How often it went to the device in vain.
+    /// How often the device interrupted it without an order.
     pub(super) tries: u8,
-    /// Whether the person heard a part of it, and so is to hear all of it.
+    /// Whether the person heard a part of it, so that it must be said again whole.
     pub(super) was_cut: bool,
-    /// Whether it is the first part of what it tells.
+    /// Whether it is the first or only part of its text.
     pub(super) is_first: bool,
-    /// Of a question: the larger, the sooner it is told.
+    /// For a question: a larger rank is announced sooner.
     pub(super) rank: (u8, u8),
-    /// Which text of its session it is a part of.
+    /// The number of the text of its session to which it belongs.
     pub(super) text: u64,
-    /// Whether it is said again because the person wanted that.
+    /// Whether the person asked to hear it again.
     pub(super) is_again: bool,
 }
 
-/// What an utterance is about, beyond its kind.
+/// What an utterance is about, in addition to its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum About {
-    /// Itself.
+pub(super) enum UtteranceTopic {
+    /// Nothing else.
     Nothing,
-    /// A question.
     Question(AskNumber),
-    /// What an agent said directly before it asks, and whether it said more that was not heard.
-    Context { number: AskNumber, has_more: bool },
-    /// Several questions that wait: who asks what.
+    /// What an agent said directly before it asked, and whether it said more that the person has not heard.
+    Context {
+        number: AskNumber,
+        has_more: bool,
+    },
+    /// Several waiting questions: which agent asks what.
     Overview(Vec<AskNumber>),
-    /// What was not told of a long question.
+    /// The part of a long question that was not said.
     Rest(AskNumber),
     /// A question whose time is nearly over.
     Warning(AskNumber),
-    /// How much time there is for a question, after that has changed.
+    /// A change of the time to answer a question.
     Time(AskNumber),
-    /// That a session began: not told after its end.
+    /// The start of a session. It is not announced after the end.
     Started,
-    /// The state of an agent: only the newest counts.
+    /// The state of an agent. Only the newest one counts.
     State,
-    /// Tools of no great consequence, which are counted when there are many.
-    Tools(Tools),
-    /// That a tool still runs: only the newest counts.
+    /// Minor tools, which are counted if there are many.
+    Tools(WaitingTools),
+    /// A tool that still runs. Only the newest one counts.
     StillRunning,
-    /// What really happened, against what was claimed.
+    /// What really happened, in contradiction to a claim.
     Fact,
-    /// That an agent has finished, and what speaks against what it claims then.
+    /// The end of a session, and what contradicts the final claim of its agent.
     End,
-    /// What the person asked for just now.
+    /// Something that the person just requested.
     Requested,
-    /// The line to a hub.
+    /// The connection to a hub.
     Line(HubNumber),
     /// How much was left out.
     LeftOut,
-    /// What came of something that the person typed: told at once, or never.
+    /// The result of something that the person typed. It is said at once or never.
     Feedback,
-    /// What came of a question whose name is left out, as long as no other was asked.
+    /// News about a question that is not named, as long as no other question is asked.
     Ask(AskName),
 }
 
-/// How a question is named when another one was asked since.
+/// How to name a question once another question has been asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AskName {
     pub(super) name: String,
-    pub(super) tongue: Tongue,
-    /// How many questions had been asked.
-    pub(super) asked: u64,
+    pub(super) text_language: TextLanguage,
+    /// How many questions had been asked when this was queued.
+    pub(super) asked_count: u64,
 }
 
-impl About {
-    /// The question that it is about.
+impl UtteranceTopic {
+    /// The question that it belongs to.
     pub(super) fn question(&self) -> Option<AskNumber> {
         match self {
-            About::Question(number)
-            | About::Context { number, .. }
-            | About::Rest(number)
-            | About::Warning(number)
-            | About::Time(number) => Some(*number),
+            UtteranceTopic::Question(number)
+            | UtteranceTopic::Context { number, .. }
+            | UtteranceTopic::Rest(number)
+            | UtteranceTopic::Warning(number)
+            | UtteranceTopic::Time(number) => Some(*number),
             _ => None,
         }
     }
 }
 
-impl Item {
-    /// One about nothing but itself.
+impl QueuedUtterance {
+    /// Creates one without a topic.
     pub(super) fn new(kind: Kind, weight: Weight, words: String, arrived: Duration) -> Self {
-        let (tongue, about) = (Tongue::default(), About::Nothing);
-        Item {
+        let (text_language, about) = (TextLanguage::default(), UtteranceTopic::Nothing);
+        QueuedUtterance {
             serial: 0,
             kind,
             weight,
             session_id: None,
             words,
-            tongue,
+            text_language,
             about,
             arrived,
             tries: 0,
@@ -137,59 +139,64 @@ impl Item {
         }
     }
 
-    pub(super) fn is_of(&self, session_id: &SessionKey) -> bool {
+    pub(super) fn is_of(&self, session_id: &HubSessionKey) -> bool {
         self.session_id.as_ref() == Some(session_id)
     }
 
     fn is_question(&self) -> bool {
-        matches!(self.about, About::Question(_) | About::Context { .. } | About::Warning(_))
+        matches!(
+            self.about,
+            UtteranceTopic::Question(_)
+                | UtteranceTopic::Context { .. }
+                | UtteranceTopic::Warning(_)
+        )
     }
 
-    /// Whether nothing but the sentence that is being said, and what is critical, comes before it.
+    /// Whether only critical utterances and the current sentence come before it.
     fn is_news(&self) -> bool {
-        self.kind == Kind::Settled || matches!(self.about, About::End | About::Fact)
+        self.kind == Kind::Settled
+            || matches!(self.about, UtteranceTopic::End | UtteranceTopic::Fact)
     }
 
-    /// Whether the person asked for it, or for what it tells.
+    /// Whether the person asked for it.
     fn is_requested(&self) -> bool {
-        matches!(self.about, About::Requested | About::Time(_))
+        matches!(self.about, UtteranceTopic::Requested | UtteranceTopic::Time(_))
     }
 
-    /// How long it takes to say at so many words per minute.
+    /// How long it takes at this many words per minute.
     fn seconds(&self, pace: u64) -> u64 {
-        // A word has six bytes or so; counting words would take longer than it is worth.
+        // A word has about six bytes. Counting the words exactly would cost more than it is worth.
         (self.words.len() as u64 * 10).div_ceil(pace.max(1))
     }
 }
 
-/// What was left out because there was too much of it.
+/// Counts what was left out because too much was waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct LeftOut {
+struct LeftOutCounts {
     steps: u64,
     replies: u64,
     errors: u64,
     others: u64,
 }
 
-/// What waits to be said.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Queue {
-    critical: VecDeque<Item>,
-    rest: VecDeque<Item>,
-    left_out: LeftOut,
+pub(super) struct UtteranceQueue {
+    critical: VecDeque<QueuedUtterance>,
+    rest: VecDeque<QueuedUtterance>,
+    left_out: LeftOutCounts,
     left_out_told: Option<Duration>,
-    /// What was skipped, for someone who wants to hear it.
-    skipped: VecDeque<Item>,
-    /// The session whose words were told last.
-    reading: Option<SessionKey>,
+    /// Skipped utterances, for a person who wants to hear them.
+    skipped: VecDeque<QueuedUtterance>,
+    /// The session that spoke last.
+    reading: Option<HubSessionKey>,
     last_serial: u64,
-    /// Whether the device takes no time, so that everything is told in the order in which it came.
+    /// Whether the device takes no time, so that everything is announced in the order of arrival.
     pub(super) takes_no_time: bool,
 }
 
-impl Queue {
-    /// Adds something, and brings what waits back into its bounds.
-    pub(super) fn push(&mut self, mut item: Item, pace: u64, behind_seconds: u64) {
+impl UtteranceQueue {
+    /// Adds an utterance, then drops others until the queue is within its limits.
+    pub(super) fn push(&mut self, mut item: QueuedUtterance, pace: u64, behind_seconds: u64) {
         self.number(&mut item);
         if item.weight == Weight::Critical {
             return self.push_critical(item);
@@ -200,9 +207,9 @@ impl Queue {
         self.make_room_for(&item, behind_seconds);
         let at = match item.kind {
             _ if self.takes_no_time => self.rest.len(),
-            // How a question was settled, and that an agent has finished, comes before what was waiting.
+            // Settlements and ends come before everything that already waited.
             Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
-            _ if item.about == About::Fact => self.after_claim(item.session_id.as_ref()),
+            _ if item.about == UtteranceTopic::Fact => self.after_claim(item.session_id.as_ref()),
             _ if item.is_news() => self.after_news(),
             _ if item.is_requested() => self.after_requested(),
             Kind::Error => self.make_way_for_news(item.session_id.as_ref()),
@@ -212,52 +219,53 @@ impl Queue {
         self.keep_up(pace, behind_seconds);
     }
 
-    /// Leaves out what has waited for very long, where another agent has something newer to tell. Whoever is being read is
-    /// heard to the end, however long that takes.
-    fn make_room_for(&mut self, item: &Item, behind_seconds: u64) {
+    /// Leaves out utterances that waited for very long when another agent has something newer. The agent that is
+    /// being read is read to the end, however long that takes.
+    fn make_room_for(&mut self, item: &QueuedUtterance, behind_seconds: u64) {
         if item.session_id.is_none() || item.weight < Weight::Normal {
             return;
         }
         let patience = Duration::from_secs(behind_seconds.saturating_mul(TEXT_PATIENCE));
-        let is_stale = |it: &Item| {
+        let is_stale = |it: &QueuedUtterance| {
             item.arrived.saturating_sub(it.arrived) > patience
                 && it.session_id != item.session_id
                 && it.session_id != self.reading
-                // A claim must not be told without the fact against it.
+                // A claim must not be announced without the fact that contradicts it.
                 && !(it.was_cut || it.is_news())
         };
         let waiting = std::mem::take(&mut self.rest);
-        let (stale, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_stale);
+        let (stale, rest) = waiting.into_iter().partition::<VecDeque<QueuedUtterance>, _>(is_stale);
         self.rest = rest;
         for it in stale {
             self.leave_out(it);
         }
     }
 
-    /// Behind the news that wait.
+    /// The position after the waiting news.
     fn after_news(&self) -> usize {
         self.rest.iter().take_while(|it| it.is_news()).count()
     }
 
-    /// Behind what the person asked for before.
+    /// The position after earlier requests of the person.
     fn after_requested(&self) -> usize {
-        let is_before = |it: &&Item| it.is_news() || it.is_requested();
+        let is_before = |it: &&QueuedUtterance| it.is_news() || it.is_requested();
         self.rest.iter().take_while(is_before).count()
     }
 
-    /// Where a fact waits: nothing comes between it and the claim that it speaks against.
-    fn after_claim(&self, session_id: Option<&SessionKey>) -> usize {
+    /// The position of a fact: directly after the claim that it contradicts.
+    fn after_claim(&self, session_id: Option<&HubSessionKey>) -> usize {
         let claim = self.rest.iter().rposition(|it| it.session_id.as_ref() == session_id);
         claim.map_or(0, |at| at + 1)
     }
 
-    /// Where the failure of a tool waits: behind what its agent did before, but before what anyone has to say at
-    /// length. One sentence of that goes first, so that a tool that fails again and again silences nobody. Small
-    /// steps of the session that would be told later than what came of them are passed over.
-    fn make_way_for_news(&mut self, session_id: Option<&SessionKey>) -> usize {
-        let is_own = |it: &Item| it.session_id.as_ref() == session_id;
-        let is_step = |it: &Item| it.weight < Weight::Normal && !it.was_cut;
-        let is_text = |it: &Item| it.kind == Kind::Reply || it.about == About::Fact;
+    /// The position of a tool failure: after earlier actions of its agent, but before long texts of any agent. One
+    /// sentence of such a text goes first, so that a tool that fails repeatedly silences nobody. Small steps of the
+    /// session that would come after their own result are dropped.
+    fn make_way_for_news(&mut self, session_id: Option<&HubSessionKey>) -> usize {
+        let is_own = |it: &QueuedUtterance| it.session_id.as_ref() == session_id;
+        let is_step = |it: &QueuedUtterance| it.weight < Weight::Normal && !it.was_cut;
+        let is_text =
+            |it: &QueuedUtterance| it.kind == Kind::Reply || it.about == UtteranceTopic::Fact;
         let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it) && !is_text(it));
         let mut at = own.map_or(0, |at| at + 1).max(self.after_requested());
         let errors =
@@ -265,7 +273,8 @@ impl Queue {
         at += errors(at);
         if self.rest.get(at).is_some_and(|it| it.kind == Kind::Reply) {
             at += 1;
-            at += self.rest.iter().skip(at).take_while(|it| it.about == About::Fact).count();
+            at +=
+                self.rest.iter().skip(at).take_while(|it| it.about == UtteranceTopic::Fact).count();
             at += errors(at);
         }
         let later = self.rest.split_off(at);
@@ -273,12 +282,12 @@ impl Queue {
         at
     }
 
-    /// Puts back what was cut off, before everything else of its weight but riskier questions.
-    pub(super) fn put_back(&mut self, mut item: Item) {
+    /// Puts back an interrupted utterance, before everything of its weight except riskier questions.
+    pub(super) fn put_back(&mut self, mut item: QueuedUtterance) {
         self.number(&mut item);
         item.was_cut = true;
         if item.weight == Weight::Critical {
-            let is_before = |it: &&Item| it.is_question() && it.rank > item.rank;
+            let is_before = |it: &&QueuedUtterance| it.is_question() && it.rank > item.rank;
             let before = self.critical.iter().take_while(is_before).count();
             self.critical.insert(if item.is_question() { before } else { 0 }, item);
         } else if self.rest.len() < MAX_WAITING {
@@ -289,17 +298,17 @@ impl Queue {
         }
     }
 
-    fn number(&mut self, item: &mut Item) {
+    fn number(&mut self, item: &mut QueuedUtterance) {
         if item.serial == 0 {
             self.last_serial += 1;
             item.serial = self.last_serial;
         }
     }
 
-    fn push_critical(&mut self, item: Item) {
+    fn push_critical(&mut self, item: QueuedUtterance) {
         let others = self.critical.iter().filter(|it| !it.is_question()).count();
         if self.takes_no_time && others + self.rest.len() < MAX_CRITICAL {
-            // What came before it is told before it.
+            // Earlier utterances are announced before it.
             self.critical.extend(self.rest.drain(..));
             return self.critical.push_back(item);
         }
@@ -307,20 +316,24 @@ impl Queue {
             self.left_out.errors += 1;
             return;
         }
-        // Questions come before errors. Of those that wait, the riskiest is told first, and of those as risky the oldest.
-        let is_less = |it: &Item| match it.about {
-            About::Feedback | About::Overview(_) => false,
+        // Questions come before errors. The riskiest question is announced first, and among equal ones the oldest.
+        let is_less = |it: &QueuedUtterance| match it.about {
+            UtteranceTopic::Feedback | UtteranceTopic::Overview(_) => false,
             _ => !it.is_question() || it.rank < item.rank,
         };
         let at = self.critical.iter().position(is_less).filter(|_| item.is_question());
         self.critical.insert(at.unwrap_or(self.critical.len()), item);
     }
 
-    /// Counts a tool together with the one of its kind that was the last of its session to wait.
-    pub(super) fn merge(&mut self, session_id: Option<&SessionKey>, tools: &Tools) -> bool {
+    /// Merges a tool into the last waiting utterance of its session, if both are of the same kind.
+    pub(super) fn merge(
+        &mut self,
+        session_id: Option<&HubSessionKey>,
+        tools: &WaitingTools,
+    ) -> bool {
         let last = self.rest.iter_mut().rev().find(|it| it.session_id.as_ref() == session_id);
         let Some(last) = last else { return false };
-        let About::Tools(waiting) = &mut last.about else { return false };
+        let UtteranceTopic::Tools(waiting) = &mut last.about else { return false };
         if !waiting.merge(tools) {
             return false;
         }
@@ -328,13 +341,13 @@ impl Queue {
         true
     }
 
-    /// Leaves out the least important, oldest first, until what waits is not too much.
+    /// Leaves out the least important utterances, the oldest first, until not too much waits.
     fn keep_up(&mut self, pace: u64, behind_seconds: u64) {
         let mut seconds: u64 = self.rest.iter().map(|it| it.seconds(pace)).sum();
         while self.rest.len() > MAX_WAITING || seconds > behind_seconds.max(1) {
-            // The newest is always kept: someone who listens slowly is told at least that.
+            // The newest one is always kept: a person who listens slowly hears at least that.
             let waiting = self.rest.iter().take(self.rest.len().saturating_sub(1));
-            let importance = |item: &Item| match item.kind {
+            let importance = |item: &QueuedUtterance| match item.kind {
                 _ if item.was_cut => 4,
                 Kind::Progress => 0,
                 Kind::Doing if item.weight == Weight::Background => 1,
@@ -347,7 +360,7 @@ impl Queue {
             let Some((at, importance)) = least.map(|(at, item)| (at, importance(item))) else {
                 return;
             };
-            // One text alone is wanted for longer, and ends and errors are kept as long as there is room.
+            // A single text may wait for longer. Ends and errors are kept as long as there is room.
             let is_kept = match importance {
                 _ if self.takes_no_time => true,
                 3 if self.is_one_text() => seconds <= behind_seconds.saturating_mul(TEXT_PATIENCE),
@@ -363,15 +376,15 @@ impl Queue {
         }
     }
 
-    /// Whether nothing but one text of one agent waits of what agents say.
+    /// Whether all waiting words of agents are one text of one agent.
     fn is_one_text(&self) -> bool {
         let mut replies = self.rest.iter().filter(|it| it.kind == Kind::Reply);
         let Some(first) = replies.next() else { return true };
         replies.all(|it| it.session_id == first.session_id && it.text == first.text)
     }
 
-    /// Keeps what was skipped, the newest of it.
-    pub(super) fn skip(&mut self, item: Item) {
+    /// Keeps a skipped utterance; the oldest ones are dropped.
+    pub(super) fn skip(&mut self, item: QueuedUtterance) {
         self.skipped.push_back(item);
         if self.skipped.len() > MAX_SKIPPED {
             self.skipped.pop_front();
@@ -382,25 +395,27 @@ impl Queue {
         self.skipped.iter().any(|it| it.serial == serial)
     }
 
-    /// Keeps what an agent said before a question that is over, to be told on request.
+    /// Keeps the context of a question that is over, to be said on request.
     pub(super) fn skip_context(&mut self, asked: AskNumber) {
-        let is_it =
-            |it: &Item| matches!(it.about, About::Context { number, .. } if number == asked);
+        let is_it = |it: &QueuedUtterance| match it.about {
+            UtteranceTopic::Context { number, .. } => number == asked,
+            _ => false,
+        };
         let waiting = std::mem::take(&mut self.critical);
-        let (context, rest) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_it);
+        let (context, rest) = waiting.into_iter().partition::<VecDeque<QueuedUtterance>, _>(is_it);
         self.critical = rest;
         for mut item in context {
-            (item.weight, item.about) = (Weight::Normal, About::Nothing);
+            (item.weight, item.about) = (Weight::Normal, UtteranceTopic::Nothing);
             self.skip(item);
         }
     }
 
-    /// What was skipped waits again, before what agents have to say since. Says whether there was anything.
+    /// Queues all skipped utterances again, before newer words of agents. Returns whether there were any.
     pub(super) fn tell_skipped(&mut self) -> bool {
         if self.skipped.is_empty() {
             return false;
         }
-        self.left_out = LeftOut::default();
+        self.left_out = LeftOutCounts::default();
         let skipped = std::mem::take(&mut self.skipped);
         for item in skipped.into_iter().rev() {
             self.put_back(item);
@@ -408,20 +423,20 @@ impl Queue {
         true
     }
 
-    fn leave_out(&mut self, item: Item) {
+    fn leave_out(&mut self, item: QueuedUtterance) {
         match (&item.about, item.kind) {
-            // Only the newest counts anyway.
+            // Only the newest of these counts.
             (
-                About::LeftOut
-                | About::State
-                | About::StillRunning
-                | About::Line(_)
-                | About::Feedback
-                | About::Time(_),
+                UtteranceTopic::LeftOut
+                | UtteranceTopic::State
+                | UtteranceTopic::StillRunning
+                | UtteranceTopic::Line(_)
+                | UtteranceTopic::Feedback
+                | UtteranceTopic::Time(_),
                 _,
             )
             | (_, Kind::Progress) => return,
-            (About::Tools(tools), _) => self.left_out.steps += tools.count(),
+            (UtteranceTopic::Tools(tools), _) => self.left_out.steps += tools.count(),
             (_, Kind::Doing) => self.left_out.steps += 1,
             (_, Kind::Reply) => self.left_out.replies += 1,
             (_, Kind::Error) => self.left_out.errors += 1,
@@ -430,12 +445,16 @@ impl Queue {
         self.skip(item);
     }
 
-    /// What is to be said next, if it may be said now.
-    pub(super) fn pop(&mut self, now: Duration, is_due: impl Fn(&Item) -> bool) -> Option<Item> {
+    /// Takes the next utterance, if it may be said now.
+    pub(super) fn pop(
+        &mut self,
+        now: Duration,
+        is_due: impl Fn(&QueuedUtterance) -> bool,
+    ) -> Option<QueuedUtterance> {
         if let Some(item) = self.critical.pop_front() {
             return Some(item);
         }
-        let is_news = self.rest.front().is_some_and(Item::is_news);
+        let is_news = self.rest.front().is_some_and(QueuedUtterance::is_news);
         let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
         if !is_news && !self.left_out_told.is_some_and(is_told) {
             let notice = self.tell_left_out(now);
@@ -451,57 +470,60 @@ impl Queue {
         next
     }
 
-    /// What was left out since that was told last.
-    fn tell_left_out(&mut self, now: Duration) -> Option<Item> {
+    /// Announces what was left out since the last such announcement.
+    fn tell_left_out(&mut self, now: Duration) -> Option<QueuedUtterance> {
         let words = std::mem::take(&mut self.left_out).said()?;
         self.left_out_told = Some(now);
-        let mut item = Item::new(Kind::Notice, Weight::Normal, words, now);
-        item.about = About::LeftOut;
+        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Normal, words, now);
+        item.about = UtteranceTopic::LeftOut;
         Some(item)
     }
 
-    /// Whether something waits for which this is cut off: what is critical comes before what is not, and of questions
-    /// the riskier one before one that has not begun to be told.
-    pub(super) fn overtakes(&self, item: &Item, has_begun: bool) -> bool {
+    /// Whether a waiting utterance interrupts this one. Critical ones interrupt others, and a riskier question
+    /// interrupts a question that has not begun.
+    pub(super) fn overtakes(&self, item: &QueuedUtterance, has_begun: bool) -> bool {
         if self.takes_no_time {
             return false;
         }
         if item.weight < Weight::Critical {
             return !self.critical.is_empty();
         }
-        let is_riskier = |it: &Item| it.is_question() && it.rank > item.rank;
+        let is_riskier = |it: &QueuedUtterance| it.is_question() && it.rank > item.rank;
         item.is_question() && !has_begun && self.critical.front().is_some_and(is_riskier)
     }
 
-    /// Takes what is not critical out of what waits.
-    pub(super) fn take(&mut self, is_wanted: impl Fn(&Item) -> bool) -> VecDeque<Item> {
+    /// Takes matching utterances out of the queue, except critical ones.
+    pub(super) fn take(
+        &mut self,
+        is_wanted: impl Fn(&QueuedUtterance) -> bool,
+    ) -> VecDeque<QueuedUtterance> {
         let waiting = std::mem::take(&mut self.rest);
         let (taken, rest) = waiting.into_iter().partition(is_wanted);
         self.rest = rest;
         taken
     }
 
-    /// Takes away what no longer needs to be said; how much that was.
-    pub(super) fn remove(&mut self, is_outdated: impl Fn(&Item) -> bool) -> usize {
+    /// Removes outdated utterances and returns how many there were.
+    pub(super) fn remove(&mut self, is_outdated: impl Fn(&QueuedUtterance) -> bool) -> usize {
         let before = self.critical.len() + self.rest.len();
         self.critical.retain(|it| !is_outdated(it));
         self.rest.retain(|it| !is_outdated(it));
         before - self.critical.len() - self.rest.len()
     }
 
-    /// Skips everything but critical things, how questions were settled, and ends.
+    /// Skips everything except critical utterances, settlements and ends.
     pub(super) fn hush(&mut self) {
         let waiting = std::mem::take(&mut self.rest);
-        let is_kept = |it: &Item| it.is_news() && it.about != About::Fact;
-        let (news, others) = waiting.into_iter().partition::<VecDeque<Item>, _>(is_kept);
+        let is_kept = |it: &QueuedUtterance| it.is_news() && it.about != UtteranceTopic::Fact;
+        let (news, others) = waiting.into_iter().partition::<VecDeque<QueuedUtterance>, _>(is_kept);
         self.rest = news;
         for item in others {
             self.leave_out(item);
         }
-        self.left_out = LeftOut::default();
+        self.left_out = LeftOutCounts::default();
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Item> {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &QueuedUtterance> {
         self.critical.iter().chain(&self.rest)
     }
 
@@ -510,7 +532,7 @@ impl Queue {
     }
 }
 
-impl LeftOut {
+impl LeftOutCounts {
     fn said(self) -> Option<String> {
         let listed = listening::kinds_left_out(self.errors, self.replies, self.steps, self.others)?;
         Some(listening::too_much(&listed))

@@ -1,4 +1,4 @@
-//! What is known of each session: whose it is, what it says, what really happened in it.
+//! What the announcer knows about each session: its agent, its texts, and what really happened.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,122 +7,126 @@ use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::extension::PREFIX;
 use aaep::{Event, OutputId, SessionId};
 
-use super::activity::Activity;
+use super::activity::AgentActivity;
 use super::io::HubNumber;
-use super::phrase::{Tongue, Wording};
-use super::truth::Truth;
+use super::phrase::{FieldWording, TextLanguage};
+use super::truth::SessionFacts;
 use crate::english::{IN_PROJECT, listening, numbered};
 use crate::profile::{Preferences, Replies};
 use crate::words::{End, MAX_SAID, Stream, cut, one_line, own};
 
-/// How many sessions are known at once.
+/// The most sessions that are known at once.
 pub const MAX_SESSIONS: usize = 64;
-/// How many outputs of a session are open at once.
+/// The most open outputs of a session.
 const MAX_OUTPUTS: usize = 8;
 /// How many texts of a session are remembered.
 pub const MAX_TEXTS: usize = 4;
-/// What an agent says in more outputs than this is no longer one text: each of them is one, as in a log.
+/// After this many outputs in a row, each output counts as a text of its own, as in a log.
 const MAX_TEXT_OUTPUTS: usize = 8;
 /// How much of each text is remembered, in bytes.
 pub const MAX_TEXT: usize = 32 * 1024;
-/// The longest name of an agent that is told, in bytes.
+/// The longest agent name that is announced, in bytes.
 const MAX_NAME: usize = 60;
-/// The longest id of an agent that is remembered, in bytes: the longest by which one can be told anything.
+/// The longest agent id that is remembered, in bytes. A longer one cannot be used to address an agent.
 const MAX_AGENT_ID: usize = 256;
-/// A session of which nothing was heard for so long does not share its name with new ones.
+/// A session that was quiet for this long no longer shares its name with new sessions.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
 
 /// A session of a hub. Two hubs can use the same id, and one must not speak for the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SessionKey {
+pub(super) struct HubSessionKey {
     pub(super) hub: HubNumber,
     pub(super) id: SessionId,
 }
 
-/// An agent in a session, as the person hears of it.
+/// An agent in a session, as it is announced to the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownAgent {
-    /// Where it is.
+    /// The hub of the session.
     pub hub: HubNumber,
     /// The session.
     pub session_id: SessionId,
-    /// The agent, as the protocol names it. Foreign text.
+    /// The agent id of the protocol. Foreign text.
     pub agent_id: String,
-    /// Its name, which others may have too.
+    /// The name of the agent. Several agents can have the same one.
     pub name: String,
-    /// What it is called: its name, with a number where others have the same.
+    /// The label of the agent: its name, with a number if several have the same name.
     pub label: String,
-    /// Whether the session goes on.
+    /// Whether the session has not ended.
     pub is_live: bool,
 }
 
-/// One session.
+/// What is known about one session.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct TrackedSession {
     name: String,
-    /// As the protocol names it.
+    /// The agent id of the protocol.
     agent_id: String,
-    /// Which one of those with this name it is.
+    /// Its number among the sessions with this name.
     ordinal: u32,
-    /// Whether there was another one of this name at the same time.
+    /// Whether another session had the same name at the same time.
     has_namesake: bool,
-    /// Whether its name says where it works.
+    /// Whether the name includes the project.
     has_project: bool,
     is_live: bool,
     last_heard: Duration,
-    outputs: VecDeque<Output>,
-    texts: VecDeque<Text>,
-    /// How many texts it has begun: what it says between one thing that it does and the next is one text.
+    outputs: VecDeque<StreamedOutput>,
+    texts: VecDeque<AgentText>,
+    /// How many texts it has begun. A text is everything that an agent says between two actions.
     text: u64,
-    /// How many outputs that text has.
+    /// How many outputs the newest text has.
     text_outputs: usize,
-    pub(super) truth: Truth,
-    pub(super) activity: Activity,
-    /// The last words that were to be said of it, and when.
+    pub(super) truth: SessionFacts,
+    pub(super) activity: AgentActivity,
+    /// The last words that were queued for it, and when.
     pub(super) last_words: Option<(String, Duration)>,
-    /// When its state changed last.
+    /// When its state last changed.
     pub(super) state_since: Duration,
-    /// When its progress was told last.
+    /// When its progress was last announced.
     pub(super) progress_told: Option<Duration>,
 }
 
 /// An output that has not ended.
 #[derive(Debug, Clone)]
-struct Output {
+struct StreamedOutput {
     id: Option<OutputId>,
     stream: Stream,
-    /// Words that are told when it is complete, and whether there were too many.
+    /// Words that are kept until the output is complete, and whether some did not fit.
     held: String,
     is_cut: bool,
-    /// Whether the person wants to hear no more of it now.
+    /// Whether the person does not want to hear the rest.
     is_hushed: bool,
 }
 
-/// What an agent said, exactly.
+/// The exact text of an agent.
 #[derive(Debug, Clone)]
-pub(super) struct Text {
+pub(super) struct AgentText {
     id: Option<OutputId>,
     is_complete: bool,
     pub(super) exact: String,
     /// Whether its end is missing.
     pub(super) is_cut: bool,
-    pub(super) tongue: Tongue,
+    pub(super) text_language: TextLanguage,
 }
 
-/// All sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sessions {
-    known: BTreeMap<SessionKey, Session>,
+pub(super) struct TrackedSessions {
+    known: BTreeMap<HubSessionKey, TrackedSession>,
     /// The session whose agent said something last.
-    last_reply: Option<SessionKey>,
+    last_reply: Option<HubSessionKey>,
 }
 
-impl Sessions {
-    /// The session of an event, known from now on.
-    pub(super) fn enter(&mut self, now: Duration, id: &SessionKey, event: &Event) -> &mut Session {
+impl TrackedSessions {
+    /// Returns the session of an event, and adds it if it is new.
+    pub(super) fn enter(
+        &mut self,
+        now: Duration,
+        id: &HubSessionKey,
+        event: &Event,
+    ) -> &mut TrackedSession {
         let is_known = self.known.get(id).map(|it| it.has_project);
         let has_project = project(event).is_some();
-        // A subscriber that joined in the midst may learn only later where an agent works.
+        // A subscriber that joined late may learn the project of an agent only later.
         if is_known.is_none() || is_known == Some(false) && has_project {
             let known = self.known.remove(id);
             self.make_room();
@@ -133,7 +137,7 @@ impl Sessions {
             if ordinal > 1 {
                 namesakes.for_each(|it| it.has_namesake = true);
             }
-            let mut session = known.unwrap_or_else(|| Session::new(String::new(), 1));
+            let mut session = known.unwrap_or_else(|| TrackedSession::new(String::new(), 1));
             (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
             session.has_project = has_project;
             let agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID);
@@ -141,32 +145,36 @@ impl Sessions {
             self.known.insert(id.clone(), session);
         }
         let session =
-            self.known.entry(id.clone()).or_insert_with(|| Session::new(String::new(), 1));
+            self.known.entry(id.clone()).or_insert_with(|| TrackedSession::new(String::new(), 1));
         session.last_heard = now;
         session.is_live = true;
         session
     }
 
-    pub(super) fn get(&self, id: &SessionKey) -> Option<&Session> {
+    pub(super) fn get(&self, id: &HubSessionKey) -> Option<&TrackedSession> {
         self.known.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &SessionKey) -> Option<&mut Session> {
+    pub(super) fn get_mut(&mut self, id: &HubSessionKey) -> Option<&mut TrackedSession> {
         self.known.get_mut(id)
     }
 
-    /// What an agent said last, of this session or of any.
-    pub(super) fn last_text(&self, id: Option<&SessionKey>) -> Option<(&SessionKey, &Text)> {
+    /// The last text of this session, or of the session that spoke last.
+    pub(super) fn last_text(
+        &self,
+        id: Option<&HubSessionKey>,
+    ) -> Option<(&HubSessionKey, &AgentText)> {
         let (id, session) = self.known.get_key_value(id.or(self.last_reply.as_ref())?)?;
         Some((id, session.texts.back()?))
     }
 
-    /// The session in which the agent of this one spoke last: this one, or one that is over if it said nothing in this one.
-    pub(super) fn speaking_session(&self, id: &SessionKey) -> SessionKey {
+    /// The session in which the agent of this session last spoke: this one, or an ended one if it has said nothing in
+    /// this one.
+    pub(super) fn speaking_session(&self, id: &HubSessionKey) -> HubSessionKey {
         let Some(asking) = self.known.get(id).filter(|it| it.texts.is_empty()) else {
             return id.clone();
         };
-        let is_same = |(key, it): &(&SessionKey, &Session)| {
+        let is_same = |(key, it): &(&HubSessionKey, &TrackedSession)| {
             key.hub == id.hub
                 && !it.is_live
                 && !it.texts.is_empty()
@@ -176,18 +184,18 @@ impl Sessions {
         newest.map_or_else(|| id.clone(), |(key, _)| key.clone())
     }
 
-    pub(super) fn spoke(&mut self, id: &SessionKey) {
+    pub(super) fn spoke(&mut self, id: &HubSessionKey) {
         if self.last_reply.as_ref() != Some(id) {
             self.last_reply = Some(id.clone());
         }
     }
 
-    /// Whether words begin like the name of any agent that speaks here.
+    /// Whether the words begin with the name of an agent, as if that agent spoke.
     pub(super) fn begin_like_a_name(&self, words: &str) -> bool {
         let Some((beginning, _)) = words.split_once(':') else { return false };
         beginning.len() <= MAX_NAME * 3
             && self.known.values().any(|it| {
-                // The name alone is enough to pretend, without where the agent works.
+                // The name without the project is already enough to impersonate an agent.
                 let name = it.name.split(IN_PROJECT).next().unwrap_or_default().to_lowercase();
                 !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
             })
@@ -197,18 +205,20 @@ impl Sessions {
         self.known.len()
     }
 
-    /// Those that have not ended.
-    pub(super) fn live(&self) -> impl Iterator<Item = (&SessionKey, &Session)> {
+    /// Sessions that have not ended.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&HubSessionKey, &TrackedSession)> {
         self.known.iter().filter(|(_, it)| it.is_live)
     }
 
-    pub(super) fn live_mut(&mut self) -> impl Iterator<Item = (&SessionKey, &mut Session)> {
+    pub(super) fn live_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&HubSessionKey, &mut TrackedSession)> {
         self.known.iter_mut().filter(|(_, it)| it.is_live)
     }
 
-    /// All of them as they are called, those of which something was heard last first.
+    /// All agents, the most recently active first.
     pub(super) fn agents(&self) -> Vec<KnownAgent> {
-        let mut known: Vec<(&SessionKey, &Session)> = self.known.iter().collect();
+        let mut known: Vec<(&HubSessionKey, &TrackedSession)> = self.known.iter().collect();
         known.sort_by_key(|(_, it)| std::cmp::Reverse(it.last_heard));
         known
             .into_iter()
@@ -223,14 +233,14 @@ impl Sessions {
             .collect()
     }
 
-    /// The person wants to hear no more of what agents are saying now.
+    /// The person does not want to hear the rest of any open output.
     pub(super) fn hush(&mut self) {
         let outputs = self.known.values_mut().flat_map(|it| &mut it.outputs);
         outputs.for_each(|it| it.is_hushed = true);
     }
 
-    /// Forgets the session that was quiet for longest, an ended one first, of the hub that has the most: none
-    /// makes the sessions of another be forgotten.
+    /// Forgets the quietest session, ended ones first, of the hub that has the most. A hub cannot push out the
+    /// sessions of another.
     fn make_room(&mut self) {
         while self.known.len() >= MAX_SESSIONS {
             let mut counts: BTreeMap<HubNumber, usize> = BTreeMap::new();
@@ -255,9 +265,9 @@ impl Sessions {
     }
 }
 
-impl Session {
+impl TrackedSession {
     fn new(name: String, ordinal: u32) -> Self {
-        Session {
+        TrackedSession {
             name,
             agent_id: String::new(),
             ordinal,
@@ -269,15 +279,15 @@ impl Session {
             texts: VecDeque::new(),
             text: 0,
             text_outputs: 0,
-            truth: Truth::default(),
-            activity: Activity::default(),
+            truth: SessionFacts::default(),
+            activity: AgentActivity::default(),
             last_words: None,
             state_since: Duration::ZERO,
             progress_told: None,
         }
     }
 
-    /// What it is called, with a number if others are called the same.
+    /// The name, with a number if several sessions have the same name.
     pub(super) fn label(&self) -> String {
         match self.ordinal {
             _ if self.name.is_empty() => String::new(),
@@ -290,19 +300,18 @@ impl Session {
         self.is_live
     }
 
-    /// When something was heard of it last.
     pub(super) fn last_heard(&self) -> Duration {
         self.last_heard
     }
 
-    /// Takes a piece of text; the words that can be told now.
+    /// Adds a chunk of text and returns the words that can be announced now.
     pub(super) fn hear(
         &mut self,
         piece: &OutputStreaming,
-        tongue: &Tongue,
+        text_language: &TextLanguage,
         preferences: &Preferences,
     ) -> String {
-        self.remember(piece, tongue);
+        self.remember(piece, text_language);
         let end = match (&piece.coalesce_hint, preferences.replies) {
             _ if piece.complete => End::Completion,
             (Some(CoalesceBoundary::Sentence | CoalesceBoundary::Paragraph), _)
@@ -313,9 +322,9 @@ impl Session {
         let at = self.outputs.iter().position(|it| it.id == piece.output_id);
         let open = at.and_then(|at| self.outputs.remove(at));
         let mut output = open.unwrap_or_else(|| {
-            let stream = Stream::new(Wording::of(preferences, tongue).style);
+            let stream = Stream::new(FieldWording::of(preferences, text_language).style);
             let (id, held) = (piece.output_id.clone(), String::new());
-            Output { id, stream, held, is_cut: false, is_hushed: false }
+            StreamedOutput { id, stream, held, is_cut: false, is_hushed: false }
         });
         let mut words = output.stream.push_marked(&piece.chunk, end);
         if preferences.replies == Replies::Whole {
@@ -333,19 +342,19 @@ impl Session {
         words
     }
 
-    fn remember(&mut self, piece: &OutputStreaming, tongue: &Tongue) {
+    fn remember(&mut self, piece: &OutputStreaming, text_language: &TextLanguage) {
         let at = self.texts.iter().position(|it| !it.is_complete && it.id == piece.output_id);
         let known = at.and_then(|at| self.texts.remove(at));
         if known.is_none() {
             self.text_outputs += 1;
             self.text += u64::from(self.text_outputs > MAX_TEXT_OUTPUTS);
         }
-        let text = known.unwrap_or_else(|| Text {
+        let text = known.unwrap_or_else(|| AgentText {
             id: piece.output_id.clone(),
             is_complete: false,
             exact: String::new(),
             is_cut: false,
-            tongue: tongue.clone(),
+            text_language: text_language.clone(),
         });
         self.texts.push_back(text);
         if self.texts.len() > MAX_TEXTS {
@@ -359,40 +368,41 @@ impl Session {
         text.is_complete = piece.complete;
     }
 
-    /// Which of its texts is the newest.
+    /// The number of the newest text.
     pub(super) fn text(&self) -> u64 {
         self.text
     }
 
-    /// What the agent says from now on is another text.
+    /// Starts a new text.
     pub(super) fn begin_text(&mut self) {
         self.text += 1;
         self.text_outputs = 0;
     }
 
-    /// Whether the person wants to hear no more of the output that a piece belongs to.
+    /// Whether the person does not want to hear the rest of the output that this chunk belongs to.
     pub(super) fn is_hushed(&self, piece: &OutputStreaming) -> bool {
         self.outputs.iter().any(|it| it.is_hushed && it.id == piece.output_id)
     }
 
-    /// What the agent says from now on is told again.
+    /// Announces the agent's text again from now on.
     pub(super) fn unhush(&mut self) {
         self.outputs.iter_mut().for_each(|it| it.is_hushed = false);
     }
 
-    /// The text that was remembered last.
-    pub(super) fn last_text(&self) -> Option<&Text> {
+    /// The newest remembered text.
+    pub(super) fn last_text(&self) -> Option<&AgentText> {
         self.texts.back()
     }
 
-    /// The words of open outputs that were not told, up to where they are.
+    /// Takes the words of open outputs that were not announced yet. The outputs stay open.
     pub(super) fn take_unfinished(&mut self) -> String {
         let open = self.outputs.iter_mut().filter(|it| !it.is_hushed);
-        let words: Vec<String> = open.map(Output::so_far).filter(|it| !it.is_empty()).collect();
+        let words: Vec<String> =
+            open.map(StreamedOutput::so_far).filter(|it| !it.is_empty()).collect();
         words.join(" ")
     }
 
-    /// No more text comes of what is open; the words of it that were not told.
+    /// Closes all outputs and returns their words that were not announced yet.
     pub(super) fn close_outputs(&mut self) -> String {
         self.texts.iter_mut().for_each(|it| it.is_complete = true);
         let rest: Vec<String> =
@@ -400,16 +410,15 @@ impl Session {
         rest.join(" ")
     }
 
-    /// The session has ended.
     pub(super) fn end(&mut self) {
         self.is_live = false;
-        self.truth = Truth::default();
-        self.activity = Activity::default();
+        self.truth = SessionFacts::default();
+        self.activity = AgentActivity::default();
     }
 }
 
-impl Output {
-    /// Keeps words until the output is complete, as long as there is room.
+impl StreamedOutput {
+    /// Keeps words until the output is complete, as far as there is room.
     fn hold(&mut self, words: &str) {
         self.is_cut |= self.held.len() + words.len() > MAX_SAID;
         if !words.is_empty() && !self.is_cut {
@@ -428,12 +437,12 @@ impl Output {
         held
     }
 
-    /// What was not told of it.
+    /// The words that were not announced yet, when the output ends.
     fn rest(&mut self) -> String {
         self.flush(End::Completion)
     }
 
-    /// The same while it goes on.
+    /// The words that were not announced yet, while the output continues.
     fn so_far(&mut self) -> String {
         self.flush(End::Sentence)
     }
@@ -445,7 +454,7 @@ impl Output {
     }
 }
 
-/// The name of an agent as it is told, everywhere the same: with where it works, if it says so.
+/// The announced name of an agent, the same everywhere: with its project, if the event has one.
 pub fn agent_name(event: &Event) -> String {
     let producer = &event.envelope.producer;
     let name = told_name(producer.agent_name.as_deref().unwrap_or(&producer.agent_id));
@@ -456,14 +465,14 @@ pub fn agent_name(event: &Event) -> String {
     }
 }
 
-/// Where the agent of an event works, as far as the event says it.
+/// The project of an agent, if the event has one.
 fn project(event: &Event) -> Option<String> {
     let own = event.extensions.as_ref()?.0.iter().find(|(prefix, _)| prefix.as_str() == PREFIX)?;
     let project = told_name(own.1.get("project")?.as_str()?);
     Some(project).filter(|it| !it.is_empty())
 }
 
-/// A name as it is told: short, on one line, and without anything that ends it.
+/// Makes a name safe to announce: short, on one line, and without characters that could end it.
 pub fn told_name(name: &str) -> String {
     let name = one_line(cut(name, MAX_NAME * 4));
     let name: String = name.chars().filter(|c| !matches!(c, ':' | '"' | '`')).collect();

@@ -1,15 +1,15 @@
-//! Many small tools as one sentence: "Read 5 files."
+//! Many small tools in one sentence: "Read 5 files."
 
 use crate::english::events;
 use crate::words::own;
 
-/// Tools of one kind that wait to be told.
+/// Waiting tool calls of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tools {
+pub(super) struct WaitingTools {
     kind: ToolKind,
-    /// The words for a single one, or for its result.
+    /// The words for a single call or its result.
     words: String,
-    /// How many were used that were not told; a result alone is none.
+    /// How many calls were not announced yet. A result alone does not count.
     count: u64,
 }
 
@@ -20,32 +20,32 @@ enum ToolKind {
     List,
     Edit,
     Fetch,
-    /// Of a name that says nothing more.
+    /// Any other tool, with its name.
     Named(String),
 }
 
-impl Tools {
-    /// One use of a tool, and what is said of it.
+impl WaitingTools {
+    /// One call of a tool, and its words.
     pub(super) fn one(tool: &str, words: String) -> Self {
-        Tools { kind: kind(tool), words, count: 1 }
+        WaitingTools { kind: kind(tool), words, count: 1 }
     }
 
-    /// The result of a tool, and what is said of it.
+    /// The result of a tool, and its words.
     pub(super) fn result(tool: &str, words: String) -> Self {
-        Tools { kind: kind(tool), words, count: 0 }
+        WaitingTools { kind: kind(tool), words, count: 0 }
     }
 
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Counts another one, if it is of the same kind.
-    pub(super) fn merge(&mut self, other: &Tools) -> bool {
+    /// Adds the calls of another one, if it is of the same kind.
+    pub(super) fn merge(&mut self, other: &WaitingTools) -> bool {
         if self.kind != other.kind {
             return false;
         }
         self.count = self.count.saturating_add(other.count);
-        // Of a single one, only the newest words count.
+        // For a single call, only the newest words count.
         self.words.clone_from(&other.words);
         true
     }
@@ -65,7 +65,7 @@ impl Tools {
     }
 }
 
-/// What a tool does, by the words in its name.
+/// The kind of a tool, guessed from the words in its name.
 fn kind(tool: &str) -> ToolKind {
     let words = words_of(tool);
     let first = words.first().map_or("", String::as_str);
@@ -84,7 +84,7 @@ fn kind(tool: &str) -> ToolKind {
     }
 }
 
-/// The words of a name such as `read_file`, `read-file` or `ReadFile`, in small letters.
+/// The words of a name such as `read_file`, `read-file` or `ReadFile`, in lower case.
 fn words_of(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_new = true;
@@ -121,19 +121,21 @@ mod tests {
             ("read_mail", "Used read_mail 2 times."),
             ("exec_command", "Used exec_command 2 times."),
         ] {
-            let mut tools = Tools::one(tool, "x".to_owned());
+            let mut tools = WaitingTools::one(tool, "x".to_owned());
             assert_eq!(tools.said(), "x");
-            assert!(tools.merge(&Tools::one(tool, "y".to_owned())));
+            assert!(tools.merge(&WaitingTools::one(tool, "y".to_owned())));
             assert_eq!(without_own_marks(&tools.said()), said);
         }
-        let mut one = Tools::one("Read", "Reading a.".to_owned());
-        assert!(one.merge(&Tools::result("Read", "Read a, 3 lines.".to_owned())));
+        let mut one = WaitingTools::one("Read", "Reading a.".to_owned());
+        assert!(one.merge(&WaitingTools::result("Read", "Read a, 3 lines.".to_owned())));
         assert_eq!(one.said(), "Read a, 3 lines.");
-        assert!(one.merge(&Tools::one("Read", "Reading b.".to_owned())));
+        assert!(one.merge(&WaitingTools::one("Read", "Reading b.".to_owned())));
         assert_eq!(without_own_marks(&one.said()), "Read 2 files.");
-        let mut result = Tools::result("Read", "Read a, 3 lines.".to_owned());
-        assert!(result.merge(&Tools::one("Read", "Reading b.".to_owned())));
+        let mut result = WaitingTools::result("Read", "Read a, 3 lines.".to_owned());
+        assert!(result.merge(&WaitingTools::one("Read", "Reading b.".to_owned())));
         assert_eq!(result.said(), "Reading b.");
-        assert!(!Tools::one("a", String::new()).merge(&Tools::one("b", String::new())));
+        assert!(
+            !WaitingTools::one("a", String::new()).merge(&WaitingTools::one("b", String::new()))
+        );
     }
 }

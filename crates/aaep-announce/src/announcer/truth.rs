@@ -1,7 +1,7 @@
-//! What really happened, whatever the model says: calls of tools that failed, actions that were not allowed.
+//! What really happened, whatever the model claims: failed tool calls and refused actions.
 //!
-//! Facts are kept for each call with its arguments: that one command succeeded says nothing about another one that the
-//! same tool ran.
+//! Facts are kept per call and arguments: the success of one command says nothing about another command of the same
+//! tool.
 
 use std::collections::VecDeque;
 
@@ -16,69 +16,70 @@ use crate::words::{cut, exact};
 const MAX_FACTS: usize = 32;
 /// How many running calls are remembered.
 const MAX_CALLS: usize = 64;
-/// How many facts are told one by one.
-const TOLD: usize = 3;
-/// How much of a command or an action is told, in bytes.
+/// How many facts are announced one by one.
+const MAX_NAMED_FACTS: usize = 3;
+/// How much of a command or an action is announced, in bytes.
 const MAX_COMMAND: usize = 160;
 
-/// What is known of the tools of one session.
+/// The known facts about the tools of one session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Truth {
-    facts: VecDeque<Fact>,
-    /// The calls that have not returned.
+pub(super) struct SessionFacts {
+    facts: VecDeque<FailureFact>,
     running: VecDeque<ToolCall>,
     /// The call that returned last.
-    last: Option<Subject>,
+    last: Option<FactSubject>,
 }
 
 /// A call that has not returned.
 #[derive(Debug, Clone)]
 struct ToolCall {
     call_id: Option<ToolCallId>,
-    subject: Subject,
+    subject: FactSubject,
     has_consequences: bool,
 }
 
-/// What a fact is about.
+/// The tool call or action that a fact is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Subject {
+struct FactSubject {
     tool: Option<String>,
-    /// The arguments in short, what is said of the call, or the action that was asked for.
+    /// A summary of the arguments, the words for the call, or the requested action.
     command: Option<String>,
 }
 
-/// Something that did not happen, or did not succeed.
+/// Something that did not happen or did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Fact {
-    subject: Subject,
-    how: How,
+struct FailureFact {
+    subject: FactSubject,
+    how: FailureCause,
     has_consequences: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum FailureCause {
     NotAllowed,
     Failed,
     NotInTime,
 }
 
-/// What speaks against a claim.
+/// What contradicts a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Contradiction {
+pub(super) struct ClaimContradiction {
     pub(super) words: String,
-    /// Whether something was refused and nothing went wrong.
+    /// Whether actions were only refused, and none failed.
     pub(super) is_refusal: bool,
 }
 
-impl Truth {
-    /// A tool is about to run.
+impl SessionFacts {
     pub(super) fn invoked(&mut self, tool: &ToolInvoked) {
         let is_risky = matches!(tool.risk_level, Some(RiskLevel::Medium | RiskLevel::High));
         let command = tool.args_summary.as_ref().filter(|it| !it.trim().is_empty());
         let command = command.unwrap_or(&tool.summary_normal).trim().to_owned();
         self.running.push_back(ToolCall {
             call_id: tool.tool_call_id.clone(),
-            subject: Subject { tool: Some(tool.tool.as_str().to_owned()), command: Some(command) },
+            subject: FactSubject {
+                tool: Some(tool.tool.as_str().to_owned()),
+                command: Some(command),
+            },
             has_consequences: is_risky || tool.irreversible == Some(true),
         });
         if self.running.len() > MAX_CALLS {
@@ -86,26 +87,26 @@ impl Truth {
         }
     }
 
-    /// A tool returned.
     pub(super) fn completed(&mut self, tool: &ToolCompleted) {
         let (subject, has_consequences) = self.returned(tool);
         self.facts.retain(|fact| {
-            let is_settled = fact.how != How::NotAllowed && fact.subject.is_redone_by(&subject);
+            let is_settled =
+                fact.how != FailureCause::NotAllowed && fact.subject.is_redone_by(&subject);
             !is_settled
         });
         let how = match tool.status {
-            ToolStatus::Error => Some(How::Failed),
-            ToolStatus::Timeout => Some(How::NotInTime),
+            ToolStatus::Error => Some(FailureCause::Failed),
+            ToolStatus::Timeout => Some(FailureCause::NotInTime),
             ToolStatus::Success | ToolStatus::Other(_) => None,
         };
         self.last = Some(subject.clone());
         if let Some(how) = how {
-            self.remember(Fact { subject, how, has_consequences });
+            self.remember(FailureFact { subject, how, has_consequences });
         }
     }
 
-    /// The call that returned: the one of that id, or the newest of that tool.
-    fn returned(&mut self, tool: &ToolCompleted) -> (Subject, bool) {
+    /// The call that returned: the one with this id, or the newest call of this tool.
+    fn returned(&mut self, tool: &ToolCompleted) -> (FactSubject, bool) {
         let name = tool.tool.as_str();
         let is_call = |it: &ToolCall| it.call_id.is_some() && it.call_id == tool.tool_call_id;
         let is_tool = |it: &ToolCall| it.subject.tool.as_deref() == Some(name);
@@ -113,45 +114,51 @@ impl Truth {
         let at = at.or_else(|| self.running.iter().rposition(is_tool));
         match at.and_then(|at| self.running.remove(at)) {
             Some(call) => (call.subject, call.has_consequences),
-            None => (Subject { tool: Some(name.to_owned()), command: None }, false),
+            None => (FactSubject { tool: Some(name.to_owned()), command: None }, false),
         }
     }
 
-    /// An action was asked for and not allowed.
+    /// Records that a requested action was not allowed.
     pub(super) fn not_allowed(&mut self, tool: Option<&str>, action: &str) {
         self.allowed(tool, action);
-        let subject = Subject { tool: tool.map(str::to_owned), command: Some(action.to_owned()) };
-        self.remember(Fact { subject, how: How::NotAllowed, has_consequences: true });
+        let subject =
+            FactSubject { tool: tool.map(str::to_owned), command: Some(action.to_owned()) };
+        self.remember(FailureFact {
+            subject,
+            how: FailureCause::NotAllowed,
+            has_consequences: true,
+        });
     }
 
-    /// The same action was asked for again and allowed.
+    /// The same action was requested again and allowed, so its refusal is no longer a fact.
     pub(super) fn allowed(&mut self, tool: Option<&str>, action: &str) {
         self.facts.retain(|fact| {
             let is_same = fact.subject.tool.as_deref() == tool
                 && fact.subject.command.as_deref() == Some(action);
-            !(fact.how == How::NotAllowed && is_same)
+            !(fact.how == FailureCause::NotAllowed && is_same)
         });
     }
 
-    /// What is to be said after these words, if they claim something that did not happen.
-    pub(super) fn against(&self, claim: &str, is_english: bool) -> Option<Contradiction> {
-        let differs = |fact: &&Fact| {
-            // A claim that names nothing is about what matters, and about what was done last.
+    /// What to say after these words, if they claim something that did not happen.
+    pub(super) fn against(&self, claim: &str, is_english: bool) -> Option<ClaimContradiction> {
+        let differs = |fact: &&FailureFact| {
+            // A claim that names nothing is about actions with consequences, and about the last call.
             let is_general = fact.has_consequences || self.last.as_ref() == Some(&fact.subject);
             claims_success_of(claim, &fact.subject.text(), is_general, is_english)
         };
-        let facts: Vec<&Fact> = self.facts.iter().filter(differs).collect();
-        let told: Vec<String> = facts.iter().rev().take(TOLD).rev().map(|it| it.said()).collect();
-        if told.is_empty() {
+        let facts: Vec<&FailureFact> = self.facts.iter().filter(differs).collect();
+        let named: Vec<String> =
+            facts.iter().rev().take(MAX_NAMED_FACTS).rev().map(|it| it.said()).collect();
+        if named.is_empty() {
             return None;
         }
-        let more = facts.len().saturating_sub(TOLD);
-        let words = events::in_fact(&told, more);
-        let is_refusal = facts.iter().all(|it| it.how == How::NotAllowed);
-        Some(Contradiction { words, is_refusal })
+        let more = facts.len().saturating_sub(MAX_NAMED_FACTS);
+        let words = events::in_fact(&named, more);
+        let is_refusal = facts.iter().all(|it| it.how == FailureCause::NotAllowed);
+        Some(ClaimContradiction { words, is_refusal })
     }
 
-    fn remember(&mut self, fact: Fact) {
+    fn remember(&mut self, fact: FailureFact) {
         if self.facts.back() == Some(&fact) {
             return;
         }
@@ -162,9 +169,9 @@ impl Truth {
     }
 }
 
-impl Subject {
-    /// Whether another call does the same again: the same command, or one with more or fewer arguments at its end.
-    fn is_redone_by(&self, other: &Subject) -> bool {
+impl FactSubject {
+    /// Whether another call repeats this one: the same command, or one with more or fewer arguments at its end.
+    fn is_redone_by(&self, other: &FactSubject) -> bool {
         let begins = |long: &str, short: &str| {
             long.strip_prefix(short).is_some_and(|it| it.is_empty() || it.starts_with(' '))
         };
@@ -175,14 +182,14 @@ impl Subject {
         self.tool == other.tool && is_same
     }
 
-    /// Everything that it is about, to compare it with a claim.
+    /// All its words, for comparing it with a claim.
     fn text(&self) -> String {
         let parts = [self.tool.as_deref(), self.command.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 }
 
-impl Fact {
+impl FailureFact {
     fn said(&self) -> String {
         let what = match (&self.subject.command, &self.subject.tool) {
             (Some(command), _) => {
@@ -193,9 +200,9 @@ impl Fact {
             (None, None) => events::SOMETHING.to_owned(),
         };
         let how = match self.how {
-            How::NotAllowed => events::NOT_ALLOWED,
-            How::Failed => events::FAILED,
-            How::NotInTime => events::NOT_IN_TIME,
+            FailureCause::NotAllowed => events::NOT_ALLOWED,
+            FailureCause::Failed => events::FAILED,
+            FailureCause::NotInTime => events::NOT_IN_TIME,
         };
         format!("{what} {how}")
     }
@@ -205,13 +212,13 @@ impl Fact {
 mod tests {
     use super::*;
 
-    fn against(truth: &Truth) -> Option<String> {
+    fn against(truth: &SessionFacts) -> Option<String> {
         truth.against("Done.", true).map(|it| it.words)
     }
 
     #[test]
     fn what_was_refused_and_then_allowed_is_no_longer_a_fact() {
-        let mut truth = Truth::default();
+        let mut truth = SessionFacts::default();
         truth.not_allowed(Some("delete_files"), "Delete 17 pictures.");
         let said = "In fact “Delete 17 pictures” was not allowed.";
         assert_eq!(against(&truth).as_deref(), Some(said));
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn facts_stay_bounded() {
-        let mut truth = Truth::default();
+        let mut truth = SessionFacts::default();
         for at in 0..10_000 {
             truth.not_allowed(Some(&format!("tool{at}")), "x");
         }

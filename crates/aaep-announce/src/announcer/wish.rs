@@ -1,12 +1,12 @@
-//! What the person wishes while listening.
+//! Carries out the requests of the person who listens.
 
 use std::cmp::Ordering;
 
 use super::Announcer;
 use super::io::{AskNumber, Outcome, Wish};
-use super::phrase::{Phrase, Wording};
-use super::question::Question;
-use super::queue::{About, Item};
+use super::phrase::{AnnouncedPhrase, FieldWording};
+use super::question::AnnouncedAsk;
+use super::queue::{QueuedUtterance, UtteranceTopic};
 use crate::english::{asks, listening};
 use crate::profile::PACES;
 use crate::utterance::{Kind, Order, Pace, Weight};
@@ -28,7 +28,7 @@ impl Announcer {
             Wish::More => self.more(),
             Wish::LastReply => self.last_reply(false),
             Wish::ExactText => self.last_reply(true),
-            // Only the device knows how fast it is.
+            // Only the device knows its pace.
             Wish::Pace(pace) => self.decided.orders.push(Order::Pace(pace)),
             Wish::OnlyDecisions(only) => {
                 self.preferences.only_decisions = only;
@@ -49,25 +49,25 @@ impl Announcer {
 
     /// Says something about listening before everything else that waits.
     fn answer(&mut self, words: String) {
-        let mut item = Item::new(Kind::Notice, Weight::Normal, words, self.now);
-        // Nobody wants to hear such an answer again.
+        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Normal, words, self.now);
+        // Such an answer is not worth repeating.
         item.is_again = true;
         self.queue.put_back(item);
     }
 
-    /// Says at once what came of something that the person did. What is being said is said again after it.
+    /// Says at once the result of something that the person did. The current utterance is said again after it.
     pub(super) fn feedback(&mut self, text: &str) {
         if !self.is_working() {
             return;
         }
         self.stop(false);
-        self.queue.remove(|it| it.about == About::Feedback);
-        let mut item = Item::new(Kind::Notice, Weight::Critical, exact(text), self.now);
-        item.about = About::Feedback;
+        self.queue.remove(|it| it.about == UtteranceTopic::Feedback);
+        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Critical, exact(text), self.now);
+        item.about = UtteranceTopic::Feedback;
         self.queue.put_back(item);
     }
 
-    /// Says the last thing again: what is being said from its beginning, or what was said last.
+    /// Says the last thing again: the current utterance from its beginning, or the one before.
     fn repeat(&mut self) {
         if let Some(current) = &self.current {
             let item = current.item.clone();
@@ -80,25 +80,25 @@ impl Announcer {
         }
     }
 
-    /// Says what was not told: of a question that waits first, and then of what was skipped.
+    /// Says what was held back: the rest of an open question first, and then skipped utterances.
     fn more(&mut self) {
-        let is_untold = |it: &&mut Question| {
+        let is_untold = |it: &&mut AnnouncedAsk| {
             it.has_begun() && !(it.is_answered || it.is_rest_told) && it.rest().is_some()
         };
         if let Some(question) = self.questions.values_mut().find(is_untold) {
             question.is_rest_told = true;
             let rest = question.rest().unwrap_or_default().to_owned();
-            let mut item = Item::new(Kind::Question, Weight::Normal, rest, self.now);
+            let mut item = QueuedUtterance::new(Kind::Question, Weight::Normal, rest, self.now);
             item.session_id = Some(question.session_id.clone());
-            item.tongue = question.tongue.clone();
-            item.about = About::Rest(question.number);
+            item.text_language = question.text_language.clone();
+            item.about = UtteranceTopic::Rest(question.number);
             self.queue.put_back(item);
         } else if !self.queue.tell_skipped() {
             self.answer(listening::NOTHING_SKIPPED.to_owned());
         }
     }
 
-    /// Says what was said before the last thing. What is being said now is said again whole after it.
+    /// Says what was said before the last thing. The current utterance is said again whole after it.
     fn back(&mut self) {
         let is_again = self.current.as_ref().map(|it| it.item.is_again);
         let Some(item) = self.said.step_back(is_again == Some(false)).cloned() else {
@@ -108,11 +108,13 @@ impl Announcer {
         self.again(item);
     }
 
-    fn again(&mut self, mut item: Item) {
+    fn again(&mut self, mut item: QueuedUtterance) {
         let is_open = match item.about {
-            About::Question(number) | About::Warning(number) | About::Time(number) => {
-                // The whole question, not only that its time is nearly over.
-                item.about = About::Question(number);
+            UtteranceTopic::Question(number)
+            | UtteranceTopic::Warning(number)
+            | UtteranceTopic::Time(number) => {
+                // The whole question, not only the warning about its time.
+                item.about = UtteranceTopic::Question(number);
                 self.questions.contains_key(&number)
             }
             _ => true,
@@ -126,43 +128,48 @@ impl Announcer {
         }
     }
 
-    /// Says a question again whole, unless it is about to be said.
+    /// Says a question again whole, unless it already waits to be said.
     fn question_again(&mut self, number: AskNumber) {
         let Some(question) = self.questions.get(&number).filter(|it| !it.is_answered).cloned()
         else {
             return;
         };
-        let is_it = |item: &Item| item.about == About::Question(number);
+        let is_it = |item: &QueuedUtterance| item.about == UtteranceTopic::Question(number);
         let waits = self.queue.waiting().any(is_it)
             || self.stopping.iter().any(|it| is_it(&it.item) && !it.is_unwanted);
         if !waits {
-            self.ask(&question, About::Question(number));
+            self.queue_ask(&question, UtteranceTopic::Question(number));
         }
     }
 
-    /// Says from its beginning what an agent said last.
+    /// Says the last text of an agent from its beginning.
     fn last_reply(&mut self, is_exact: bool) {
         let Some((session_id, text)) = self.sessions.last_text(None) else {
             return self.answer(listening::NO_REPLY_YET.to_owned());
         };
-        let (session_id, tongue) = (session_id.clone(), text.tongue.clone());
-        let style = Wording::of(&self.preferences, &tongue).style;
+        let (session_id, text_language) = (session_id.clone(), text.text_language.clone());
+        let style = FieldWording::of(&self.preferences, &text_language).style;
         let mut said = words_marked(&text.exact, if is_exact { style.exactly() } else { style });
         if text.is_cut {
             said.extend([" ", &*own(listening::TOO_LONG_TO_REMEMBER)]);
         }
         self.stop(true);
         self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
-        let phrase = Phrase { kind: Kind::Reply, weight: Weight::Normal, words: said, tongue };
+        let phrase = AnnouncedPhrase {
+            kind: Kind::Reply,
+            weight: Weight::Normal,
+            words: said,
+            text_language,
+        };
         for part in keep_own_marks(split(&phrase.words, super::MAX_UTTERANCE)).into_iter().rev() {
-            let mut item = Item::new(phrase.kind, phrase.weight, part, self.now);
+            let mut item = QueuedUtterance::new(phrase.kind, phrase.weight, part, self.now);
             item.session_id = Some(session_id.clone());
-            item.tongue = phrase.tongue.clone();
+            item.text_language = phrase.text_language.clone();
             self.queue.put_back(item);
         }
     }
 
-    /// The device goes on at another pace. The word for it is the first at that pace.
+    /// Confirms that the device changed its pace. The confirmation is the first utterance at the new pace.
     pub(super) fn paced(&mut self, wanted: Pace, percent: u32) {
         let words = match (percent.cmp(&100), wanted) {
             (Ordering::Less, _) => listening::SLOWER,

@@ -1,7 +1,7 @@
-//! Braille through BRLTTY, which speaks `BrlAPI` on a socket.
+//! Braille through BRLTTY, which uses the `BrlAPI` protocol on a socket.
 //!
-//! Words are shown window by window, at the person's pace. A question is answered with the routing keys over the
-//! words of its answers, and only by a key that was pressed while they were under the fingers.
+//! Words are shown window by window, at the person's pace. A person answers a question with the routing keys above
+//! the words of its answers, and a key counts only if these words were on the display when it was pressed.
 
 pub mod codec;
 mod contract;
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use aaep::LanguageTag;
 
-use super::client::{self, Client};
+use super::client::{self, SocketDevice};
 use super::plain::quoted;
-use super::socket::{Address, Socket};
+use super::socket::{Address, DeviceSocket};
 use super::{Device, Told};
 use crate::english::devices;
 use crate::utterance::Utterance;
@@ -31,37 +31,37 @@ pub const NAME: &str = "braille";
 /// The port of the first `BrlAPI` server of a machine; the others follow it.
 const FIRST_PORT: u16 = 4101;
 
-/// The folder of the sockets of `BrlAPI`, which are called by their numbers.
+/// The folder of the `BrlAPI` sockets. Each is named by its number.
 const SOCKETS: &str = "/var/lib/BrlAPI";
 
-/// The file whose content lets those in who can read it.
+/// The key file. A program that can read it may connect.
 const KEY_FILE: &str = "/etc/brlapi.key";
 
-/// How much of a key file is read. More does not go into a packet.
+/// How much of a key file is read. More does not fit into a packet.
 const MAX_KEY_BYTES: usize = 4000;
 
-/// How the person reads.
+/// Settings of the braille device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where BRLTTY is.
+    /// The address of BRLTTY.
     pub address: Address,
-    /// The key file, for a server that wants one.
+    /// The key file, for a server that requires one.
     pub key_file: PathBuf,
-    /// Which terminal it is shown on, as a path of numbers; on all of them when the path is empty.
+    /// The terminal to show words on, as a path of numbers; all terminals if the path is empty.
     pub terminal: Vec<u32>,
-    /// How many cells the person reads in a second; None when only the person's keys move on.
+    /// How many cells the person reads in a second; `None` if only the person's keys move on.
     pub cells_per_second: Option<u16>,
     /// How long an answer must have been on the display before it can be chosen.
     pub least_look: Duration,
-    /// Tables of liblouis for contracted braille, by language. Words in other languages are shown uncontracted.
+    /// Liblouis tables for contracted braille, by language. Words in other languages are shown uncontracted.
     pub tables: Vec<(LanguageTag, String)>,
-    /// The program of liblouis that contracts.
+    /// The liblouis program that contracts.
     pub translator: String,
     /// How long the server may take to answer.
     pub patience: Duration,
 }
 
-/// What of a question comes under the fingers on a display of this many cells, window by window, for tests.
+/// The windows of a question on a display with this many cells, for tests.
 #[doc(hidden)]
 pub fn question_windows(question: &Utterance, cells: usize) -> Vec<String> {
     let mut question = question.clone();
@@ -71,7 +71,7 @@ pub fn question_windows(question: &Utterance, cells: usize) -> Vec<String> {
 }
 
 impl Settings {
-    /// The settings for a server at this address, with everything else as usual.
+    /// The default settings for a server at this address.
     pub fn new(address: Address) -> Self {
         Settings {
             address,
@@ -86,8 +86,8 @@ impl Settings {
     }
 }
 
-/// Where BRLTTY is: `BRLAPI_HOST` if it is set, or its usual place. `variable` looks up a variable of the
-/// environment. An error says what is wrong, in words for people.
+/// The address of BRLTTY: `BRLAPI_HOST` if it is set, or the default. `variable` looks up an environment variable. An
+/// error says what is wrong, in words for people.
 pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
     let usual = if cfg!(unix) { ":0" } else { "127.0.0.1:0" };
     let text = variable("BRLAPI_HOST").filter(|text| !text.is_empty());
@@ -104,7 +104,7 @@ fn read_address(text: &str) -> Option<Address> {
     }
 }
 
-/// The terminal that this program runs in, as BRLTTY counts terminals; empty when nothing tells.
+/// The terminal in which this program runs, as BRLTTY numbers terminals; empty if it is unknown.
 pub fn terminal(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
     const MAX_DEPTH: usize = 8;
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse().ok());
@@ -123,7 +123,7 @@ pub fn terminal(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
 pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let (address, patience) = (settings.address.clone(), settings.patience);
     let key_file = settings.key_file.clone();
-    let client = Client {
+    let client = SocketDevice {
         name: NAME,
         dial: Arc::new(move || dial(&address, patience)),
         dial_patience: patience.saturating_mul(2),
@@ -132,11 +132,11 @@ pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
         closed: devices::braille::CONNECTION_ENDED,
     };
     let key = Box::new(move || read_key(&key_file).ok());
-    client::start(client, talk::Talk::new(settings, key), reports)
+    client::start(client, talk::BrailleConversation::new(settings, key), reports)
 }
 
-fn dial(address: &Address, patience: Duration) -> Result<Socket, String> {
-    Socket::connect(address, patience)
+fn dial(address: &Address, patience: Duration) -> Result<DeviceSocket, String> {
+    DeviceSocket::connect(address, patience)
         .map_err(|error| devices::braille::nothing_answers(address, &error))
 }
 

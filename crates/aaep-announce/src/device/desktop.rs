@@ -1,8 +1,8 @@
-//! The desktop: announcements to the running screen reader, and buttons for answers, through `AccessKit`.
+//! The desktop: announcements for the running screen reader, and buttons for answers, through `AccessKit`.
 //!
-//! To the screen reader this is a program with a window that nobody sees. It has two live regions, one polite and
-//! one assertive, whose words are spoken when they change, and a group of buttons for each question that waits. A
-//! screen reader does not say when it has spoken, so words end after the time that the person takes to hear them.
+//! For the screen reader this is a program with an invisible window. It has two live regions, one polite and one
+//! assertive, whose words are spoken when they change, and a group of buttons for each open question. A screen reader
+//! does not report when it has spoken, so an utterance ends after the time that the person needs to hear it.
 
 #[cfg(target_os = "linux")]
 mod board;
@@ -27,20 +27,20 @@ use elsewhere as run;
 /// The name of the device in its reports.
 pub const NAME: &str = "desktop";
 
-/// How the person listens.
+/// Settings of the desktop device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How fast the screen reader speaks, in words per minute.
     pub words_per_minute: u64,
-    /// How long the questions must have been as they are before a button counts. Whoever was about to press
-    /// something that went away does not press what took its place.
+    /// How long the questions must have been unchanged before a button counts, so that a person who is about to press
+    /// a button does not press another one that took its place.
     pub least_look: Duration,
     /// How long the desktop may take to answer.
     pub patience: Duration,
 }
 
 impl Settings {
-    /// The settings for a screen reader of this pace, with everything else as usual.
+    /// The default settings for a screen reader of this pace.
     pub fn new(words_per_minute: u64) -> Self {
         Settings {
             words_per_minute,
@@ -50,23 +50,23 @@ impl Settings {
     }
 }
 
-/// What a screen reader finds of a question: what is announced, and what stands over its buttons, for tests.
+/// The words of a question for a screen reader: the announcement, and the label above its buttons, for tests.
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub fn question_texts(question: &crate::Utterance) -> [String; 2] {
     let mut now = std::time::Instant::now();
-    let mut board = board::Board::new(Settings::new(120));
+    let mut board = board::AccessibleBoard::new(Settings::new(120));
     let mut reports = Vec::new();
-    board.told(now, crate::Order::Say(question.clone()), &mut reports);
+    board.take_order(now, crate::Order::Say(question.clone()), &mut reports);
     let mut announced = String::new();
     while let Some(due) = board.due(now) {
         now = due;
         if board.has_to_announce(now) {
             board.announce(now, &mut reports);
-            // Each announcement is spoken for itself.
+            // Each announcement is spoken separately.
             announced.extend([" ", &board.regions().map(|it| it.words.as_str()).concat()]);
         }
-        board.passed(now, &mut reports);
+        board.time_passed(now, &mut reports);
     }
     let shown = board.questions().first().map(|it| it.region.words.clone());
     [announced, shown.unwrap_or_default()]

@@ -1,8 +1,8 @@
-//! Plain lines: for a terminal of any kind, a pipe, a log.
+//! Plain lines, for any terminal, a pipe or a log.
 //!
-//! Every line begins with a label of ours, and everything after it is escaped, so that no text of an agent can
-//! look like another line or steer a terminal. Nothing is drawn twice, nothing spins, nothing is coloured. A prompt
-//! stands at the end without a line break, so that a screen reader reads it when it comes.
+//! Every line begins with a label of ours, and everything after it is escaped, so that an agent's text cannot imitate
+//! another line or control the terminal. Nothing is redrawn, animated or coloured. A prompt is at the end without a
+//! line break, so that a screen reader reads it when it appears.
 
 use std::io::{self, Write};
 use std::sync::mpsc::Sender;
@@ -26,7 +26,7 @@ const MAX_NOTIFICATION: usize = 200;
 pub struct LineOptions {
     /// One JSON object per utterance, for programs.
     pub is_json: bool,
-    /// The first line says that these are plain lines, as people expect who set `ACCESSIBLE`.
+    /// The first line says that these are plain lines, which people who set `ACCESSIBLE` expect.
     pub greets: bool,
     /// The terminal's bell rings for questions, errors and ends.
     pub rings: bool,
@@ -37,9 +37,9 @@ pub struct LineOptions {
 /// How a terminal is asked to show a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notification {
-    /// With the operating system command 9.
+    /// With operating system command 9.
     Osc9,
-    /// With the operating system command 777.
+    /// With operating system command 777.
     Osc777,
 }
 
@@ -48,12 +48,12 @@ pub enum Notification {
 pub struct Lines<W> {
     to: W,
     options: LineOptions,
-    /// The question whose prompt stands on a line that has not ended.
+    /// The question whose prompt is on the unfinished last line.
     prompt: Option<UtteranceId>,
     is_in_trouble: bool,
 }
 
-/// Starts the device on a thread of its own. It ends when its near end is dropped.
+/// Starts the device on its own thread. It ends when its handle is dropped.
 pub fn start(
     to: impl Write + Send + 'static,
     options: LineOptions,
@@ -79,12 +79,12 @@ pub fn start(
 }
 
 impl<W: Write> Lines<W> {
-    /// Lines to this place.
+    /// Writes lines to this output.
     pub fn new(to: W, options: LineOptions) -> Self {
         Lines { to, options, prompt: None, is_in_trouble: false }
     }
 
-    /// What stands before everything else.
+    /// Writes the first line, if it is wanted.
     pub fn begin(&mut self) -> Vec<Report> {
         let text = if self.options.greets && !self.options.is_json {
             format!("{}: {}\n", devices::label(Kind::Notice, false), devices::PLAIN_LINES)
@@ -97,8 +97,8 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Carries out an order, and reports how it went. Lines do not take time: what is written has ended. The prompt comes
-    /// after the reports, so that the question is known as told before anyone can answer the prompt.
+    /// Carries out an order and reports the result. Lines take no time: a written utterance has ended. The prompt is
+    /// written after the reports, so that the question counts as presented before anyone can answer the prompt.
     pub fn carry_out(&mut self, order: &Order, mut report: impl FnMut(Report)) {
         let ((text, prompt), said) = match order {
             Order::Say(utterance) if self.options.is_json => {
@@ -111,10 +111,10 @@ impl<W: Write> Lines<W> {
             Order::Withdraw(id) if self.prompt == Some(*id) => {
                 ((self.end_prompt().to_owned(), String::new()), None)
             }
-            // Lines are read at the pace of whoever reads them.
+            // The person reads lines at their own pace.
             Order::Withdraw(_) | Order::Stop | Order::Sound(_) | Order::Pace(_) => return,
         };
-        // A part of it may stand on the screen while the rest cannot be written yet.
+        // A part may already be on the screen although the rest cannot be written yet.
         if let Some(id) = said.filter(|_| !self.is_in_trouble) {
             report(Report::Began(id));
         }
@@ -141,10 +141,10 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Ends the line on which a prompt stands.
+    /// Ends the line that has a prompt.
     pub fn end(&mut self) {
         let text = self.end_prompt();
-        // Nobody is left to be told that it failed.
+        // Nobody is left to receive a failure.
         let _ = self.write(text);
     }
 
@@ -164,7 +164,7 @@ impl<W: Write> Lines<W> {
         if self.prompt.take().is_some() { "\n" } else { "" }
     }
 
-    /// What is written of it, and the prompt that comes last.
+    /// The lines for an utterance, and the prompt after them.
     fn lines_of(&mut self, utterance: &Utterance) -> (String, String) {
         let mut text = self.end_prompt().to_owned();
         if matches!(utterance.kind, Kind::Question | Kind::Error | Kind::Done) {
@@ -176,7 +176,7 @@ impl<W: Write> Lines<W> {
         }
         let is_permission = utterance.choices.iter().any(|it| it.is_consent);
         let prompt = if is_permission {
-            // A digit is typed too easily to allow anything.
+            // A digit is too easily typed by accident to allow anything.
             let words = utterance.choices.iter().rev().map(|it| it.words.to_lowercase());
             let words: Vec<String> = words.map(|it| printable(&it).into_owned()).collect();
             devices::answer_with(&words)
@@ -199,7 +199,7 @@ impl<W: Write> Lines<W> {
 
     fn signals(&self, utterance: &Utterance) -> String {
         let words = printable(&utterance.words);
-        // A part of a question could be taken for all of it, and a semicolon would end the notification.
+        // A part of a question could be mistaken for all of it, and a semicolon would end the notification.
         let is_whole = words.chars().count() <= MAX_NOTIFICATION && !words.contains(';');
         let words = match utterance.kind {
             _ if is_whole => words.into_owned(),
@@ -223,7 +223,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// What stands at the beginning of a line.
+/// The label at the beginning of a line.
 fn label(utterance: &Utterance) -> &'static str {
     devices::label(utterance.kind, utterance.choices.iter().any(|it| it.is_consent))
 }

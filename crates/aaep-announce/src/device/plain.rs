@@ -1,11 +1,11 @@
-//! Words as one harmless line, whatever they were before.
+//! Turns any words into one harmless line.
 //!
-//! What reaches a device should be one line without control characters already. It is made so here once more,
-//! because a line break or an invisible mark that slips through would be a command to a server, or words that
-//! are not what they seem.
+//! Words for a device should already be one line without control characters. This is a second safeguard, because a
+//! line break or an invisible mark that slips through would be a command to a server, or would make words look
+//! different from what they are.
 
-/// The words on one line: line breaks, tabs and control characters become one blank, and characters that only
-/// steer how text is drawn are left out. Joiners stay, because scripts need them.
+/// The words on one line: each run of line breaks, tabs and control characters becomes one blank, and characters that
+/// only control how text is drawn are removed. Joiners stay, because scripts need them.
 pub(crate) fn one_line(words: &str) -> String {
     let mut line = String::with_capacity(words.len());
     for c in words.chars() {
@@ -29,7 +29,7 @@ fn only_steers(c: char) -> bool {
         | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A short piece of foreign text for a sentence of ours: printable, and never long.
+/// A short quotation of foreign text for one of our sentences: printable, and never long.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_CHARACTERS: usize = 120;
     let short: String = text.chars().take(MAX_CHARACTERS).collect();

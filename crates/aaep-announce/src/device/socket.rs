@@ -1,5 +1,5 @@
-//! Where a speech or braille server is, and the connection to it: over TCP everywhere, over Unix sockets where
-//! there are any.
+//! The address of a speech or braille server, and the connection to it: over TCP everywhere, over Unix sockets where
+//! the system has them.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::english::devices;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket.
@@ -31,21 +31,21 @@ impl fmt::Display for Address {
     }
 }
 
-/// A connection. Reading and writing are done by different threads, each with its own clone.
+/// A connection. Different threads read and write, each with its own clone.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) enum DeviceSocket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
 }
 
-impl Socket {
-    /// Connects. Over TCP within the patience, for each address of the host; a Unix socket answers at once or,
-    /// with a server that hangs, not for a long time: so this is called on a thread that may wait.
+impl DeviceSocket {
+    /// Connects. Over TCP, each address of the host gets the given patience. A Unix socket either answers at once or,
+    /// if the server hangs, may block for long, so call this on a thread that may wait.
     pub(crate) fn connect(address: &Address, patience: Duration) -> io::Result<Self> {
         match address {
             #[cfg(unix)]
-            Address::Unix(path) => UnixStream::connect(path).map(Socket::Unix),
+            Address::Unix(path) => UnixStream::connect(path).map(DeviceSocket::Unix),
             #[cfg(not(unix))]
             Address::Unix(_) => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, devices::NO_UNIX_SOCKETS))
@@ -57,7 +57,7 @@ impl Socket {
                     match TcpStream::connect_timeout(&address, patience) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
-                            return Ok(Socket::Tcp(stream));
+                            return Ok(DeviceSocket::Tcp(stream));
                         }
                         Err(error) => last = error,
                     }
@@ -67,25 +67,25 @@ impl Socket {
         }
     }
 
-    /// The same connection for another thread.
+    /// Clones the connection for another thread.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         match self {
-            Socket::Tcp(stream) => stream.try_clone().map(Socket::Tcp),
+            DeviceSocket::Tcp(stream) => stream.try_clone().map(DeviceSocket::Tcp),
             #[cfg(unix)]
-            Socket::Unix(stream) => stream.try_clone().map(Socket::Unix),
+            DeviceSocket::Unix(stream) => stream.try_clone().map(DeviceSocket::Unix),
         }
     }
 
-    /// Waits for some bytes.
+    /// Waits for bytes.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.read(buffer),
+            DeviceSocket::Tcp(stream) => stream.read(buffer),
             #[cfg(unix)]
-            Socket::Unix(stream) => stream.read(buffer),
+            DeviceSocket::Unix(stream) => stream.read(buffer),
         }
     }
 
-    /// Sends all of it within the patience, also to a server that takes a byte now and then.
+    /// Sends all bytes within the given time, even to a server that takes only a byte now and then.
     pub(crate) fn send(&mut self, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
         let until = Instant::now() + patience;
         while !bytes.is_empty() {
@@ -105,25 +105,25 @@ impl Socket {
 
     fn write_within(&mut self, bytes: &[u8], time: Duration) -> io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => {
+            DeviceSocket::Tcp(stream) => {
                 stream.set_write_timeout(Some(time))?;
                 stream.write(bytes)
             }
             #[cfg(unix)]
-            Socket::Unix(stream) => {
+            DeviceSocket::Unix(stream) => {
                 stream.set_write_timeout(Some(time))?;
                 stream.write(bytes)
             }
         }
     }
 
-    /// Ends the connection for all clones, so that the thread that reads ends too.
+    /// Ends the connection for all clones, so that the reading thread ends too.
     pub(crate) fn shutdown(&self) {
-        // It may have ended already, and then there is nothing to do.
+        // If it has already ended, there is nothing to do.
         let _ = match self {
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            DeviceSocket::Tcp(stream) => stream.shutdown(Shutdown::Both),
             #[cfg(unix)]
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+            DeviceSocket::Unix(stream) => stream.shutdown(Shutdown::Both),
         };
     }
 }

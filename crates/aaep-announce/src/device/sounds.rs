@@ -1,8 +1,8 @@
-//! Sounds before words, through the first player of sound files that is installed.
+//! Sounds before words, played by the first installed player of sound files.
 //!
-//! The sounds are computed, or files of the person's own. A player is a child without a shell; one sound at a time,
-//! and a new one ends the one before. A sound is never the only sign of anything, so a machine that cannot play
-//! any is told about once and nothing else happens.
+//! The sounds are computed, or are files of the person. The player is a child process without a shell. Only one sound
+//! plays at a time: a new one ends the previous one. A sound is never the only sign of anything, so a machine that
+//! cannot play sounds is reported once and nothing else happens.
 
 pub mod earcon;
 
@@ -17,32 +17,32 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::plain::quoted;
-use super::{Device, Reporter, Told};
+use super::{Device, DeviceAbandoned, Reporter, Told};
 use crate::english::devices;
 use crate::utterance::{Earcon, Order, Report};
 
 /// The name of the device in its reports.
 pub const NAME: &str = "sounds";
 
-/// How often it is looked whether a player has ended, while one runs.
+/// How often a running player is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a sound may take.
+/// The longest time for a sound.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The players that are tried, with what comes before the file.
+/// The players to try, each with the arguments before the file.
 const PLAYERS: [&[&str]; 4] = [&["pw-play"], &["paplay"], &["aplay", "-q"], &["afplay"]];
 
-/// What the person wants to hear.
+/// Settings of the sounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Players of sound files, with the arguments that come before the file; the first that is there is used.
+    /// Players of sound files, each with the arguments before the file. The first installed one is used.
     pub players: Vec<Vec<String>>,
-    /// Instead of the sound that an agent needs an answer.
+    /// Replaces the sound for a question.
     pub needs_you: Option<PathBuf>,
-    /// Instead of the sound that an agent has finished.
+    /// Replaces the sound for an end.
     pub done: Option<PathBuf>,
-    /// Instead of the sound that something went wrong.
+    /// Replaces the sound for an error.
     pub error: Option<PathBuf>,
 }
 
@@ -68,10 +68,10 @@ impl Settings {
 pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let player = settings.players.iter().find(|player| is_there(player)).cloned();
-    let sounds = Sounds {
+    let sounds = SoundPlayer {
         reporter: Reporter::new(NAME, reports),
         player,
-        files: Files::default(),
+        files: SoundFiles::default(),
         playing: None,
         is_in_trouble: false,
         settings,
@@ -80,7 +80,7 @@ pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     Ok(device)
 }
 
-/// Whether the program of a player is in one of the folders for programs.
+/// Whether the program of a player exists, at its path or in the search path.
 fn is_there(player: &[String]) -> bool {
     let Some(program) = player.first() else { return false };
     if Path::new(program).components().count() > 1 {
@@ -90,11 +90,11 @@ fn is_there(player: &[String]) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// The computed sounds as files, written when first needed and removed at the end.
+/// The computed sounds as files. Each is written when it is first needed, and all are removed at the end.
 #[derive(Debug, Default)]
-struct Files(Vec<(Earcon, PathBuf)>);
+struct SoundFiles(Vec<(Earcon, PathBuf)>);
 
-impl Files {
+impl SoundFiles {
     fn of(&mut self, earcon: Earcon) -> io::Result<PathBuf> {
         if let Some((_, path)) = self.0.iter().find(|(it, path)| *it == earcon && path.is_file()) {
             return Ok(path.clone());
@@ -106,16 +106,16 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for SoundFiles {
     fn drop(&mut self) {
         for (_, path) in &self.0 {
-            // It may have been cleaned up by someone else.
+            // Another program may have removed it already.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Writes a new file for temporary things. It never follows what someone else has put in its place.
+/// Writes a new temporary file. It never follows a link that another user has put in its place.
 fn write_new(bytes: &[u8]) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -132,19 +132,16 @@ fn write_new(bytes: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
-struct Sounds {
+struct SoundPlayer {
     reporter: Reporter,
     settings: Settings,
     player: Option<Vec<String>>,
-    files: Files,
+    files: SoundFiles,
     playing: Option<(Child, Instant)>,
     is_in_trouble: bool,
 }
 
-/// Nobody wants to know any more.
-struct Over;
-
-impl Sounds {
+impl SoundPlayer {
     fn run(mut self, orders: &Receiver<Order>) {
         let began = if self.player.is_some() {
             self.report(Report::Works)
@@ -160,27 +157,27 @@ impl Sounds {
             goes_on = match order {
                 Ok(order) => self.carry_out(order),
                 Err(RecvTimeoutError::Timeout) => self.look(),
-                Err(RecvTimeoutError::Disconnected) => Err(Over),
+                Err(RecvTimeoutError::Disconnected) => Err(DeviceAbandoned),
             }
             .is_ok();
         }
         self.hush();
     }
 
-    fn carry_out(&mut self, order: Order) -> Result<(), Over> {
+    fn carry_out(&mut self, order: Order) -> Result<(), DeviceAbandoned> {
         match order {
             Order::Sound(earcon) => self.play(earcon),
             Order::Stop => {
                 self.hush();
                 Ok(())
             }
-            // Words are for other devices; nobody should wait for them here.
+            // Words are for other devices, so nothing should wait for them here.
             Order::Say(utterance) => self.report(Report::Cut(utterance.id)),
             Order::Withdraw(_) | Order::Pace(_) => Ok(()),
         }
     }
 
-    fn play(&mut self, earcon: Earcon) -> Result<(), Over> {
+    fn play(&mut self, earcon: Earcon) -> Result<(), DeviceAbandoned> {
         self.hush();
         let Some((program, arguments)) =
             self.player.as_ref().and_then(|player| player.split_first())
@@ -207,8 +204,8 @@ impl Sounds {
         }
     }
 
-    /// Looks whether the player has ended, and how.
-    fn look(&mut self) -> Result<(), Over> {
+    /// Checks whether the player has ended, and how.
+    fn look(&mut self) -> Result<(), DeviceAbandoned> {
         let Some((child, began)) = &mut self.playing else { return Ok(()) };
         match child.try_wait() {
             Ok(None) if began.elapsed() < LONGEST => Ok(()),
@@ -226,23 +223,23 @@ impl Sounds {
         }
     }
 
-    /// Ends what is playing.
+    /// Stops the current sound.
     fn hush(&mut self) {
         if let Some((mut child, _)) = self.playing.take() {
-            // It may have ended by itself.
+            // It may already have ended.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    fn trouble(&mut self, why: &str) -> Result<(), Over> {
+    fn trouble(&mut self, why: &str) -> Result<(), DeviceAbandoned> {
         if std::mem::replace(&mut self.is_in_trouble, true) {
             return Ok(());
         }
         self.report(Report::Trouble(why.to_owned()))
     }
 
-    fn report(&self, report: Report) -> Result<(), Over> {
-        if self.reporter.report(report) { Ok(()) } else { Err(Over) }
+    fn report(&self, report: Report) -> Result<(), DeviceAbandoned> {
+        if self.reporter.report(report) { Ok(()) } else { Err(DeviceAbandoned) }
     }
 }

@@ -1,8 +1,8 @@
-//! Speech through speech-dispatcher, which speaks SSIP on a socket.
+//! Speech through speech-dispatcher, which uses the SSIP protocol on a socket.
 //!
-//! One utterance is given to the server at a time, so that what waits can still be overtaken. The server says when
-//! it begins and ends to speak, so the pace is the person's real pace. It is never asked to pause: the server of
-//! Debian 12 hangs for good when it is.
+//! The server gets one utterance at a time, so that waiting ones can still be reordered. The server reports when it
+//! begins and ends to speak, so the pace is the person's real pace. It is never asked to pause: the server of Debian
+//! 12 then hangs for good.
 
 pub mod codec;
 mod language;
@@ -22,42 +22,42 @@ use std::time::{Duration, Instant};
 
 use aaep::LanguageTag;
 
-use super::client::{self, Client};
+use super::client::{self, SocketDevice};
 use super::plain::quoted;
-use super::socket::{Address, Socket};
+use super::socket::{Address, DeviceSocket};
 use super::{Device, Told};
 use crate::english::devices;
 
 /// The name of the device in its reports.
 pub const NAME: &str = "speech";
 
-/// How the person wants to be spoken to.
+/// Settings of the speech device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the speech server is.
+    /// The address of the speech server.
     pub address: Address,
-    /// The program, with its arguments, that starts the server where nothing answers. None: it is not started.
+    /// The program, with its arguments, that starts the server if nothing answers. With `None`, it is not started.
     pub spawn: Option<Vec<String>>,
-    /// Whose speech it is, for the server's list of clients.
+    /// The user name for the server's list of clients.
     pub user: String,
-    /// The synthesiser; the server's own choice otherwise.
+    /// The synthesizer; by default the server's own choice.
     pub module: Option<String>,
-    /// The voice, as the server lists it; the server's own choice otherwise.
+    /// The voice, as the server lists it; by default the server's own choice.
     pub voice: Option<String>,
-    /// The language of words that do not say theirs; the server's own otherwise.
+    /// The language of words without a language; by default the server's own.
     pub language: Option<LanguageTag>,
-    /// How fast, from -100 to 100.
+    /// The rate, from -100 to 100.
     pub rate: Option<i8>,
-    /// How high, from -100 to 100.
+    /// The pitch, from -100 to 100.
     pub pitch: Option<i8>,
-    /// How loud, from -100 to 100.
+    /// The volume, from -100 to 100.
     pub volume: Option<i8>,
     /// How long the server may take to answer.
     pub patience: Duration,
 }
 
 impl Settings {
-    /// The settings for a server at this address, with everything else as usual.
+    /// The default settings for a server at this address.
     pub fn new(address: Address) -> Self {
         let spawn = match &address {
             Address::Unix(path) => {
@@ -84,9 +84,9 @@ impl Settings {
     }
 }
 
-/// Where the speech server is: `SPEECHD_ADDRESS` if it is set, or its usual place under `XDG_RUNTIME_DIR` or, where
-/// that is not set, in the folder for caches.
-/// `variable` looks up a variable of the environment. An error says what is wrong, in words for people.
+/// The address of the speech server: `SPEECHD_ADDRESS` if it is set, or the default under `XDG_RUNTIME_DIR` or, if
+/// that is not set, in the cache folder. `variable` looks up an environment variable. An error says what is wrong, in
+/// words for people.
 pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
     if let Some(text) = variable("SPEECHD_ADDRESS").filter(|text| !text.is_empty()) {
         return read_address(&text).ok_or_else(|| devices::speech::wrong_address(&quoted(&text)));
@@ -102,10 +102,10 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
     }
 }
 
-/// The port of a speech server that listens on the network.
+/// The default port of a speech server on the network.
 const DEFAULT_PORT: u16 = 6560;
 
-/// Reads an address as speech-dispatcher writes it.
+/// Parses an address in the format of speech-dispatcher.
 fn read_address(text: &str) -> Option<Address> {
     if let Some(path) = text.strip_prefix("unix_socket:") {
         return (!path.is_empty()).then(|| Address::Unix(path.into()));
@@ -122,20 +122,20 @@ fn read_address(text: &str) -> Option<Address> {
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
 pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let for_dial = settings.clone();
-    let client = Client {
+    let client = SocketDevice {
         name: NAME,
         dial: Arc::new(move || dial(&for_dial)),
-        // Time for starting the server too.
+        // This includes the time to start the server.
         dial_patience: settings.patience.saturating_mul(3),
         patience: settings.patience,
         too_slow: devices::speech::NO_ANSWER,
         closed: devices::speech::CONNECTION_ENDED,
     };
-    client::start(client, talk::Talk::new(settings), reports)
+    client::start(client, talk::SpeechConversation::new(settings), reports)
 }
 
-fn dial(settings: &Settings) -> Result<Socket, String> {
-    let connect = || Socket::connect(&settings.address, settings.patience);
+fn dial(settings: &Settings) -> Result<DeviceSocket, String> {
+    let connect = || DeviceSocket::connect(&settings.address, settings.patience);
     let error = match connect() {
         Ok(socket) => return Ok(socket),
         Err(error) => error,
@@ -158,7 +158,7 @@ fn dial(settings: &Settings) -> Result<Socket, String> {
     }
 }
 
-/// Starts the server. It goes to the background by itself; one that stays is left to run.
+/// Starts the server. It goes into the background by itself; a server that stays in the foreground keeps running.
 fn spawn(command: &[String], patience: Duration) -> Result<(), String> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let started = Command::new(program)
@@ -173,7 +173,7 @@ fn spawn(command: &[String], patience: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until the child ends, or for a while; then a thread waits on, so that no dead child is left behind.
+/// Waits a while for the child to end. After that a thread waits for it, so that no zombie process is left.
 fn wait_a_while(mut child: Child, patience: Duration) {
     let until = Instant::now() + patience;
     while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Questions, how much time is left for them, and how they ended.
+//! Questions, the time to answer them, and how they ended.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ pub(crate) const NO: &str = "No";
 pub(crate) const YES_OR_NO: &str = "Yes or no?";
 pub(crate) const CANNOT_BE_ANSWERED: &str = "It cannot be answered here.";
 pub(crate) const CANNOT_BE_UNDONE: &str = "It cannot be undone.";
-/// What is said when a part of a question is told on request.
+/// Said when a part of a question is available on request.
 pub(crate) const MORE: &str = "There is more about it. To hear that: more.";
 pub(crate) const ASSUMES: &str = "Without an answer it assumes:";
 pub(crate) const GOES_ON: &str = "Without an answer it goes on as it can.";
 pub(crate) const WITH_A_NUMBER: &str = "Answer with a number.";
 pub(crate) const IN_OWN_WORDS: &str = "Answer in your own words.";
 pub(crate) const TIME_STANDS_STILL: &str = "The time to answer stands still.";
-/// What is said when an agent grants less time than the person asked for.
+/// Said when an agent grants less time than the person asked for.
 pub(crate) const SHORTENED: &str = "That is less than you asked for. The agent allows no more.";
-/// What a person is told who pressed a key that is no answer.
+/// Said to a person who pressed a key that does not choose an answer.
 pub(crate) const NO_CHOICE: &str =
     "That is not an answer. The answers stand at the end of the question. Nothing was answered.";
-/// What a person is told who answered a question before its end.
+/// Said to a person who answered a question before its end.
 pub(crate) const TOO_SOON: &str =
     "You have not come to the end of this question. Nothing was answered.";
 pub(crate) const DID_NOT_ARRIVE: &str = "Your answer did not arrive.";
 pub(crate) const TOO_MANY: &str = "Too many questions are open; one more cannot be told here.";
 pub(crate) const IS_OVER: &str = "The question is over.";
-/// Stands before the answer of a question of the past.
+/// Precedes the answer to a past question.
 pub(crate) const THE_ANSWER_WAS: &str = "The answer was:";
 
 pub(crate) fn risk(risk: Option<&RiskLevel>) -> &'static str {
@@ -74,7 +74,7 @@ pub(crate) fn only_answer(answer: &str) -> String {
     format!("The only answer is {}.", answer.to_lowercase())
 }
 
-/// What a choice is called: by its letter, if it has one.
+/// The name of a choice: its letter, if it has one.
 pub(crate) fn choice(letter: Option<&str>) -> String {
     letter.map_or_else(|| "Choice".to_owned(), |it| format!("Choice {it}"))
 }
@@ -93,7 +93,7 @@ pub(crate) fn question(number: AskNumber) -> String {
     format!("Question {number}.")
 }
 
-/// Stands before something about a question.
+/// Precedes news about a question.
 pub(crate) fn about(number: AskNumber) -> String {
     format!("Question {number}:")
 }
@@ -110,7 +110,7 @@ pub(crate) fn you_have_to_answer(left: Duration) -> String {
     format!("You have {} to answer.", duration(left))
 }
 
-/// That several wait.
+/// The number of waiting questions.
 pub(crate) fn wait(count: usize) -> String {
     let count = match count {
         2 => "Two".to_owned(),
@@ -122,7 +122,7 @@ pub(crate) fn wait(count: usize) -> String {
     format!("{count} questions wait.")
 }
 
-/// One of those that wait, who asks if that is known, and what.
+/// One of the waiting questions: its agent, if known, and the action.
 pub(crate) fn one_of_them(number: AskNumber, who: &str, action: &str) -> String {
     let who = if who.is_empty() { String::new() } else { format!(", {who}") };
     format!("Question {number}{who}: {action}")
@@ -170,7 +170,7 @@ pub(crate) fn settled_elsewhere(by: &DecidedBy) -> &'static str {
     }
 }
 
-/// How a question ended, in words.
+/// How a question ended.
 pub(crate) fn ended(ending: Ending) -> &'static str {
     match ending {
         Ending::Accepted(By::You | By::Someone) => "Accepted.",
@@ -198,7 +198,7 @@ pub(crate) fn ended(ending: Ending) -> &'static str {
     }
 }
 
-/// How a question ended, for someone who looks back: by whom, or by what.
+/// How a past question ended, with who or what decided it.
 pub(crate) fn ended_before(ending: Ending) -> &'static str {
     match ending {
         Ending::Accepted(By::You) => "You accepted it.",

@@ -1,4 +1,4 @@
-//! Devices: what plain lines begin and end with, and what is wrong with a device and how to fix it.
+//! Devices: labels and prompts of plain lines, and what is wrong with a device and how to fix it.
 
 pub(crate) mod braille;
 #[cfg(all(feature = "desktop", target_os = "linux"))]
@@ -9,7 +9,7 @@ use std::io;
 
 use crate::utterance::Kind;
 
-/// Stands at the beginning of a line.
+/// The label at the beginning of a line.
 pub(crate) const fn label(kind: Kind, asks_permission: bool) -> &'static str {
     match kind {
         Kind::Question if asks_permission => "Permission required",
@@ -24,18 +24,18 @@ pub(crate) const fn label(kind: Kind, asks_permission: bool) -> &'static str {
     }
 }
 
-/// What is written before all other lines.
+/// The first line.
 pub(crate) const PLAIN_LINES: &str =
     "Plain lines. Each begins with what it is, and nothing is drawn twice.";
-/// A notification of a question that is too long for it.
+/// A notification for a question that does not fit into one.
 pub(crate) const QUESTION_IN_TERMINAL: &str = "A question waits for you in the terminal.";
 
-/// The prompt of a question that has few answers, which are typed as they are.
+/// The prompt of a question with few answers, which are typed as they are.
 pub(crate) fn answer_with(words: &[String]) -> String {
     format!("Answer {}: ", words.join(" or "))
 }
 
-/// The prompt of a question that has more than two answers, by their letters.
+/// The prompt of a question with more than two answers, which have letters.
 pub(crate) fn answer_from_to(first: &str, last: &str) -> String {
     format!("Answer {first} to {last}: ")
 }
@@ -50,7 +50,7 @@ pub(crate) fn lines_cannot_be_written(error: &io::Error) -> String {
 pub(crate) const NO_PLAYER: &str = "\
     There are no sounds: no player of sound files is installed. To install one on Debian: \
     apt-get install pipewire-bin, or pulseaudio-utils, or alsa-utils";
-/// A program whose name is not known.
+/// A program with an unknown name.
 pub(crate) const THE_PLAYER: &str = "The player";
 
 pub(crate) fn sounds_cannot_be_played(error: &str) -> String {
@@ -64,17 +64,17 @@ pub(crate) fn sound_did_not_play(program: &str) -> String {
     )
 }
 
-/// Where a server is that is reached over the network.
+/// The address of a server on the network.
 pub(crate) fn host_and_port(host: &str, port: u16) -> String {
     format!("{host} port {port}")
 }
 
-/// Why a server cannot be reached; stands within a sentence.
+/// Why a server cannot be reached; part of a sentence.
 pub(crate) const HOST_WITHOUT_ADDRESS: &str = "the host has no address";
 #[cfg(not(unix))]
 pub(crate) const NO_UNIX_SOCKETS: &str = "there are no Unix sockets here";
 
-/// What a server did, and why according to the system.
+/// What a server did, and the reason that the system gives.
 pub(crate) fn with_reason(what: &str, error: &io::Error) -> String {
     format!("{what} The reason given: {error}.")
 }

@@ -1,4 +1,4 @@
-//! What agents do, and what came of it.
+//! What agents do, and the results.
 
 use aaep::event::human::TargetKind;
 use aaep::event::lifecycle::CancelledBy;
@@ -6,21 +6,21 @@ use aaep::event::lifecycle::CancelledBy;
 pub(crate) const STARTED: &str = "Started.";
 pub(crate) const FINISHED: &str = "Finished.";
 pub(crate) const HAS_FAILED: &str = "Failed.";
-/// How summaries begin that say the same, in small letters.
+/// How summaries begin that say the same, in lower case.
 pub(crate) const SAME_AS_STARTED: &[&str] = &["start"];
 pub(crate) const SAME_AS_FINISHED: &[&str] = &["done", "finished", "complete"];
 pub(crate) const SAME_AS_FAILED: &[&str] = &["failed"];
 pub(crate) const THINKING: &str = "Thinking.";
 pub(crate) const DECIDING: &str = "Deciding.";
 pub(crate) const HANDING_OVER: &str = "Handing over.";
-/// An agent is in a state of which nothing is known here.
+/// The agent is in an unknown state.
 pub(crate) const SOMETHING_ELSE: &str = "Doing something else.";
 pub(crate) const HIGH_RISK: &str = "High risk.";
 pub(crate) const SOME_RISK: &str = "Some risk.";
-/// What is said with an end when something of the agent waits that came before it.
+/// Said with an end if earlier utterances of the agent still wait.
 pub(crate) const MORE_FOLLOWS: &str = "What came before that follows.";
 pub(crate) const NOBODY_AT_WORK: &str = "No agent is at work.";
-/// What speaks against a claim.
+/// Parts of sentences that contradict a claim.
 pub(crate) const SOMETHING: &str = "something";
 pub(crate) const NOT_ALLOWED: &str = "was not allowed";
 pub(crate) const FAILED: &str = "failed";
@@ -72,7 +72,7 @@ pub(crate) fn of_unknown_kind(name: &str) -> String {
     format!("Something of a kind that is not known here: {name}.")
 }
 
-/// The facts, and how many more there were before them.
+/// The facts, and how many earlier ones there are.
 pub(crate) fn in_fact(facts: &[String], more: usize) -> String {
     let more = if more > 0 { format!(" And {more} more before.") } else { String::new() };
     format!("In fact {}.{more}", facts.join(", and "))
@@ -102,12 +102,12 @@ pub(crate) fn used(name: &str, count: u64) -> String {
     format!("Used {name} {count} times.")
 }
 
-/// A tool runs for this long.
+/// How long a tool has been running.
 pub(crate) fn still_after(since: &str) -> String {
     format!("Still at it after {since}.")
 }
 
-/// An agent does something for this long.
+/// How long an agent has been doing something.
 pub(crate) fn for_so_long(since: &str) -> String {
     format!("For {since}.")
 }
@@ -116,7 +116,7 @@ pub(crate) fn silent_for(quiet: &str) -> String {
     format!("Nothing was heard for {quiet}.")
 }
 
-/// This many sessions are open in which nothing happens.
+/// How many open sessions are idle.
 pub(crate) fn idle(count: u64) -> String {
     match count {
         1 => "One session is open, and nothing happens in it. For its agent: status.".to_owned(),

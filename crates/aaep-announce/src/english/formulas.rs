@@ -1,6 +1,6 @@
-//! Formulas: what commands of LaTeX and marks are called, and how fractions, powers, roots and bounds are said.
+//! Formulas: the names of LaTeX commands and marks, and the words for fractions, powers, roots and bounds.
 
-/// What commands are called, where it is not their name.
+/// The spoken names of commands that differ from the command.
 pub(crate) const COMMANDS: &[(&str, &str)] = &[
     ("le", "is at most"),
     ("leq", "is at most"),
@@ -86,18 +86,18 @@ pub(crate) const MARKS: &[(char, &str)] = &[
 pub(crate) const PRIME: &str = "prime";
 pub(crate) const SQUARED: &str = "squared";
 pub(crate) const CUBED: &str = "cubed";
-/// What stands before a power, and after one of several words.
+/// The words before a power, and after a power of several words.
 pub(crate) const POWER: (&str, &str) = ("to the power", "end power");
-/// The same for an index.
+/// The words before an index, and after an index of several words.
 pub(crate) const INDEX: (&str, &str) = ("sub", "end sub");
 pub(crate) const SQUARE_ROOT: &str = "square root of";
-/// What stands after a root of several words.
+/// The words after a root of several words.
 pub(crate) const END_ROOT: &str = "end root";
 /// The bounds of a sum, a product or an integral, and what a limit approaches.
 pub(crate) const FROM: &str = "from";
 pub(crate) const TO: &str = "to";
 pub(crate) const AS: &str = "as";
-/// Stands after the bounds.
+/// Follows the bounds.
 pub(crate) const OF: &str = "of";
 
 pub(crate) fn root(degree: &str) -> String {
@@ -109,12 +109,12 @@ pub(crate) fn over(above: &str, below: &str) -> String {
     format!("{above} over {below}")
 }
 
-/// A fraction of which a part has several words.
+/// A fraction in which one part has several words.
 pub(crate) fn fraction(above: &str, below: &str) -> String {
     format!("fraction {above} over {below} end fraction")
 }
 
-/// A matrix or the like begins.
+/// The beginning of a matrix or a similar environment.
 pub(crate) fn begin(what: &str) -> String {
     format!("begin {what}")
 }

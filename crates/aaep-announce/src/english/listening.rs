@@ -1,11 +1,11 @@
-//! Listening itself: the line, what was missed, what can be heard again.
+//! Listening itself: the connection, missed events, and repetitions.
 
 pub(crate) const FOR_THE_REST: &str = "For the rest: more.";
 pub(crate) const ONE_MISSED: &str = "1 event was missed.";
 pub(crate) const SOMETHING_MISSED: &str = "Something was missed.";
 pub(crate) const TOO_LONG_TO_TELL: &str = "The rest is too long to be told.";
 pub(crate) const TOO_LONG_TO_REMEMBER: &str = "The rest is too long to be remembered.";
-/// A device hangs.
+/// The device hangs.
 pub(crate) const NO_ANSWER: &str = "It does not answer.";
 pub(crate) const ONLY_DECISIONS: &str = "Only decisions.";
 pub(crate) const EVERYTHING: &str = "Everything.";
@@ -35,12 +35,12 @@ pub(crate) fn line_is_back(to: &str) -> String {
     format!("The line to {to} is back.")
 }
 
-/// More waits than can be told.
+/// More is waiting than can be said.
 pub(crate) fn too_much(listed: &str) -> String {
     format!("Too much at once. Left out: {listed}. To hear what was left out: more.")
 }
 
-/// What was left out, by kind; nothing if there was nothing.
+/// What was left out, by kind; `None` if nothing was.
 pub(crate) fn kinds_left_out(errors: u64, replies: u64, steps: u64, others: u64) -> Option<String> {
     let count = |count: u64, one: &str, many: &str| match count {
         0 => None,

@@ -1,6 +1,6 @@
-//! The names of characters that a voice passes over: pictures, marks, blanks and characters that cannot be seen.
+//! The names of characters that a voice skips: pictures, marks, blanks and invisible characters.
 
-/// Pictures that mean something, and their names.
+/// Pictures with a meaning, and their names.
 pub(crate) const PICTURES: &[(&str, &str)] = &[
     ("✓✔✅☑🗸", "check mark"),
     ("✗✘❌❎☒✖✕🗴", "cross mark"),
@@ -82,13 +82,13 @@ pub(crate) const PICTURES: &[(&str, &str)] = &[
     ("⎋", "Escape"),
 ];
 
-/// What a picture in a cell of a table means.
+/// The meaning of a picture in a table cell.
 pub(crate) const YES: &str = "yes";
 pub(crate) const NO: &str = "no";
 
-/// A comma that is said and not heard as a pause.
+/// A comma that is spoken instead of heard as a pause.
 pub(crate) const COMMA: &str = "comma";
-/// Stands before a letter that is spelled.
+/// Precedes a spelled letter.
 pub(crate) const CAPITAL: &str = "capital";
 
 /// Marks, and their names.
@@ -185,7 +185,7 @@ pub(crate) fn times(count: usize, name: &str) -> String {
     format!("{count} times {name}")
 }
 
-/// Characters that cannot be seen, and their names.
+/// Invisible characters, and their names.
 pub(crate) const HIDDEN: &[(char, &str)] = &[
     ('\0', "null"),
     ('\u{7}', "bell"),
@@ -224,10 +224,10 @@ pub(crate) const BLANKS: &[(char, &str)] = &[
     ('\u{3000}', "ideographic space"),
 ];
 
-/// Stands where a line ends.
+/// A line break.
 pub(crate) const LINE_BREAK: &str = "line break";
 
-/// The name of several blanks of one kind, which stands after their number.
+/// The plural of the name of a blank, after a number.
 pub(crate) fn plural(name: &str) -> String {
     format!("{name}s")
 }

@@ -1,5 +1,5 @@
-//! The listening report: its figures, its tables and its timeline. None of these words is escaped, so none has a mark
-//! that means something in HTML.
+//! The listening report: its figures, its tables and its timeline. These words are not escaped, so they must not have
+//! characters with a meaning in HTML.
 
 use crate::utterance::Kind;
 
@@ -72,7 +72,7 @@ pub(crate) fn seconds(seconds: u64, tenths: u64) -> String {
     format!("{seconds}.{tenths} seconds")
 }
 
-/// The tables: their captions and columns, and what stands in them.
+/// The tables: captions, columns and cells.
 pub(crate) fn figures_of(recording: &str) -> String {
     format!("Figures of {recording}")
 }
@@ -110,7 +110,7 @@ pub(crate) const NOTHING_SAID: &str = "Nothing.";
 pub(crate) const SAID_WHOLE: &str = "whole";
 pub(crate) const SAID_IN_PART: &str = "interrupted";
 
-/// The name of the part of the page that holds this table.
+/// The name of the section of the page that has this table.
 pub(crate) fn said_in_recording(number: usize) -> String {
     format!("What would have been said, recording {number}")
 }
@@ -128,12 +128,12 @@ pub(crate) fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Rows that a table does not show.
+/// How many rows a table omits.
 pub(crate) fn more_rows(count: usize) -> String {
     format!("And {count} more.")
 }
 
-/// The timeline: its lanes, its name, and what it shows in words.
+/// The timeline: its lanes, its name, and its description.
 pub(crate) const SAID_LANE: &str = "Said";
 pub(crate) const SILENCE_LANE: &str = "Silence";
 pub(crate) const OTHER_AGENTS_LANE: &str = "Other agents";

@@ -1,6 +1,6 @@
-//! What is said about the form of a text: code, diffs, tables, links, lists, and what is shortened or left out.
+//! The form of a text: code, diffs, tables, links, lists, and shortened or omitted text.
 
-/// A block of code: in which language, if that is known, and how long.
+/// A block of code: its language, if known, and its length.
 pub(crate) fn code(language: Option<&str>, lines: usize, is_empty: bool) -> String {
     let what = match language {
         Some(language) => format!("{language} code"),
@@ -17,7 +17,7 @@ pub(crate) fn code(language: Option<&str>, lines: usize, is_empty: bool) -> Stri
 pub(crate) const END_OF_CODE: &str = "End of code.";
 pub(crate) const NOT_ALL_READ: &str = "Not all of it is read.";
 
-/// What people call a language, by what stands at the beginning of a block of code.
+/// The spoken name of a programming language, from its tag at the beginning of a code block.
 pub(crate) fn programming_language(name: &str) -> Option<&'static str> {
     Some(match name {
         "rs" | "rust" => "Rust",
@@ -67,12 +67,12 @@ pub(crate) fn deleted_file(file: &str) -> String {
     format!("Deleted file {file}")
 }
 
-/// A change of which no file is known.
+/// A change of an unknown file.
 pub(crate) const CHANGE: &str = "Change";
-/// Stands after the file.
+/// Follows the file.
 pub(crate) const BINARY: &str = ", binary";
 
-/// How many lines of a file changed; nothing if none did.
+/// How many lines of a file changed; empty if none did.
 pub(crate) fn changed_lines(added: usize, removed: usize) -> String {
     let lines = |count: usize| if count == 1 { "line" } else { "lines" };
     match (added, removed) {
@@ -83,7 +83,7 @@ pub(crate) fn changed_lines(added: usize, removed: usize) -> String {
     }
 }
 
-/// Where a file changed: in one place, in places that are all named, or in many.
+/// Where a file changed: in one place, in a few places that are named, or in many.
 pub(crate) fn at_line(line: &str) -> String {
     format!(", at line {line}")
 }
@@ -96,7 +96,7 @@ pub(crate) fn in_places(places: usize, first: &str) -> String {
     format!(", in {places} places, the first at line {first}")
 }
 
-/// Stands before a changed line.
+/// Precedes a changed line.
 pub(crate) const ADDED: &str = "Added:";
 pub(crate) const REMOVED: &str = "Removed:";
 
@@ -104,7 +104,7 @@ pub(crate) fn lines_not_read(count: usize) -> String {
     format!("{count} more lines are not read.")
 }
 
-/// A table begins.
+/// The beginning of a table.
 pub(crate) fn table(columns: usize) -> String {
     match columns {
         1 => "Table, 1 column.".to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn cells_not_read(count: usize) -> String {
     format!("{count} more cells are not read")
 }
 
-/// Rows that are only counted.
+/// How many rows are not read out.
 pub(crate) fn more_rows(count: usize) -> String {
     match count {
         1 => "1 more row.".to_owned(),
@@ -124,28 +124,28 @@ pub(crate) fn more_rows(count: usize) -> String {
     }
 }
 
-/// Stands before a quotation.
+/// Precedes a quotation.
 pub(crate) const QUOTE: &str = "Quote:";
-/// A task of a list, by its box.
+/// A task in a list, by its check box.
 pub(crate) const TO_DO: &str = "to do";
 pub(crate) const DONE: &str = "done";
 
-/// What stands where struck text begins and ends.
+/// Surround struck-out text.
 pub(crate) const STRUCK: &str = "(struck out:";
 pub(crate) const STRUCK_END: &str = ", end struck out)";
-/// Stands before a number or a word above the line.
+/// Precedes superscript text.
 pub(crate) const SUPERSCRIPT: &str = "superscript";
 pub(crate) const PICTURE: &str = "picture";
-/// Stands before the name of a reference, where it says where it leads.
+/// Precedes the name of a reference that a link leads to.
 pub(crate) const LINK: &str = "link";
-/// Stands between the text of a link and the name of its reference.
+/// Between the text of a link and the name of its reference.
 pub(crate) const BY_REFERENCE: &str = ", link";
-/// Stands between the text of a link and its address.
+/// Between the text of a link and its address.
 pub(crate) const LEADS_TO: &str = ", which leads to";
-/// Stands before the title of a link.
+/// Precedes the title of a link.
 pub(crate) const TITLED: &str = ", titled";
 
-/// An address that has the name of a user.
+/// An address with a user name.
 pub(crate) fn address_with_user(address: &str, user: &str) -> String {
     format!("{address}, with the name {user}")
 }
@@ -155,7 +155,7 @@ pub(crate) fn and_so_on(first: &str, last: &str) -> String {
     format!("{first} and so on to {last}")
 }
 
-/// A place in a file.
+/// A position in a file.
 pub(crate) fn place(file: &str, line: &str, column: Option<&str>) -> String {
     match column {
         Some(column) => format!("{file} line {line} column {column}"),
@@ -163,7 +163,7 @@ pub(crate) fn place(file: &str, line: &str, column: Option<&str>) -> String {
     }
 }
 
-/// Stands after something of which the rest is not said.
+/// Follows text whose rest is omitted.
 pub(crate) const CUT: &str = ", cut";
 
 pub(crate) fn cut_of(length: &str) -> String {

@@ -1,6 +1,6 @@
-//! The report as a page: one file without scripts, for every reader, in every colour scheme.
+//! The report as a web page: one file without scripts, for every screen reader and every colour scheme.
 //!
-//! What the picture shows stands in the tables too. All text is escaped.
+//! Everything in the picture is also in the tables. All text is escaped.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::{ListeningReport, timeline};
 use crate::english::{self, report};
 use crate::rehearsal::Rehearsal;
 
-/// One recording, and how it would have been to listen to it.
+/// A recording, with its rehearsal and report.
 #[derive(Debug, Clone, Copy)]
 pub struct Listening<'a> {
-    /// What the recording is called. Foreign text.
+    /// The name of the recording. Foreign text.
     pub name: &'a str,
-    /// In which way it was listened to, such as the name of a profile.
+    /// How it was listened to, such as the name of a profile.
     pub profile: &'a str,
-    /// The events, each at its moment, in order.
+    /// The events, each with its time, in order.
     pub events: &'a [(Duration, Event)],
     /// What would have been said.
     pub rehearsal: &'a Rehearsal,
     /// The figures.
     pub report: &'a ListeningReport,
-    /// What else is to be known, such as lines that could not be read. Foreign text.
+    /// Other remarks, such as lines that could not be read. Foreign text.
     pub notes: &'a [String],
 }
 
@@ -64,7 +64,7 @@ svg text { fill: var(--ink); font: 13px sans-serif; }
 <main>
 ";
 
-/// The page of some recordings.
+/// Makes a page about these recordings.
 pub fn page(listenings: &[Listening<'_>]) -> String {
     let mut page = format!("<!doctype html>\n<html lang=\"{}\">\n{HEAD}", english::LANGUAGE);
     // Writing to a string cannot fail.
@@ -78,7 +78,7 @@ pub fn page(listenings: &[Listening<'_>]) -> String {
     page
 }
 
-/// What the page is called: after its recording, or how many there are.
+/// The title of the page: the name of its recording, or how many there are.
 fn title(listenings: &[Listening<'_>]) -> String {
     match listenings {
         [one] => report::title_of_one(&escaped(one.name)),
@@ -119,7 +119,7 @@ fn heading(page: &mut String, words: &str) {
     let _ = writeln!(page, "<h3>{words}</h3>");
 }
 
-/// Text as it stands in a page: it shows itself and nothing else. What steers or reorders text is escaped as well.
+/// Escapes text for the page. Characters that control or reorder text are escaped too.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in aaep::printable(text).chars() {
@@ -135,7 +135,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A moment as people write it, such as 1:05.3 or 1:01:05.3.
+/// A point in time as people write it, such as 1:05.3 or 1:01:05.3.
 pub(super) fn moment(at: Duration) -> String {
     let (seconds, tenths) = (at.as_secs(), at.subsec_millis() / 100);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! What the picture of a report shows, as tables.
+//! The tables of a report, with everything that its picture shows.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use crate::english::{asks, report};
 use crate::rehearsal::{RehearsedAsk, Said};
 use crate::words::{cut, exact, one_line};
 
-/// How many rows a table has at most.
+/// The most rows of a table.
 const MAX_ROWS: usize = 5000;
-/// How much of the name of an agent stands in a table, in bytes.
+/// How much of an agent's name is in a table, in bytes.
 const MAX_CELL: usize = 300;
-/// A silence that is shorter does not stand in a table of its own.
+/// Shorter silences are not listed.
 pub(super) const SHORT_SILENCE: Duration = Duration::from_secs(10);
 
-/// A table: its caption, its columns, and rows whose first cell is a heading. Cells are escaped already.
+/// Writes a table. The first cell of each row is a heading. The cells are already escaped.
 fn table(page: &mut String, caption: &str, columns: &[&str], rows: Vec<Vec<String>>) {
     let _ = write!(page, "<table>\n<caption>{caption}</caption>\n<thead><tr>");
     for column in columns {
@@ -32,7 +32,7 @@ fn table(page: &mut String, caption: &str, columns: &[&str], rows: Vec<Vec<Strin
         for (at, cell) in row.into_iter().enumerate() {
             let _ = match at {
                 0 => write!(page, "<th scope=\"row\">{cell}</th>"),
-                // A cell with a language brings its own element.
+                // A cell with a language has its own element.
                 _ if cell.starts_with("<td") => write!(page, "{cell}"),
                 _ => write!(page, "<td>{cell}</td>"),
             };
@@ -56,7 +56,7 @@ pub(super) fn figures(page: &mut String, listening: &Listening<'_>) {
     table(page, &caption, &report::FIGURE_COLUMNS, rows);
 }
 
-/// The agents by name: the moments of their events.
+/// The times of the events of each agent, by name.
 pub(super) fn by_agent(events: &[(Duration, Event)]) -> BTreeMap<String, Vec<Duration>> {
     let mut agents: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
     for (at, event) in events {
@@ -96,7 +96,7 @@ pub(super) fn questions(page: &mut String, listening: &Listening<'_>) {
     table(page, report::QUESTIONS, &report::QUESTION_COLUMNS, rows);
 }
 
-/// The silences that are not short.
+/// The silences that are long enough to be listed.
 pub(super) fn long_silences(listening: &Listening<'_>) -> Vec<(Duration, Duration)> {
     let first = listening.events.first().map(|(at, _)| *at).unwrap_or_default();
     let last = listening.events.last().map(|(at, _)| *at).unwrap_or_default();
@@ -142,7 +142,7 @@ pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening
     page.push_str("</div>\n");
 }
 
-/// The words in a cell that says their language and their direction.
+/// A table cell with words, their language and their direction.
 fn words(said: &Said) -> String {
     let language = said.utterance.language.as_ref();
     let language = language.map(|it| format!(" lang=\"{}\"", escaped(it.as_str())));

@@ -1,7 +1,7 @@
-//! The timeline of a report as a picture: a lane for each agent, for what was said, for questions and for silences.
+//! The timeline of a report as a picture, with lanes for agents, utterances, questions and silences.
 //!
-//! However much there is, a lane has a bounded number of shapes. Lanes are told apart by their names and places, and a
-//! first word by its shape; colour means nothing.
+//! The number of shapes in a lane is limited. Lanes are distinguished by name and position, and a first word by its
+//! shape; colour has no meaning.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use super::tables::{by_agent, long_silences};
 use crate::english::report;
 use crate::words::cut;
 
-/// Where the time begins, and how wide it is, in units of the picture.
+/// Where the time axis begins, and how wide it is, in units of the picture.
 const LEFT: u64 = 170;
 const WIDTH: u64 = 810;
-/// How high a lane is.
+/// The height of a lane.
 const LANE: u64 = 30;
-/// How many agents have lanes of their own.
+/// How many agents have their own lane.
 const MAX_AGENT_LANES: usize = 6;
-/// How many questions that are open at once are drawn below each other.
+/// How many questions that are open at the same time are drawn below each other.
 const MAX_QUESTION_LANES: usize = 4;
 /// How many questions are drawn.
 const MAX_QUESTIONS_DRAWN: usize = 400;
-/// How much of the name of an agent stands in the picture, in bytes.
+/// How much of an agent's name is in the picture, in bytes.
 const MAX_NAME: usize = 20;
-/// At most so many times are written below the picture.
+/// The most times that are written below the picture.
 const MAX_TIMES: u64 = 8;
 
-struct Picture {
+struct TimelinePicture {
     shapes: String,
     start: Duration,
     length: Duration,
@@ -40,7 +40,7 @@ pub(super) fn picture(page: &mut String, number: usize, listening: &Listening<'_
     let last = listening.events.last().map(|(at, _)| *at).unwrap_or_default();
     let last = listening.rehearsal.said.iter().map(|it| it.ended).fold(last, Duration::max);
     let length = last.saturating_sub(start).max(Duration::from_millis(1));
-    let mut picture = Picture { shapes: String::new(), start, length, lanes: 0 };
+    let mut picture = TimelinePicture { shapes: String::new(), start, length, lanes: 0 };
     picture.agents(listening);
     let said = listening.rehearsal.said.iter().map(|it| (it.began, it.ended));
     picture.lane(report::SAID_LANE, said);
@@ -69,15 +69,15 @@ pub(super) fn picture(page: &mut String, number: usize, listening: &Listening<'_
     page.push_str("</svg>\n</div>\n");
 }
 
-impl Picture {
-    /// Where a moment is.
+impl TimelinePicture {
+    /// The horizontal position of a point in time.
     fn x(&self, at: Duration) -> u64 {
         let part = at.saturating_sub(self.start).min(self.length).as_millis();
         let all = self.length.as_millis().max(1);
         LEFT + u64::try_from(part * u128::from(WIDTH) / all).unwrap_or(WIDTH)
     }
 
-    /// Names the next lane; where it begins.
+    /// Starts the next lane with this name and returns its vertical position.
     fn name(&mut self, name: &str) -> u64 {
         let top = self.lanes * LANE;
         self.lanes += 1;
@@ -85,13 +85,13 @@ impl Picture {
         top
     }
 
-    /// A lane with a mark for each span; marks that touch are one.
+    /// Draws a lane with a mark for each span. Marks that touch are joined.
     fn lane(&mut self, name: &str, spans: impl Iterator<Item = (Duration, Duration)>) {
         let top = self.name(name) + 7;
         let mut marks: Vec<(u64, u64)> = spans
             .map(|(from, until)| {
                 let from = self.x(from);
-                // A gap before the next one, where there is room for it.
+                // Leave a gap before the next one if there is room.
                 (from, self.x(until).saturating_sub(1).max(from + 2))
             })
             .collect();
@@ -125,7 +125,7 @@ impl Picture {
         }
     }
 
-    /// Each question from when it was asked to when it was over, in the first lane that is free.
+    /// Draws each question from when it was asked until it was over, in the first free lane.
     fn questions(&mut self, listening: &Listening<'_>) {
         let end = self.start.saturating_add(self.length);
         let mut lanes: Vec<Duration> = Vec::new();
@@ -157,7 +157,7 @@ impl Picture {
         self.lanes += (lanes.len() as u64).saturating_sub(1);
     }
 
-    /// The times below the lanes.
+    /// Writes the times below the lanes.
     fn times(&mut self) {
         let (bottom, seconds) = (self.lanes * LANE, self.length.as_secs());
         let steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];

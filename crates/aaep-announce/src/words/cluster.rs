@@ -1,7 +1,8 @@
-//! What a reader takes for one character: a letter with its marks, an emoji with what belongs to it (§11.3.3). It is never cut
-//! in two.
+//! Grapheme clusters: characters that a reader perceives as one, such as a letter with its marks or an emoji with its
+//! modifiers (§11.3.3). They are never cut in two.
 
-/// The characters that belong to the one before them: marks, joiners, shades of emoji and tags, first and last of each range.
+/// The characters that belong to the one before them: marks, joiners, skin tones of emoji, and tags. First and last
+/// of each range.
 #[rustfmt::skip]
 const JOINED: &[(char, char)] = &[
     ('\u{300}', '\u{36f}'), ('\u{483}', '\u{489}'), ('\u{591}', '\u{5bd}'), ('\u{5bf}', '\u{5bf}'),
@@ -81,7 +82,7 @@ const JOINED: &[(char, char)] = &[
     ('\u{1f3fb}', '\u{1f3ff}'), ('\u{e0020}', '\u{e007f}'), ('\u{e0100}', '\u{e01ef}'),
 ];
 
-/// How far back the beginning of a cluster is looked for. Nothing that anyone writes is longer.
+/// How far back the beginning of a cluster is searched. No real text has a longer one.
 const MAX_CLUSTER: usize = 32;
 
 const JOINER: char = '\u{200d}';
@@ -98,7 +99,8 @@ pub(crate) fn is_joined(before: char, c: char) -> bool {
         || is_jamo(before) && is_jamo(c)
 }
 
-/// The last place up to this one, in bytes, where no cluster is cut in two; this one itself where there is none nearby.
+/// The last position up to this one, in bytes, that does not cut a cluster in two; this position itself if there is
+/// none nearby.
 pub(super) fn cluster_start(text: &str, end: usize) -> usize {
     let Some((head, rest)) = text.split_at_checked(end) else { return end };
     let Some(mut after) = rest.chars().next() else { return end };

@@ -1,4 +1,4 @@
-//! A block of code in words: which language, how many lines, and the lines themselves if they are wanted.
+//! A block of code in words: its language, the number of its lines, and the lines themselves if they are wanted.
 
 use super::inline::cut;
 use super::own::{last_said, own};
@@ -6,37 +6,37 @@ use crate::english::text;
 
 /// How much of a block is read out, in bytes.
 const MAX_READ: usize = 8192;
-/// The longest line that is looked at, in bytes.
+/// The longest line that is examined, in bytes.
 const MAX_LINE: usize = 1024;
 
 /// A block that is being read.
 #[derive(Debug, Clone)]
-pub(super) struct Code {
+pub(super) struct CodeBlock {
     mark: char,
     length: usize,
     language: Option<String>,
     lines: usize,
-    /// The lines that are read out: all of them, or the first.
+    /// The lines to read out: all of them, or the first.
     read: String,
     reads_all: bool,
-    /// Whether each line begins with the mark of a quotation.
+    /// Whether each line begins with the mark of a block quote (`>`).
     is_quoted: bool,
     is_cut: bool,
 }
 
-impl Code {
+impl CodeBlock {
     pub(super) fn new((mark, length, info): (char, usize, &str), reads_all: bool) -> Self {
         let language = language(info);
         let (read, is_quoted, is_cut) = (String::new(), false, false);
-        Code { mark, length, language, lines: 0, read, reads_all, is_quoted, is_cut }
+        CodeBlock { mark, length, language, lines: 0, read, reads_all, is_quoted, is_cut }
     }
 
-    /// The same within a quotation.
+    /// The same block within a quotation.
     pub(super) fn quoted(self, is_quoted: bool) -> Self {
-        Code { is_quoted, ..self }
+        CodeBlock { is_quoted, ..self }
     }
 
-    /// Takes a line; whether it is the end of the block.
+    /// Takes a line. Returns whether it ends the block.
     pub(super) fn ends_with(&mut self, line: &str) -> bool {
         let fence = super::line::fence(line);
         if fence.is_some_and(|(mark, length, info)| {
@@ -63,14 +63,14 @@ impl Code {
         false
     }
 
-    /// The block in words. A single line is read, as it is mostly a command.
+    /// The block in words. A single line is read out, because it is usually a command.
     pub(super) fn said(&self) -> String {
         let mut said = own(&text::code(self.language.as_deref(), self.lines, self.read.is_empty()));
         let is_read = !self.read.is_empty() && (self.reads_all || self.lines == 1);
         if is_read {
             said.extend([": ", &self.read]);
         }
-        // A full stop after a mark would be taken for a part of the code.
+        // After a mark, a full stop would be mistaken for a part of the code.
         let ends = |c: char| c.is_alphanumeric() || matches!(c, ')' | ']' | '}' | ';' | '"' | '\'');
         if last_said(&said).is_some_and(ends) {
             said.push('.');
@@ -84,13 +84,13 @@ impl Code {
     }
 }
 
-/// Whether a block holds a diff.
+/// Whether a block says that it is a diff.
 pub(super) fn is_diff(info: &str) -> bool {
     let name = info.split_whitespace().next().unwrap_or_default();
     name.eq_ignore_ascii_case("diff") || name.eq_ignore_ascii_case("patch")
 }
 
-/// The name of a language as people say it.
+/// The spoken name of a language.
 fn language(info: &str) -> Option<String> {
     let name = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
     let name = name.trim_matches(['{', '}', '.']).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A unified diff in words: which file, how much, where; short ones are read.
+//! A unified diff in words: the file, the size of the change, and its location. Short diffs are read out.
 
 use super::Style;
 use super::inline::cut;
@@ -6,64 +6,64 @@ use super::own::own;
 use super::shorten::shorten;
 use crate::english::text;
 
-/// A change of at most so many lines is read out.
+/// A change of at most this many lines is read out.
 const READ_LINES: usize = 4;
 /// The longest line that is read out, in bytes.
 const MAX_READ_LINE: usize = 160;
-/// How many places of a change are named.
+/// How many locations of a change are named.
 const NAMED_PLACES: usize = 3;
 /// How many lines are kept of a change that is read out whole.
 const MAX_EXACT_LINES: usize = 200;
 
 /// The change of one file that is being read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Diff {
+pub(super) struct FileDiff {
     from: Option<String>,
     to: Option<String>,
     is_renamed: bool,
     is_binary: bool,
     added: usize,
     removed: usize,
-    /// The first lines of the first hunks, and how many hunks there are.
+    /// The line numbers of the first hunks, and the number of all hunks.
     places: Vec<u64>,
     hunks: usize,
     /// How many old and new lines of the hunk are still to come.
     left: Option<(u64, u64)>,
     /// The changed lines, while they are few.
     lines: Vec<(bool, String)>,
-    /// Whether lines count that no hunk announced, as models write them into a block.
+    /// Whether lines outside a hunk count, because models write such diffs into code blocks.
     is_loose: bool,
 }
 
-/// What a line is to a diff.
+/// How a line relates to a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It belongs to it.
+pub(super) enum DiffLine {
+    /// It belongs to the diff.
     Part,
-    /// The change of another file begins with it.
+    /// It begins the change of another file.
     Next,
     /// The diff was over before it.
     No,
 }
 
-/// Whether a diff may begin with this line alone.
+/// Whether this line alone can begin a diff.
 pub(super) fn begins(line: &str) -> bool {
     line.starts_with("diff --git ") || hunk(line).is_some()
 }
 
-impl Diff {
-    /// One in a block of code that says that it is one.
+impl FileDiff {
+    /// A diff in a code block that is labelled as one.
     pub(super) fn loose() -> Self {
-        Diff { is_loose: true, ..Diff::default() }
+        FileDiff { is_loose: true, ..FileDiff::default() }
     }
 
-    /// One for the file after this.
+    /// The diff of the next file.
     pub(super) fn next(&self) -> Self {
-        Diff { is_loose: self.is_loose, ..Diff::default() }
+        FileDiff { is_loose: self.is_loose, ..FileDiff::default() }
     }
 
     /// Takes a line, if it belongs to the change of this file.
-    pub(super) fn take(&mut self, line: &str, style: Style) -> Taken {
+    pub(super) fn take(&mut self, line: &str, style: Style) -> DiffLine {
         if let Some((old, new)) = self.left
             && (old > 0 || new > 0)
         {
@@ -75,33 +75,33 @@ impl Diff {
                 self.places.push(start);
             }
             self.left = Some((old, new));
-            return Taken::Part;
+            return DiffLine::Part;
         }
         if line.starts_with("\\ No newline") {
-            return Taken::Part;
+            return DiffLine::Part;
         }
         if self.hunks > 0 || self.is_binary {
             let is_next = line.starts_with("diff --git ") || line.starts_with("--- ");
             return match (is_next, self.is_loose) {
-                (true, _) => Taken::Next,
+                (true, _) => DiffLine::Next,
                 (false, true) => self.unannounced(line, style),
-                (false, false) => Taken::No,
+                (false, false) => DiffLine::No,
             };
         }
         match self.header(line) {
-            Taken::No if self.is_loose => self.unannounced(line, style),
+            DiffLine::No if self.is_loose => self.unannounced(line, style),
             taken => taken,
         }
     }
 
-    /// A line of a block that says that it is a diff, outside of any hunk.
-    fn unannounced(&mut self, line: &str, style: Style) -> Taken {
+    /// Takes a line outside any hunk, in a code block that is labelled as a diff.
+    fn unannounced(&mut self, line: &str, style: Style) -> DiffLine {
         self.changed(line, (1, 1), style);
         self.left = None;
-        Taken::Part
+        DiffLine::Part
     }
 
-    fn changed(&mut self, line: &str, (old, new): (u64, u64), style: Style) -> Taken {
+    fn changed(&mut self, line: &str, (old, new): (u64, u64), style: Style) -> DiffLine {
         match line.chars().next() {
             Some('+') => {
                 self.added += 1;
@@ -119,10 +119,10 @@ impl Diff {
             Some('\\') => {}
             Some(_) => {
                 self.left = None;
-                return if line.starts_with("diff --git ") { Taken::Next } else { Taken::No };
+                return if line.starts_with("diff --git ") { DiffLine::Next } else { DiffLine::No };
             }
         }
-        Taken::Part
+        DiffLine::Part
     }
 
     fn keep(&mut self, is_added: bool, line: &str, style: Style) {
@@ -136,7 +136,7 @@ impl Diff {
         }
     }
 
-    fn header(&mut self, line: &str) -> Taken {
+    fn header(&mut self, line: &str) -> DiffLine {
         let name = |text: &str| {
             let text = text.split('\t').next().unwrap_or_default().trim();
             let text = text.strip_prefix("a/").or_else(|| text.strip_prefix("b/")).unwrap_or(text);
@@ -144,7 +144,7 @@ impl Diff {
         };
         if let Some(names) = line.strip_prefix("diff --git ") {
             if self.from.is_some() || self.to.is_some() {
-                return Taken::Next;
+                return DiffLine::Next;
             }
             if let Some((from, to)) = names.split_once(' ') {
                 (self.from, self.to) = (name(from), name(to));
@@ -166,10 +166,10 @@ impl Diff {
         } else {
             let known = ["index ", "similarity index ", "old mode ", "new mode ", "dissimilarity "];
             if !known.iter().any(|it| line.starts_with(it)) {
-                return Taken::No;
+                return DiffLine::No;
             }
         }
-        Taken::Part
+        DiffLine::Part
     }
 
     /// The change in words.
@@ -224,7 +224,7 @@ impl Diff {
     }
 }
 
-/// Old start, old length, new start and new length of a hunk, from its first line.
+/// Old start, old length, new start and new length of a hunk, from its header.
 fn hunk(line: &str) -> Option<(u64, u64, u64, u64)> {
     let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;

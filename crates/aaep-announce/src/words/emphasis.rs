@@ -1,21 +1,21 @@
-//! Which stars and underscores of a line are marks of emphasis, and which are text.
+//! Decides which asterisks and underscores of a line are emphasis, and which are text.
 //!
-//! A mark has another half. What has none, as in `foo*`, `2*3` or `*args`, is text and is said.
+//! Emphasis has two halves. A run without the other half, as in `foo*`, `2*3` or `*args`, is text and is said.
 
-/// How many marks are open at once.
+/// The most open marks at once.
 const MAX_OPEN: usize = 32;
 
 /// A run of the same mark that may begin emphasis.
-struct Opening {
+struct EmphasisOpening {
     mark: char,
     length: usize,
     at: usize,
 }
 
-/// Where the runs begin that are marks, in order.
+/// The positions of the runs that are emphasis, in order.
 pub(super) fn marks(raw: &str, is_exact: bool) -> Vec<usize> {
     let mut found = Vec::new();
-    let mut open: Vec<Opening> = Vec::new();
+    let mut open: Vec<EmphasisOpening> = Vec::new();
     let mut in_code = false;
     let mut before = None;
     let mut rest = raw.char_indices().peekable();
@@ -48,7 +48,7 @@ pub(super) fn marks(raw: &str, is_exact: bool) -> Vec<usize> {
                         found.extend([begin, at]);
                     }
                 } else if opens && open.len() < MAX_OPEN {
-                    open.push(Opening { mark: c, length, at });
+                    open.push(EmphasisOpening { mark: c, length, at });
                 }
             }
             _ => {}
@@ -70,7 +70,7 @@ fn sides(mark: char, before: Option<char>, after: Option<char>) -> (bool, bool) 
     }
 }
 
-/// Whether stars stand for any name, as in `*.rs`, `src/*` or `**/test`.
+/// Whether asterisks are wildcards, as in `*.rs`, `src/*` or `**/test`.
 fn is_glob(mark: char, before: Option<char>, after: Option<char>, length: usize) -> bool {
     let is_name = length == 1 && after == Some('.') && before.is_none_or(char::is_whitespace);
     mark == '*' && (length <= 2 && (before == Some('/') || after == Some('/')) || is_name)

@@ -1,14 +1,14 @@
-//! The text of an ask, whole: nothing is left out, shortened or changed, and every character can be perceived.
+//! The exact text of an ask: nothing is omitted, shortened or changed, and every character can be perceived.
 //!
-//! [`exact`] is for devices that show text. It is one line of visible characters; line breaks, blanks that are more than
-//! one space between words, and characters that cannot be seen stand there by name, as in `[line break]`, `[2 spaces]`
-//! or `[right-to-left override]`. `spoken` turns such a line into words for the ear. Markdown, paths, links and code are
-//! never interpreted here.
+//! [`exact`] is for devices that show text. It returns one line of visible characters. Line breaks, blanks other than
+//! one space between words, and invisible characters are replaced by their names, as in `[line break]`, `[2 spaces]`
+//! or `[right-to-left override]`. `spoken` turns such a line into words for speech. Markdown, paths, links and code
+//! are never interpreted here.
 
 use super::plain::is_plain;
 use crate::english::marks::{self, BLANKS, HIDDEN, LINE_BREAK};
 
-/// The whole text on one line of visible characters. A single space between words stays; every other blank has a name.
+/// The whole text on one line of visible characters. A single space between words stays; every other blank is named.
 pub fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
@@ -31,7 +31,7 @@ pub fn exact(text: &str) -> String {
     out
 }
 
-/// Whether this stands in brackets for something that cannot be seen.
+/// Whether this text in brackets is the name of something invisible.
 pub(super) fn is_name(inner: &str) -> bool {
     let is_code = |it: &str| {
         it.strip_prefix("U+").is_some_and(|it| {
@@ -51,7 +51,7 @@ pub(super) fn is_name(inner: &str) -> bool {
         || BLANKS.iter().any(|(_, it)| is_counted(it))
 }
 
-/// A run of blanks: one space between words as it is, and everything else by name.
+/// Writes a run of blanks: one space between words unchanged, everything else by name.
 fn blanks(out: &mut String, run: &str, is_last: bool) {
     if run == " " && !out.is_empty() && !is_last {
         return out.push(' ');
@@ -67,7 +67,7 @@ fn blanks(out: &mut String, run: &str, is_last: bool) {
     }
 }
 
-/// The names of blanks. Those of one kind are counted; line breaks and those without a name stand one by one.
+/// The names of blanks. Equal ones are counted, except line breaks and blanks without a name.
 fn blank_names(run: &str) -> Vec<String> {
     let run: Vec<char> = run.replace("\r\n", "\n").chars().collect();
     let known = |c: char| BLANKS.iter().find(|(it, _)| *it == c).map(|(_, name)| *name);
@@ -83,7 +83,7 @@ fn blank_names(run: &str) -> Vec<String> {
     run.chunk_by(is_same).map(name_of).collect()
 }
 
-/// Whether a character can stand for itself. Joiners and variation selectors do where scripts and emoji need them.
+/// Whether a character is written unchanged. Joiners and variation selectors are, where scripts and emoji need them.
 fn is_shown(before: char, c: char, after: Option<char>) -> bool {
     let is_letter = |it: char| !it.is_ascii() && !it.is_whitespace() && is_plain(it);
     match c {

@@ -1,4 +1,4 @@
-//! The marks within a line: emphasis, struck text, links, pictures, code.
+//! Markup within a line: emphasis, struck-out text, links, pictures, code.
 
 use super::Style;
 use super::cluster::cluster_start;
@@ -6,7 +6,7 @@ use super::emphasis;
 use super::math::{formula, math};
 use super::own::own;
 use super::shorten::{host, link_said, shorten};
-use super::tag::{Tag, tag};
+use super::tag::{HtmlTag, tag};
 use crate::english::text::{self, LEADS_TO, STRUCK, STRUCK_END};
 
 /// How deep brackets are followed.
@@ -15,9 +15,9 @@ const MAX_BRACKETS: usize = 32;
 const MAX_ADDRESS: usize = 2048;
 /// The longest name of a reference, in bytes.
 const MAX_REFERENCE: usize = 512;
-/// The longest path that is looked at, in characters.
+/// The longest path that is recognized, in characters.
 const MAX_PATH: usize = 260;
-/// How far the end of struck text is looked for, in bytes.
+/// How far the end of struck-out text is searched, in bytes.
 const MAX_STRUCK: usize = 2048;
 
 const ENTITIES: &[(&str, &str)] = &[
@@ -30,16 +30,16 @@ const ENTITIES: &[(&str, &str)] = &[
     ("&nbsp;", " "),
 ];
 
-/// A piece of prose without marks, each word fit to be heard.
+/// A piece of prose without markup, each word suitable for speech.
 pub(super) fn prose(raw: &str, style: Style) -> String {
     shorten(&unmarked(raw, style.is_exact), style)
 }
 
-/// A piece of prose without marks.
+/// A piece of prose without markup.
 fn unmarked(raw: &str, is_exact: bool) -> String {
     let out = String::with_capacity(raw.len());
     let emphasis = emphasis::marks(raw, is_exact);
-    let mut marks = Marks { raw, is_exact, emphasis, out, ..Marks::default() };
+    let mut marks = InlineMarks { raw, is_exact, emphasis, out, ..InlineMarks::default() };
     let mut at = 0;
     while let Some(c) = raw.get(at..).and_then(|rest| rest.chars().next()) {
         at = marks.one(c, at);
@@ -48,32 +48,32 @@ fn unmarked(raw: &str, is_exact: bool) -> String {
 }
 
 #[derive(Default)]
-struct Marks<'t> {
+struct InlineMarks<'t> {
     raw: &'t str,
-    /// Whether what may be a mark stays where it may as well be a part of a command.
+    /// Whether a possible mark stays if it could also be part of a command.
     is_exact: bool,
     /// Where the marks of emphasis begin.
     emphasis: Vec<usize>,
     out: String,
-    /// Where in `out` each open bracket stands, and whether it opens a picture.
+    /// The position of each open bracket in `out`, and whether it opens a picture.
     brackets: Vec<(usize, bool)>,
     in_code: bool,
-    /// The mark with which struck text ends, while it is open.
+    /// The mark that ends the open struck-out text.
     struck: Option<&'static str>,
-    /// How many tags of struck text are open.
+    /// How many tags of struck-out text are open.
     struck_tags: usize,
-    /// Where the links lead that are open as tags.
+    /// The addresses of open link tags.
     leads: Vec<&'t str>,
-    /// No `)` comes before this place of `raw`, so that it is not searched twice.
+    /// There is no `)` before this position of `raw`, so that it is not searched twice.
     no_closing_until: usize,
 }
 
-impl<'t> Marks<'t> {
+impl<'t> InlineMarks<'t> {
     fn rest(&self, at: usize) -> &'t str {
         self.raw.get(at..).unwrap_or_default()
     }
 
-    /// Takes the character at this place; where to go on.
+    /// Takes the character at this position and returns the next position.
     fn one(&mut self, c: char, at: usize) -> usize {
         let next = at + c.len_utf8();
         if matches!(c, '\\' | '$')
@@ -113,7 +113,7 @@ impl<'t> Marks<'t> {
         }
     }
 
-    /// The text, with what is still open said.
+    /// The text, with the words for everything that is still open.
     fn finish(mut self) -> String {
         while let Some(address) = self.leads.pop() {
             self.leads_to(address);
@@ -129,7 +129,7 @@ impl<'t> Marks<'t> {
         self.out.extend([&*own(STRUCK), " "]);
     }
 
-    /// Whether the word here is a path of Windows, in which a backslash escapes nothing.
+    /// Whether the current word is a Windows path, in which a backslash is not an escape.
     fn is_in_path(&self) -> bool {
         let letters = self.out.chars().rev().take_while(|c| !c.is_whitespace());
         let length: usize = letters.take(MAX_PATH).map(char::len_utf8).sum();
@@ -146,7 +146,7 @@ impl<'t> Marks<'t> {
         next
     }
 
-    /// A run of stars or underscores: a mark, or text.
+    /// Takes a run of asterisks or underscores: emphasis or text.
     fn emphasis(&mut self, mark: char, at: usize) -> usize {
         let length = run(self.rest(at), mark);
         if self.emphasis.binary_search(&at).is_err() {
@@ -154,19 +154,19 @@ impl<'t> Marks<'t> {
         } else if self.out.ends_with(|c: char| c.is_ascii_digit())
             && self.rest(at + length).starts_with(|c: char| c.is_ascii_digit())
         {
-            // Two numbers stay two.
+            // Keep two numbers apart.
             self.out.push(' ');
         }
         at + length
     }
 
-    /// Tildes around text strike it out, and that is said. Other tildes are text.
+    /// Takes tildes. Around text they strike it out, which is said. Other tildes are text.
     fn strike(&mut self, at: usize) -> usize {
         let length = run(self.rest(at), '~');
         let next = at + length;
         let before = self.raw.get(..at).and_then(|it| it.chars().next_back());
         let mark = match length {
-            // In a command it may as well be a folder.
+            // In a command it could be a folder.
             1 if !self.is_exact => "~",
             2 => "~~",
             _ => "",
@@ -190,18 +190,18 @@ impl<'t> Marks<'t> {
         self.out.push('[');
     }
 
-    /// A closing bracket ends a link if an address or a reference follows.
+    /// Takes a closing bracket. It ends a link if an address or a reference follows.
     fn close(&mut self, next: usize) -> usize {
         let Some((from, is_picture)) = self.brackets.pop() else { return self.keep(']', next) };
         let rest = self.rest(next);
         let target = if rest.starts_with('(') {
             let end = self.closing(next);
             let inside = end.and_then(|end| self.raw.get(next + 1..end));
-            inside.and_then(Target::of).zip(end.map(|end| end + 1))
+            inside.and_then(LinkTarget::of).zip(end.map(|end| end + 1))
         } else if let Some(name) = rest.strip_prefix('[').filter(|_| !self.is_index(from)) {
             let length = cut(name, MAX_REFERENCE).find(']');
             let name = length.and_then(|length| name.get(..length));
-            name.map(Target::Reference).zip(length.map(|length| next + 1 + length + 1))
+            name.map(LinkTarget::Reference).zip(length.map(|length| next + 1 + length + 1))
         } else {
             None
         };
@@ -236,60 +236,60 @@ impl<'t> Marks<'t> {
         None
     }
 
-    /// A link or a picture: its text, and what tells it apart from another with the same text.
-    fn link(&mut self, text: &str, target: &Target<'_>, is_picture: bool) {
+    /// Writes a link or a picture: its text, and whatever distinguishes it from another one with the same text.
+    fn link(&mut self, text: &str, target: &LinkTarget<'_>, is_picture: bool) {
         if is_picture {
             self.out.extend([&*own(text::PICTURE), if text.is_empty() { "" } else { ": " }]);
         }
         self.out.push_str(text);
         match *target {
-            Target::Reference("") => {}
-            Target::Reference(name) => self.out.extend([&*own(text::BY_REFERENCE), " ", name]),
-            Target::Address(address, _) if names(text, address) => {}
-            Target::Address(address, _) if text.is_empty() => {
+            LinkTarget::Reference("") => {}
+            LinkTarget::Reference(name) => self.out.extend([&*own(text::BY_REFERENCE), " ", name]),
+            LinkTarget::Address(address, _) if names(text, address) => {}
+            LinkTarget::Address(address, _) if text.is_empty() => {
                 self.out.extend([if is_picture { " " } else { "" }, address]);
             }
-            Target::Address(address, _) if is_picture => self.out.extend([", ", address]),
-            Target::Address(address, _) => self.leads_to(address),
+            LinkTarget::Address(address, _) if is_picture => self.out.extend([", ", address]),
+            LinkTarget::Address(address, _) => self.leads_to(address),
         }
-        if let Target::Address(_, title) = target
+        if let LinkTarget::Address(_, title) = target
             && !title.is_empty()
         {
             self.out.extend([&*own(text::TITLED), " ", title]);
         }
     }
 
-    /// A tag goes, an address in angle brackets loses them, and anything else is text.
+    /// Takes an angle bracket. A tag is removed, an address loses its brackets, and anything else is text.
     fn tag(&mut self, at: usize) -> usize {
         let after_word = self.out.ends_with(|c: char| c.is_alphanumeric() || c == ':');
         let Some((tag, length)) = tag(self.rest(at), after_word) else {
             return self.keep('<', at + 1);
         };
         match tag {
-            Tag::Mark => {}
-            Tag::Break => self.out.push(' '),
-            Tag::Quote => self.out.push('"'),
-            Tag::Above => self.out.extend([" ", &*own(text::SUPERSCRIPT), " "]),
-            Tag::Struck => {
+            HtmlTag::Mark => {}
+            HtmlTag::Break => self.out.push(' '),
+            HtmlTag::Quote => self.out.push('"'),
+            HtmlTag::Above => self.out.extend([" ", &*own(text::SUPERSCRIPT), " "]),
+            HtmlTag::Struck => {
                 self.struck_tags += 1;
                 self.strike_out();
             }
-            Tag::StruckEnd if self.struck_tags == 0 => return self.keep('<', at + 1),
-            Tag::StruckEnd => {
+            HtmlTag::StruckEnd if self.struck_tags == 0 => return self.keep('<', at + 1),
+            HtmlTag::StruckEnd => {
                 self.struck_tags -= 1;
                 self.out.push_str(&own(STRUCK_END));
             }
-            Tag::Link(address) => self.leads.push(address),
-            Tag::LinkEnd => {
+            HtmlTag::Link(address) => self.leads.push(address),
+            HtmlTag::LinkEnd => {
                 if let Some(address) = self.leads.pop() {
                     self.leads_to(address);
                 }
             }
-            Tag::Picture { text, address } => {
-                let target = Target::Address(address, "");
+            HtmlTag::Picture { text, address } => {
+                let target = LinkTarget::Address(address, "");
                 self.link(text, &target, true);
             }
-            Tag::Address(address) => self.out.push_str(address),
+            HtmlTag::Address(address) => self.out.push_str(address),
         }
         at + length
     }
@@ -306,17 +306,17 @@ impl<'t> Marks<'t> {
     }
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Clone, Copy)]
-enum Target<'t> {
-    /// An address, and the title beside it.
+enum LinkTarget<'t> {
+    /// An address and its title.
     Address(&'t str, &'t str),
-    /// The name of a line further down that has the address.
+    /// The name of a later line that has the address.
     Reference(&'t str),
 }
 
-impl<'t> Target<'t> {
-    /// What stands in the brackets of a link, if it can be an address.
+impl<'t> LinkTarget<'t> {
+    /// The content of the brackets of a link, if it can be an address.
     fn of(inside: &'t str) -> Option<Self> {
         let inside = inside.trim();
         let (address, title) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
@@ -326,17 +326,17 @@ impl<'t> Target<'t> {
             title.strip_prefix(*begin).and_then(|it| it.strip_suffix(*end))
         });
         let title = if title.is_empty() { "" } else { quoted? };
-        Some(Target::Address(address.trim_matches(['<', '>']), title))
+        Some(LinkTarget::Address(address.trim_matches(['<', '>']), title))
     }
 }
 
-/// Whether a text says all of an address.
+/// Whether a text is the complete address.
 fn names(text: &str, address: &str) -> bool {
     let is_said = |said: String| said == text || link_said(text).is_some_and(|it| it == said);
     text == address || host(address).is_some() && link_said(address).is_some_and(is_said)
 }
 
-/// Whether text that is struck out begins here: it is not blank, and the other half of the mark is near.
+/// Whether struck-out text begins here: it is not blank, and the other half of the mark is near.
 fn opens_strike(mark: &str, before: Option<char>, rest: &str) -> bool {
     let is_blank = |c: char| c.is_whitespace() || c == '~';
     if mark.is_empty() || rest.is_empty() || rest.starts_with(is_blank) {
@@ -349,18 +349,18 @@ fn opens_strike(mark: &str, before: Option<char>, rest: &str) -> bool {
         let is_free = after.is_none_or(|c| !(c == '~' || mark == "~" && c.is_alphanumeric()));
         is_free && !inner.ends_with(is_blank)
     };
-    // A single tilde is also a folder or "about".
+    // A single tilde can also be a folder or mean "about".
     let is_word = before.is_some_and(|c| c.is_alphanumeric() || c == '/');
     !(mark == "~" && (is_word || rest.starts_with('/')))
         && within.match_indices(mark).take(8).any(|(at, _)| ends(at))
 }
 
-/// How many times the mark stands at the beginning.
+/// How often the mark is repeated at the beginning.
 fn run(text: &str, mark: char) -> usize {
     text.chars().take_while(|c| *c == mark).count() * mark.len_utf8()
 }
 
-/// At most so many bytes of a text, cut between characters.
+/// At most this many bytes of a text, cut between characters.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {

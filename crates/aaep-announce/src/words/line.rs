@@ -1,39 +1,38 @@
-//! What a line begins: a heading, an item, a quotation, or just text.
+//! What a line begins: a heading, a list item, a quotation, or just text.
 
 use super::symbol::begins_with_a_mark;
 use crate::english::text::{DONE, TO_DO};
 
-/// What a line of text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     /// A line of a paragraph.
     Text,
     /// A heading.
     Heading,
-    /// An item of a list, with its number or its box where it has one.
+    /// A list item, with its number or its check box if it has one.
     Item(Option<String>),
     /// A quotation.
     Quote,
 }
 
-impl Kind {
-    /// Whether the end of the line is the end of a sentence.
+impl LineKind {
+    /// Whether the end of the line also ends the sentence.
     pub(super) fn ends_with_its_line(&self) -> bool {
-        matches!(self, Kind::Heading | Kind::Item(_))
+        matches!(self, LineKind::Heading | LineKind::Item(_))
     }
 }
 
-/// A fence of code: its character, its length and what stands behind it.
+/// A code fence: its character, its length and the text after it.
 pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
     let line = line.trim_start_matches(['>', ' ']);
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
     let info = line.get(length..)?.trim();
-    // Backticks behind backticks are code within a line.
+    // Backticks after backticks are code within a line.
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some((mark, length, info))
 }
 
-/// Whether a line only draws a line, or underlines the one before.
+/// Whether a line is only a rule, or underlines the line before.
 pub(super) fn is_rule(line: &str) -> bool {
     let mut marks = line.chars().filter(|c| !c.is_whitespace());
     let Some(first) = marks.next() else { return false };
@@ -42,7 +41,7 @@ pub(super) fn is_rule(line: &str) -> bool {
         && marks.all(|c| c == first)
 }
 
-/// The name and the address of a line that says where a reference leads.
+/// The name and the address of a line that defines a reference.
 pub(super) fn definition(line: &str) -> Option<(&str, &str)> {
     let (name, address) = line.trim_start().strip_prefix('[')?.split_once("]:")?;
     let address = address.trim();
@@ -54,42 +53,42 @@ pub(super) fn definition(line: &str) -> Option<(&str, &str)> {
     .then_some((name, address))
 }
 
-/// What a whole line is, and its text.
-pub(super) fn kind(line: &str) -> (Kind, &str) {
+/// The kind of a whole line, and its text.
+pub(super) fn kind(line: &str) -> (LineKind, &str) {
     let line = line.trim();
     if line.starts_with('>') {
         let (inner, text) = unquoted(line.trim_start_matches(['>', ' ']));
-        return (if inner == Kind::Text { Kind::Quote } else { inner }, text);
+        return (if inner == LineKind::Text { LineKind::Quote } else { inner }, text);
     }
     unquoted(line)
 }
 
-fn unquoted(line: &str) -> (Kind, &str) {
+fn unquoted(line: &str) -> (LineKind, &str) {
     let marks = line.chars().take_while(|c| *c == '#').count();
     if (1..=6).contains(&marks)
         && let Some(text) = line.get(marks..).filter(|it| it.starts_with(' '))
     {
         let text = text.trim();
-        // Marks that close a heading stand apart from it, unlike those of "C#".
+        // Closing marks are separated from the heading by a blank, unlike those of "C#".
         let bare = text.trim_end_matches('#');
         let is_closed = bare.is_empty() || bare.ends_with(' ');
-        return (Kind::Heading, if is_closed { bare.trim_end() } else { text });
+        return (LineKind::Heading, if is_closed { bare.trim_end() } else { text });
     }
     if let Some(text) = bulleted(line) {
         let (mark, text) = boxed(text);
-        return (Kind::Item(mark.map(str::to_owned)), text);
+        return (LineKind::Item(mark.map(str::to_owned)), text);
     }
     if begins_with_a_mark(line) {
-        return (Kind::Item(None), line);
+        return (LineKind::Item(None), line);
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=4).contains(&digits)
         && let Some(text) = line.get(digits..)
         && let Some(text) = text.strip_prefix(". ").or_else(|| text.strip_prefix(") "))
     {
-        return (Kind::Item(line.get(..digits).map(str::to_owned)), text.trim_start());
+        return (LineKind::Item(line.get(..digits).map(str::to_owned)), text.trim_start());
     }
-    (Kind::Text, line)
+    (LineKind::Text, line)
 }
 
 fn bulleted(line: &str) -> Option<&str> {
@@ -99,7 +98,7 @@ fn bulleted(line: &str) -> Option<&str> {
         .map(str::trim_start)
 }
 
-/// The box of a task, and its text.
+/// The check box of a task, and its text.
 fn boxed(text: &str) -> (Option<&'static str>, &str) {
     for (mark, said) in [("[ ] ", TO_DO), ("[x] ", DONE), ("[X] ", DONE)] {
         if let Some(text) = text.strip_prefix(mark) {
@@ -109,12 +108,12 @@ fn boxed(text: &str) -> (Option<&'static str>, &str) {
     (None, text)
 }
 
-/// Whether the beginning of a line is enough to know what the line is.
+/// Whether the beginning of a line is enough to know its kind.
 pub(super) fn is_decided(beginning: &str) -> bool {
     let line = beginning.trim_start();
     let rest = line.trim_start_matches(['>', ' ']);
     let Some(first) = rest.chars().next() else { return false };
-    // A table is known by the line after its heading.
+    // Only the line after its heading shows that it is a table.
     if line.contains('|') || line.starts_with("diff --git") || "diff --git ".starts_with(line) {
         return false;
     }

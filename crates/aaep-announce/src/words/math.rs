@@ -1,6 +1,6 @@
-//! Formulas in LaTeX as words: `\frac{a}{b}` is "a over b".
+//! LaTeX formulas in words: `\frac{a}{b}` is "a over b".
 //!
-//! A command that is not known is said by its name. Only what has no sound is left out: braces, blanks, sizes.
+//! An unknown command is said by its name. Only parts without a sound are omitted: braces, blanks, sizes.
 
 use super::inline::cut;
 use crate::english::formulas;
@@ -43,7 +43,7 @@ const SILENT: &[&str] = &[
     "nonumber",
 ];
 
-/// The formula at the beginning of the text and the length of it with its marks; nothing where it is text.
+/// The formula at the beginning of the text, and its length including its delimiters; `None` if it is not a formula.
 pub(super) fn formula(text: &str) -> Option<(&str, usize)> {
     let (begin, end) =
         [("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("\\begin{", "\\end{")]
@@ -58,7 +58,7 @@ pub(super) fn formula(text: &str) -> Option<(&str, usize)> {
         return text.get(..length).map(|it| (it, length));
     }
     let is_blank = |c: char| c.is_whitespace();
-    // Dollars are also money and variables of a shell.
+    // Dollar signs also mean money and shell variables.
     let is_money = begin == "$"
         && (inner.starts_with(is_blank)
             || inner.ends_with(is_blank)
@@ -75,7 +75,7 @@ pub(super) fn math(tex: &str) -> String {
     said.words.join(" ")
 }
 
-/// What is left of a formula, and the words so far.
+/// The unread rest of a formula, and the words so far.
 struct FormulaWords<'t> {
     rest: &'t str,
     words: Vec<String>,
@@ -217,7 +217,7 @@ impl FormulaWords<'_> {
         }
     }
 
-    /// The next thing in words: what stands in braces, a command, or one character.
+    /// The next argument in words: a group in braces, a command, or one character.
     fn argument(&mut self, depth: usize) -> String {
         self.rest = self.rest.trim_start();
         let begin = self.words.len();
@@ -243,7 +243,7 @@ fn is_single(words: &str) -> bool {
     !words.contains(' ')
 }
 
-/// What has several words is said with its end.
+/// If there are several words, their end is said too.
 fn enclosed((name, end): (&str, &str), words: &str) -> String {
     if is_single(words) { format!("{name} {words}") } else { format!("{name} {words} {end}") }
 }

@@ -1,8 +1,8 @@
-//! Which words of a text are our own, and which are an agent's.
+//! Distinguishes our own words in a text from those of an agent.
 //!
-//! Our words are English and are said by our own voice, whatever language the agent speaks. They stand between two
-//! marks until the text is cut into parts for a device. The marks are private characters: cleaning removes them from
-//! everything that an agent writes, so nobody else can set them.
+//! Our words are English and are said by our own voice, whatever language the agent uses. They are between two marks
+//! until the text is split into parts for a device. The marks are private-use characters. Cleaning removes these from
+//! all agent text, so nobody else can set them.
 
 use aaep::LanguageTag;
 
@@ -12,7 +12,7 @@ use crate::english;
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
 
-/// Words of ours, marked as such.
+/// Marks words as our own.
 pub(crate) fn own(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!("{BEGIN}{words}{END}") }
 }
@@ -31,7 +31,7 @@ pub(crate) fn last_said(text: &str) -> Option<char> {
     text.chars().rev().find(|c| !is_own_mark(*c))
 }
 
-/// The words alone, with single blanks.
+/// The words without marks, with single blanks.
 pub(crate) fn without_own_marks(marked: &str) -> String {
     let mut out = String::with_capacity(marked.len());
     for c in marked.chars().filter(|c| !is_own_mark(*c)) {
@@ -59,7 +59,7 @@ pub(super) fn pieces(marked: &str) -> Vec<(bool, &str)> {
     pieces
 }
 
-/// The parts of a marked text; what is ours stays ours where it was cut in two.
+/// The parts of a marked text. Our own words stay marked even if they were split.
 pub(crate) fn keep_own_marks(parts: Vec<&str>) -> Vec<String> {
     let mut is_own = false;
     let parts = parts.into_iter().map(|part| {

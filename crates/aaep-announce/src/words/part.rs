@@ -1,20 +1,20 @@
-//! Words in parts, each in one language: ours in our own, an agent's in the agent's, another script in its own.
+//! Words in parts, each in one language: our own in ours, an agent's in the agent's, another script in its own.
 
 use aaep::LanguageTag;
 
 use super::own::{own_language, pieces};
 use super::script::in_languages;
 
-/// A part of what is said, in one language.
+/// A part of an utterance, in one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordsPart {
     /// The words.
     pub words: String,
-    /// Their language, where it is known.
+    /// Their language, if known.
     pub language: Option<LanguageTag>,
 }
 
-/// Marked words in parts. What is not ours is in this language, unless its script says otherwise.
+/// Splits marked words into parts. Words that are not ours are in this language, unless their script says otherwise.
 pub(crate) fn parts(marked: &str, language: Option<&LanguageTag>) -> Vec<WordsPart> {
     let mut parts: Vec<WordsPart> = Vec::new();
     for (is_own, piece) in pieces(marked) {
@@ -30,7 +30,7 @@ pub(crate) fn parts(marked: &str, language: Option<&LanguageTag>) -> Vec<WordsPa
     parts
 }
 
-/// Adds words; marks without a word belong to what stands before them.
+/// Adds words. Marks without a word belong to the part before them.
 fn add(parts: &mut Vec<WordsPart>, words: &str, language: Option<LanguageTag>) {
     let is_mark = !words.contains(char::is_alphanumeric);
     match parts.last_mut() {

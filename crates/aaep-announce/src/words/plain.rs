@@ -1,19 +1,19 @@
-//! Foreign text without anything that steers a terminal, reorders letters or cannot be seen.
+//! Cleans foreign text of everything that controls a terminal, reorders letters or is invisible.
 
-/// The longest escape sequence that is believed to be one, in characters. What does not end by then is text.
+/// The longest escape sequence, in characters. If it has not ended by then, it is text.
 const MAX_SEQUENCE: usize = 512;
 
-/// Whether a character is plainly visible or a space: what `aaep::printable` leaves as it is.
+/// Whether a character is plainly visible or a space: those that `aaep::printable` does not change.
 pub(crate) fn is_plain(c: char) -> bool {
     let mut bytes = [0; 4];
     matches!(aaep::printable(c.encode_utf8(&mut bytes)), std::borrow::Cow::Borrowed(_))
 }
 
-/// Takes text in pieces and leaves plain characters and line ends. A sequence may be cut anywhere.
+/// Takes text in pieces and passes on plain characters and line ends. An escape sequence may be split anywhere.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cleaner {
-    state: State,
-    /// What was swallowed of the sequence that is being read, should it turn out to be none.
+pub(crate) struct TextCleaner {
+    state: TerminalEscape,
+    /// The skipped characters of the current sequence, in case it turns out to be text.
     swallowed: String,
     /// The length of that sequence.
     length: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Cleaner {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum TerminalEscape {
     #[default]
     Text,
     /// After the escape character.
@@ -34,15 +34,15 @@ enum State {
     PayloadEscape,
 }
 
-impl Cleaner {
-    /// Passes on what is plain of this piece.
+impl TextCleaner {
+    /// Passes on the plain characters of this piece.
     pub(crate) fn push(&mut self, text: &str, mut take: impl FnMut(char)) {
         for c in text.chars() {
             self.one(c, &mut take);
         }
     }
 
-    /// Nothing more comes: what was taken for the beginning of a sequence is text.
+    /// The text is over: an unfinished sequence is text.
     pub(crate) fn finish(&mut self, mut take: impl FnMut(char)) {
         self.give_back(&mut take);
         self.after_return = false;
@@ -50,33 +50,33 @@ impl Cleaner {
 
     fn one(&mut self, c: char, take: &mut impl FnMut(char)) {
         match self.state {
-            State::Text => self.text(c, take),
-            State::Escape => match c {
-                '[' => self.begin(State::Control),
-                ']' | 'P' | 'X' | '^' | '_' => self.begin(State::Payload),
+            TerminalEscape::Text => self.text(c, take),
+            TerminalEscape::Escape => match c {
+                '[' => self.begin(TerminalEscape::Control),
+                ']' | 'P' | 'X' | '^' | '_' => self.begin(TerminalEscape::Payload),
                 // Two-character sequences and those that choose a character set.
                 ' '..='/' => {}
-                '0'..='~' => self.state = State::Text,
+                '0'..='~' => self.state = TerminalEscape::Text,
                 _ => {
-                    self.state = State::Text;
+                    self.state = TerminalEscape::Text;
                     self.text(c, take);
                 }
             },
-            State::Control => match c {
+            TerminalEscape::Control => match c {
                 '@'..='~' => self.end(),
                 ' '..='?' if self.length < MAX_SEQUENCE => self.swallow(c),
                 _ => self.not_a_sequence(c, take),
             },
-            State::Payload => match c {
+            TerminalEscape::Payload => match c {
                 '\u{7}' | '\u{9c}' => self.end(),
-                '\u{1b}' => self.state = State::PayloadEscape,
+                '\u{1b}' => self.state = TerminalEscape::PayloadEscape,
                 _ if c.is_control() || self.length >= MAX_SEQUENCE => self.not_a_sequence(c, take),
                 _ => self.swallow(c),
             },
-            State::PayloadEscape if c == '\\' => self.end(),
-            State::PayloadEscape => {
+            TerminalEscape::PayloadEscape if c == '\\' => self.end(),
+            TerminalEscape::PayloadEscape => {
                 self.give_back(take);
-                self.state = State::Escape;
+                self.state = TerminalEscape::Escape;
                 self.one(c, take);
             }
         }
@@ -85,9 +85,9 @@ impl Cleaner {
     fn text(&mut self, c: char, take: &mut impl FnMut(char)) {
         let after_return = std::mem::take(&mut self.after_return);
         match c {
-            '\u{1b}' => self.state = State::Escape,
-            '\u{9b}' => self.begin(State::Control),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(State::Payload),
+            '\u{1b}' => self.state = TerminalEscape::Escape,
+            '\u{9b}' => self.begin(TerminalEscape::Control),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(TerminalEscape::Payload),
             '\n' if after_return => {}
             '\r' => {
                 self.after_return = true;
@@ -101,14 +101,14 @@ impl Cleaner {
         }
     }
 
-    fn begin(&mut self, state: State) {
+    fn begin(&mut self, state: TerminalEscape) {
         self.state = state;
         self.swallowed.clear();
         self.length = 0;
     }
 
     fn end(&mut self) {
-        self.begin(State::Text);
+        self.begin(TerminalEscape::Text);
     }
 
     fn swallow(&mut self, c: char) {
@@ -123,15 +123,15 @@ impl Cleaner {
 
     fn give_back(&mut self, take: &mut impl FnMut(char)) {
         let swallowed = std::mem::take(&mut self.swallowed);
-        self.begin(State::Text);
+        self.begin(TerminalEscape::Text);
         swallowed.chars().filter(|c| is_plain(*c)).for_each(take);
     }
 }
 
-/// Foreign text on one line of plain characters, as it is and not in words.
+/// Foreign text on one line of plain characters, unchanged otherwise.
 pub(crate) fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut cleaner = Cleaner::default();
+    let mut cleaner = TextCleaner::default();
     let mut take = |c: char| {
         let c = if c.is_whitespace() { ' ' } else { c };
         if c != ' ' || !(out.is_empty() || out.ends_with(' ')) {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn cleaned(pieces: &[&str]) -> String {
-        let (mut cleaner, mut out) = (Cleaner::default(), String::new());
+        let (mut cleaner, mut out) = (TextCleaner::default(), String::new());
         for piece in pieces {
             cleaner.push(piece, |c| out.push(c));
         }

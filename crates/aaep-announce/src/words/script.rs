@@ -1,15 +1,15 @@
-//! Which language a text is in, as far as its script tells.
+//! The language of a text, as far as its script shows.
 
 use aaep::LanguageTag;
 
 use super::exact::is_name;
 
-/// A script, the language that it is taken for where nothing else is known, and languages that are written in it.
-struct Script {
+/// A script, its default language, and other languages that are written in it.
+struct WritingScript {
     ranges: &'static [(u32, u32)],
     language: &'static str,
     also: &'static [&'static str],
-    /// Letters of one of these languages only.
+    /// Letters that only one of these languages has.
     hints: &'static [(&'static str, &'static str)],
     /// Whether one letter is a whole word.
     is_dense: bool,
@@ -19,14 +19,14 @@ const fn alphabet(
     ranges: &'static [(u32, u32)],
     language: &'static str,
     also: &'static [&'static str],
-) -> Script {
-    Script { ranges, language, also, hints: &[], is_dense: false }
+) -> WritingScript {
+    WritingScript { ranges, language, also, hints: &[], is_dense: false }
 }
 
-/// All scripts but the Latin one, which too many languages share to tell anything.
-const SCRIPTS: &[Script] = &[
+/// All scripts except Latin, which too many languages share.
+const SCRIPTS: &[WritingScript] = &[
     alphabet(&[(0x370, 0x3ff), (0x1f00, 0x1fff)], "el", &[]),
-    Script {
+    WritingScript {
         hints: &[("іїєґІЇЄҐ", "uk")],
         ..alphabet(
             &[(0x400, 0x52f), (0x1c80, 0x1c8f), (0x2de0, 0x2dff), (0xa640, 0xa69f)],
@@ -39,7 +39,7 @@ const SCRIPTS: &[Script] = &[
     },
     alphabet(&[(0x530, 0x58f)], "hy", &[]),
     alphabet(&[(0x590, 0x5ff), (0xfb1d, 0xfb4f)], "he", &["iw", "yi"]),
-    Script {
+    WritingScript {
         hints: &[("ٹڈڑے", "ur"), ("پچژگ", "fa")],
         ..alphabet(
             &[(0x600, 0x6ff), (0x750, 0x77f), (0x8a0, 0x8ff), (0xfb50, 0xfdff), (0xfe70, 0xfeff)],
@@ -65,12 +65,12 @@ const SCRIPTS: &[Script] = &[
     alphabet(&[(0x1200, 0x139f)], "am", &["ti"]),
     alphabet(&[(0x1780, 0x17ff)], "km", &[]),
     alphabet(&[(0x1800, 0x18af)], "mn", &[]),
-    Script {
+    WritingScript {
         is_dense: true,
         ..alphabet(&[(0x1100, 0x11ff), (0x3130, 0x318f), (0xac00, 0xd7af)], "ko", &[])
     },
     KANA,
-    Script {
+    WritingScript {
         is_dense: true,
         ..alphabet(
             &[
@@ -86,13 +86,13 @@ const SCRIPTS: &[Script] = &[
     },
 ];
 
-const KANA: Script = Script {
+const KANA: WritingScript = WritingScript {
     is_dense: true,
     ..alphabet(&[(0x3041, 0x30ff), (0x31f0, 0x31ff), (0xff66, 0xff9d)], "ja", &[])
 };
 
-impl Script {
-    fn of(c: char) -> Option<&'static Script> {
+impl WritingScript {
+    fn of(c: char) -> Option<&'static WritingScript> {
         if c.is_ascii() || !c.is_alphabetic() {
             return None;
         }
@@ -109,21 +109,22 @@ impl Script {
     }
 }
 
-/// A piece of a text that is in one language, as far as its script tells.
-struct Run<'t> {
+/// A piece of a text that is in one language, as far as its script shows.
+struct ScriptRun<'t> {
     text: &'t str,
-    script: Option<&'static Script>,
+    script: Option<&'static WritingScript>,
 }
 
-/// A text in pieces, each with its language: the given one, unless the piece is in a script of other languages.
+/// Splits a text into pieces, each with its language: the given one, unless the piece is in a script of other
+/// languages.
 pub(super) fn in_languages<'t>(
     text: &'t str,
     language: Option<&LanguageTag>,
 ) -> Vec<(&'t str, Option<LanguageTag>)> {
-    let is_foreign = |script: &&Script| !language.is_some_and(|it| script.is_of(it));
+    let is_foreign = |script: &&WritingScript| !language.is_some_and(|it| script.is_of(it));
     // Chinese characters in a text with kana are Japanese.
     let is_japanese = text.chars().any(|c| KANA.has(c));
-    let of_text = |run: &Run<'_>| match run.script.filter(is_foreign) {
+    let of_text = |run: &ScriptRun<'_>| match run.script.filter(is_foreign) {
         Some(script) => {
             let hint =
                 script.hints.iter().find(|(letters, _)| run.text.contains(|c| letters.contains(c)));
@@ -153,14 +154,14 @@ pub(super) fn in_languages<'t>(
     pieces
 }
 
-/// How many characters of a name in brackets stand before its first letter at most, and how long the rest is.
+/// The most characters before the first letter of a name in brackets, and the longest rest.
 const MAX_COUNT: usize = 12;
 const MAX_HIDDEN_NAME: usize = 40;
 
-/// Where the name in brackets begins that this letter is a part of, so that it is not cut in two.
+/// Where the bracketed name begins that this letter is a part of, so that it is not split.
 fn name_start(text: &str, letter: usize) -> Option<usize> {
     let (before, after) = text.split_at_checked(letter)?;
-    // Only a bracket and a count stand before the first letter of a name.
+    // Only a bracket and a count can be before the first letter of a name.
     let head = before.char_indices().rev().take(MAX_COUNT).find(|(_, c)| *c == '[');
     let start = head.map(|(at, _)| at)?;
     let length = after.char_indices().take(MAX_HIDDEN_NAME).find(|(_, c)| *c == ']');
@@ -168,13 +169,13 @@ fn name_start(text: &str, letter: usize) -> Option<usize> {
     is_name(text.get(start + 1..end)?).then_some(start)
 }
 
-/// The runs of scripts. Digits and marks belong to what stands before them, or to the first letters; a single letter
+/// The runs of scripts. Digits and marks belong to the letters before them, or to the first letters. A single letter
 /// of an alphabet, as in a formula, does not change the language.
-fn runs(text: &str) -> Vec<Run<'_>> {
-    let mut runs: Vec<(usize, Option<&'static Script>, usize)> = Vec::new();
+fn runs(text: &str) -> Vec<ScriptRun<'_>> {
+    let mut runs: Vec<(usize, Option<&'static WritingScript>, usize)> = Vec::new();
     for (at, c) in text.char_indices().filter(|(_, c)| c.is_alphabetic()) {
-        let script = Script::of(c);
-        let is_same = |it: Option<&'static Script>| match (it, script) {
+        let script = WritingScript::of(c);
+        let is_same = |it: Option<&'static WritingScript>| match (it, script) {
             (Some(one), Some(other)) => one.language == other.language,
             (one, other) => one.is_none() == other.is_none(),
         };
@@ -183,16 +184,16 @@ fn runs(text: &str) -> Vec<Run<'_>> {
             _ => runs.push((name_start(text, at).unwrap_or(at), script, 1)),
         }
     }
-    let mut cut: Vec<Run<'_>> = Vec::new();
+    let mut cut: Vec<ScriptRun<'_>> = Vec::new();
     let ends = runs.iter().skip(1).map(|(at, ..)| *at).chain([text.len()]);
     let mut begin = 0;
     for ((_, script, letters), end) in runs.iter().zip(ends) {
         let script = script.filter(|it| *letters > 1 || it.is_dense);
-        cut.push(Run { text: text.get(begin..end).unwrap_or_default(), script });
+        cut.push(ScriptRun { text: text.get(begin..end).unwrap_or_default(), script });
         begin = end;
     }
     if cut.is_empty() {
-        cut.push(Run { text, script: None });
+        cut.push(ScriptRun { text, script: None });
     }
     cut
 }

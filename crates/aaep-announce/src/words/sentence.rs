@@ -1,10 +1,10 @@
-//! Where sentences end, and what must hold of every word that is said.
+//! Where sentences end, and the properties that all announced words must have.
 
 use super::inline::cut;
 use super::own::{is_own_mark, last_said};
 use super::plain::is_plain;
 
-/// Ends the last sentence of the text, so that what follows is another one.
+/// Ends the last sentence of the text, so that the next words begin another one.
 pub(super) fn end_sentence(text: &mut String) {
     let last = last_said(text.trim_end());
     if last.is_some_and(|c| c.is_alphanumeric() || matches!(c, ')' | ']' | '"' | '\'' | '”' | '%'))
@@ -14,7 +14,7 @@ pub(super) fn end_sentence(text: &mut String) {
     }
 }
 
-/// Where the last whole sentence of the text ends, spaces behind it included.
+/// Where the last complete sentence of the text ends, including the spaces after it.
 pub(super) fn last_sentence_end(text: &str) -> usize {
     let mut end = 0;
     let mut after_stop = false;
@@ -38,7 +38,8 @@ pub(super) fn last_sentence_end(text: &str) -> usize {
     end
 }
 
-/// What must hold of words, whatever came in: one line, plain characters, single spaces, no fence.
+/// Ensures the properties of announced words, whatever the input: one line, plain characters, single spaces, no
+/// fence.
 pub(crate) fn guarded(words: &str) -> String {
     let mut out = String::with_capacity(words.len());
     let mut ticks = 0;
@@ -56,7 +57,8 @@ pub(crate) fn guarded(words: &str) -> String {
     out
 }
 
-/// Words in parts of at most so many bytes, cut between sentences, or else between words, or else anywhere.
+/// Splits words into parts of at most this many bytes: between sentences if possible, else between words, else
+/// anywhere.
 pub fn split(words: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = words.trim();

@@ -1,6 +1,6 @@
-//! Words as they are said: links, hashes, long numbers, places in files.
+//! Single words as they are said: links, hashes, long numbers, positions in files.
 //!
-//! Two different words never become the same words, unless it is said that something is left out.
+//! Two different words never become the same words, unless the result says that something is omitted.
 
 use super::Style;
 use super::own::own;
@@ -9,23 +9,23 @@ use crate::english::text;
 
 /// The longest word that is said whole, in characters.
 const MAX_WORD: usize = 100;
-/// The same in scripts that put no spaces between words.
+/// The same for scripts without spaces between words.
 const MAX_UNSPACED: usize = 2000;
-/// How much is said of a longer one.
+/// How much of the beginning of a longer word is said.
 const WORD_HEAD: usize = 40;
-/// So many times more of it is said where everything may matter.
+/// How many times more is said if everything may matter.
 const EXACT_FACTOR: usize = 5;
-/// How much is said of the end of a longer one.
+/// How much of the end of a longer word is said.
 const WORD_TAIL: usize = 12;
-/// The longest hash that is said whole, and how many digits are said of the beginning and the end of a longer one.
+/// The longest hash that is said whole, and how many digits of the beginning and the end of a longer one are said.
 const WHOLE_HASH: usize = 16;
 const HASH_HEAD: usize = 7;
 const HASH_TAIL: usize = 4;
-/// A line drawn with one character has at least this many of it.
+/// The fewest characters of a rule that is drawn with one character.
 const MIN_RULE: usize = 4;
 /// The longest address or path that is said whole, in characters.
 const MAX_ADDRESS: usize = 300;
-/// A number with more digits is a name and not an amount.
+/// A number with more digits is an identifier, not an amount.
 const MAX_AMOUNT_DIGITS: usize = 15;
 
 const OPENERS: &[char] =
@@ -35,7 +35,7 @@ const CLOSERS: &[char] = &[
     '?', '…', '。', '，', '、', '؟', '،',
 ];
 
-/// Text without marks, each word of it fit to be heard, with one space between words.
+/// Text without marks, each word suitable for speech, with one space between words.
 pub(super) fn shorten(text: &str, style: Style) -> String {
     let text = named_pictures(text, style.keeps_emoji);
     let text = if style.is_exact { text } else { without_written_escapes(&text) };
@@ -52,7 +52,7 @@ pub(super) fn shorten(text: &str, style: Style) -> String {
     out
 }
 
-/// One word as it is said: the punctuation around it stays.
+/// One word as it is said. The punctuation around it stays.
 fn said(token: &str, style: Style) -> String {
     if is_rule(token) {
         return String::new();
@@ -67,7 +67,7 @@ fn said(token: &str, style: Style) -> String {
     format!("{opening}{}{closing}", core_said(core, style))
 }
 
-/// Whether a word is a line drawn with one character.
+/// Whether a word is a rule that is drawn with one character.
 fn is_rule(token: &str) -> bool {
     let mut characters = token.chars();
     let Some(first) = characters.next() else { return true };
@@ -93,7 +93,7 @@ fn core_said(core: &str, style: Style) -> String {
     bounded(core, most, style)
 }
 
-/// A word that is far too long is cut, and it is said so.
+/// Cuts a word that is far too long, and says so.
 fn bounded(core: &str, most: usize, style: Style) -> String {
     let factor = if style.is_exact { EXACT_FACTOR } else { 1 };
     let length = core.chars().count();
@@ -108,7 +108,7 @@ fn bounded(core: &str, most: usize, style: Style) -> String {
     format!("{head}{note} {tail}")
 }
 
-/// The host of an address on the web, if it is one.
+/// The host of a web address, if it is one.
 pub(super) fn host(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
     let known = ["http", "https", "ftp", "ftps", "ws", "wss", "file", "ssh", "git"];
@@ -116,13 +116,13 @@ pub(super) fn host(text: &str) -> Option<&str> {
         return None;
     }
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // What stands before an @ is a name and not the host, however much it looks like one.
+    // The text before an @ is a user name and not the host, however much it looks like one.
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = host.strip_prefix("www.").unwrap_or(host);
     (!host.is_empty()).then_some(host)
 }
 
-/// An address as it is said: without the usual scheme, and with the host first whatever stands before it.
+/// An address as it is said: without the usual scheme, and with the host first, whatever is before it.
 pub(super) fn link_said(core: &str) -> Option<String> {
     if let Some(path) = core.strip_prefix("file://").filter(|it| it.starts_with('/')) {
         return Some(path.to_owned());
@@ -140,7 +140,7 @@ pub(super) fn link_said(core: &str) -> Option<String> {
     })
 }
 
-/// The first and the last digits of a hash or of a universally unique identifier.
+/// The first and the last digits of a hash or a UUID.
 fn hash_said(core: &str) -> Option<String> {
     let (name, digits) = match core.split_once([':', '-']) {
         Some((name, digits)) if name.to_ascii_lowercase().starts_with("sha") => {
@@ -163,7 +163,7 @@ fn hash_said(core: &str) -> Option<String> {
     })
 }
 
-/// Long numbers in groups: amounts with commas where the language has them, names by four digits.
+/// Long numbers in groups: amounts with commas if the language has them, identifiers in groups of four digits.
 fn number_said(core: &str, style: Style) -> Option<String> {
     if core.len() < 5 || core.len() > MAX_WORD || !core.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -174,7 +174,7 @@ fn number_said(core: &str, style: Style) -> Option<String> {
     style.groups_digits.then(|| grouped(core))
 }
 
-/// Digits in threes from the right, with commas.
+/// Digits in groups of three from the right, with commas.
 pub(crate) fn grouped(digits: &str) -> String {
     in_groups(digits, 3, ',', true)
 }
@@ -191,7 +191,7 @@ fn in_groups(digits: &str, size: usize, between: char, from_right: bool) -> Stri
     out
 }
 
-/// Endings of files that are followed by the number of a line even where no folder is named.
+/// File extensions after which a line number is recognized even without a folder.
 const SOURCES: &[&str] = &[
     "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lua",
     "md", "php", "py", "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue", "yaml",
@@ -214,7 +214,7 @@ fn place_said(core: &str) -> Option<String> {
     is_file.then(|| own(&text::place(path, line, column)))
 }
 
-/// Escape sequences that someone wrote down in letters, or whose first character was lost, go.
+/// Removes escape sequences that were written out in letters, or whose first character was lost.
 fn without_written_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -238,8 +238,8 @@ fn without_written_escapes(text: &str) -> String {
     out
 }
 
-/// How long the numbers and the final letter of a control sequence are from here on. Without its first
-/// character only a colour is believed to be one.
+/// The length of the numbers and the final letter of a control sequence from here on. Without its first character,
+/// only a colour counts as a sequence.
 fn sequence_length(text: &str, from: usize, only_colour: bool) -> Option<usize> {
     let rest = text.get(from..)?;
     let numbers = rest.bytes().take_while(|it| it.is_ascii_digit() || *it == b';').count();

@@ -1,7 +1,8 @@
-//! The text of an ask for the ear: every mark that a voice would swallow is said by its name, and long identifiers
+//! The exact text of an ask for speech: every mark that a voice would skip is said by its name, and long identifiers
 //! are spelled in groups of four.
 //!
-//! Raw stays only what voices say by themselves: words, short numbers, and the mark that ends a sentence or a clause.
+//! Only text that voices say by themselves stays unchanged: words, short numbers, and the mark that ends a sentence
+//! or a clause.
 
 use std::borrow::Cow;
 
@@ -9,23 +10,23 @@ use super::exact::is_name;
 use super::own::{own, without_own_marks};
 use crate::english::marks;
 
-/// How many of the same mark are counted and not said one by one.
+/// From this many equal marks on, they are counted instead of said one by one.
 const COUNTED: usize = 4;
 /// How many characters of an identifier make a group.
 const GROUP: usize = 4;
-/// From how many characters on digits, or letters and digits, are spelled and not said as a number or a word.
+/// From this many characters on, digits, or letters and digits, are spelled instead of said as a number or a word.
 const SPELLED: usize = 7;
-/// From how many letters on a word without a digit is spelled.
+/// From this many letters on, a word without a digit is spelled.
 const SPELLED_LETTERS: usize = 32;
 
-/// Exact text as a voice is given it. Undoing the names, the groups and the blanks gives the text back.
+/// Exact text for a voice. Undoing the names, the groups and the blanks gives the text back.
 pub fn spoken(text: &str) -> String {
     without_own_marks(&spoken_marked(text))
 }
 
-/// The same with marked what has names of ours in it: commands, paths, identifiers.
+/// The same, with tokens marked as ours if they include names of ours: commands, paths, identifiers.
 pub(crate) fn spoken_marked(text: &str) -> String {
-    let mut words = Words::default();
+    let mut words = SpokenWords::default();
     let mut rest = text;
     while !rest.is_empty() {
         let (head, hidden, tail) = match next_name(rest) {
@@ -44,7 +45,7 @@ pub(crate) fn spoken_marked(text: &str) -> String {
     words.out
 }
 
-/// The first name in brackets, as `exact` writes it: where its bracket opens, and the name.
+/// The first name in brackets, as `exact` writes it: the position of its bracket, and the name.
 fn next_name(text: &str) -> Option<(usize, &str)> {
     text.match_indices('[').find_map(|(at, _)| {
         let inner = text.get(at + 1..)?;
@@ -53,26 +54,26 @@ fn next_name(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// The name of a mark; its number where it has no name and a voice would pass over it.
+/// The name of a mark; its code point if it has no name and a voice would skip it.
 fn mark(c: char) -> Option<Cow<'static, str>> {
     let known = marks::MARKS.iter().find(|(it, _)| *it == c).map(|(_, name)| Cow::Borrowed(*name));
     known.or_else(|| is_swallowed(c).then(|| format!("U+{:04X}", u32::from(c)).into()))
 }
 
-/// Whether a character without a name is a mark: punctuation, an arrow, or a sign of mathematics.
+/// Whether a character without a name is a mark: punctuation, an arrow, or a mathematical sign.
 fn is_swallowed(c: char) -> bool {
     let is_mark = matches!(c, '\u{a1}'..='\u{bf}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}'
         | '\u{2190}'..='\u{22ff}' | '\u{2e00}'..='\u{2e7f}');
     is_mark && !c.is_alphanumeric()
 }
 
-/// What was said so far.
+/// The words so far.
 #[derive(Debug, Default)]
-struct Words {
+struct SpokenWords {
     out: String,
 }
 
-impl Words {
+impl SpokenWords {
     fn push(&mut self, word: &str) {
         if !self.out.is_empty() {
             self.out.push(' ');
@@ -80,7 +81,7 @@ impl Words {
         self.out.push_str(word);
     }
 
-    /// What stands between two blanks.
+    /// Says the text between two blanks.
     fn token(&mut self, token: &str) {
         let characters: Vec<char> = token.chars().collect();
         let (body, end) = match characters.split_last() {
@@ -103,7 +104,7 @@ impl Words {
             }
         }
         if is_command(&pieces) {
-            // Names and what stands between them are said in one voice.
+            // Names and the text between them are said in one voice.
             let said = self.out.split_off(begin);
             self.push(&own(&without_own_marks(&said)));
         }
@@ -141,7 +142,7 @@ impl Words {
         let mut is_apart = true;
         for part in word.chunk_by(|one, next| is_number(one) == is_number(next)) {
             match part {
-                // A voice passes over zeros before a number.
+                // A voice skips leading zeros of a number.
                 ['0', second, ..] if second.is_ascii_digit() => {
                     for c in part {
                         self.push(&mark(*c).unwrap_or_else(|| c.to_string().into()));
@@ -157,7 +158,7 @@ impl Words {
         }
     }
 
-    /// Character by character, with a pause after each group.
+    /// Spells character by character, with a pause after each group.
     fn spell(&mut self, word: &[char]) {
         let has = |is: fn(&char) -> bool| word.iter().any(is);
         let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
@@ -173,10 +174,13 @@ impl Words {
     }
 }
 
-/// Whether a mark stands between two words, as in a path, or begins one, as in an option.
-fn is_command(pieces: &[Piece<'_>]) -> bool {
-    let begins = |it: &Piece<'_>| it.text.first().is_some_and(|c| "-/~.$\\".contains(*c));
-    let is_between = |it: &[Piece<'_>]| matches!(it, [one, mark, other] if one.is_word && !mark.is_word && other.is_word);
+/// Whether a mark is between two words, as in a path, or begins one, as in an option.
+fn is_command(pieces: &[TokenPiece<'_>]) -> bool {
+    let begins = |it: &TokenPiece<'_>| it.text.first().is_some_and(|c| "-/~.$\\".contains(*c));
+    let is_between = |it: &[TokenPiece<'_>]| match it {
+        [one, mark, other] => one.is_word && !mark.is_word && other.is_word,
+        _ => false,
+    };
     pieces.first().is_some_and(|it| !it.is_word && begins(it)) || pieces.windows(3).any(is_between)
 }
 
@@ -189,12 +193,12 @@ fn ends_a_clause(body: &[char], end: char) -> bool {
 }
 
 /// A run of the same mark, or a word.
-struct Piece<'a> {
+struct TokenPiece<'a> {
     text: &'a [char],
     is_word: bool,
 }
 
-fn pieces(token: &[char]) -> Vec<Piece<'_>> {
+fn pieces(token: &[char]) -> Vec<TokenPiece<'_>> {
     let mut pieces = Vec::new();
     let mut from = 0;
     while let Some(first) = token.get(from) {
@@ -206,14 +210,14 @@ fn pieces(token: &[char]) -> Vec<Piece<'_>> {
         {
             end += 1;
         }
-        pieces.push(Piece { text: token.get(from..end).unwrap_or_default(), is_word });
+        pieces.push(TokenPiece { text: token.get(from..end).unwrap_or_default(), is_word });
         from = end;
     }
     pieces
 }
 
-/// Whether what stands here is said as a part of a word: an apostrophe or a middle dot between letters, the point of a
-/// decimal number, the commas of a large one, and everything that is not a mark.
+/// Whether the character here is said as a part of a word: an apostrophe or a middle dot between letters, the point
+/// of a decimal number, the commas of a large one, and everything that is not a mark.
 fn is_of_word(token: &[char], at: usize) -> bool {
     let Some(c) = token.get(at) else { return false };
     let around = (at.checked_sub(1).and_then(|at| token.get(at)), token.get(at + 1));
@@ -228,7 +232,7 @@ fn is_of_word(token: &[char], at: usize) -> bool {
     }
 }
 
-/// Whether the number around this place has one decimal point, or commas after every third digit.
+/// Whether the number around this position has one decimal point, or commas after every third digit.
 fn is_in_number(token: &[char], at: usize) -> bool {
     let is_part = |it: &&char| it.is_ascii_digit() || matches!(**it, '.' | ',');
     let before = token.iter().take(at).rev().take_while(is_part).count();
@@ -239,8 +243,8 @@ fn is_in_number(token: &[char], at: usize) -> bool {
     is_first && groups.all(|it| it.len() == 3) && !decimals.contains(['.', ','])
 }
 
-/// Whether a word is an identifier: digits that are too many for a number, letters and digits in turn, or letters
-/// that are too many for a word.
+/// Whether a word is an identifier: too many digits for a number, letters and digits mixed, or too many letters for a
+/// word.
 fn is_spelled(word: &[char]) -> bool {
     if !word.iter().all(char::is_ascii_alphanumeric) {
         return false;

@@ -1,83 +1,83 @@
-//! Text that comes in pieces, as words that can be said: line by line, block by block.
+//! Turns text that arrives in pieces into words, line by line and block by block.
 
 use super::Style;
-use super::code::{Code, is_diff};
-use super::diff::{self, Diff, Taken};
+use super::code::{CodeBlock, is_diff};
+use super::diff::{self, DiffLine, FileDiff};
 use super::inline::prose;
-use super::line::{Kind, definition, fence, is_decided, is_rule, kind};
+use super::line::{LineKind, definition, fence, is_decided, is_rule, kind};
 use super::own::{own, without_own_marks};
-use super::plain::Cleaner;
+use super::plain::TextCleaner;
 use super::sentence::{end_sentence, guarded, last_sentence_end};
 use super::shorten::grouped;
-use super::table::{Table, is_separator};
+use super::table::{TextTable, is_separator};
 use crate::english::text;
 
-/// The longest line that is held to find out what it is, in bytes.
+/// The longest line that is held back to find out its kind, in bytes.
 const MAX_LINE: usize = 8 * 1024;
 /// The longest run of characters without a space that is kept.
 const MAX_RUN: usize = 2000;
-/// How much is said of a longer one, in characters.
+/// How much of a longer run is said, in characters.
 const RUN_HEAD: usize = 40;
 /// How much prose waits for the end of its sentence, in bytes.
 const MAX_PROSE: usize = 16 * 1024;
-/// How much is said of one piece, in bytes. The rest is left out, and it is said so.
+/// The most words from one piece, in bytes. The rest is omitted, and the words say so.
 pub const MAX_SAID: usize = 32 * 1024;
 
 /// Where a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// Anywhere, perhaps within a word: only whole sentences are said.
+    /// Anywhere, perhaps within a word: only complete sentences are said.
     Anywhere,
-    /// Anywhere, and all whole words are said.
+    /// Anywhere, and all complete words are said.
     Words,
-    /// Where something can be said.
+    /// At a boundary where it can be said.
     Sentence,
     /// At the end of the text.
     Completion,
 }
 
-/// Turns text that comes in pieces into words for ears and fingers. What a block is stays known from piece to
-/// piece: code that is open stays code.
+/// Turns text that arrives in pieces into words for speech and braille. The kind of a block is remembered from piece
+/// to piece: an open code block stays code.
 #[derive(Debug, Clone)]
 pub struct Stream {
     style: Style,
-    cleaner: Cleaner,
+    cleaner: TextCleaner,
     /// The line that has not ended.
     line: String,
-    /// How many characters came since the last space, and how many of them were not kept.
+    /// How many characters have arrived since the last space, and how many of them were not kept.
     run: (usize, usize),
-    mode: Mode,
-    /// A whole line that may be the heading of a table or the beginning of a diff: the next one tells.
+    mode: StreamMode,
+    /// A complete line that may be the heading of a table or the beginning of a diff; the next line decides.
     held: Option<String>,
     /// Prose that has not been said.
     prose: String,
-    /// What the line is whose beginning is in `prose` already.
-    open: Option<Kind>,
+    /// The kind of the line whose beginning is already in `prose`.
+    open: Option<LineKind>,
     in_quote: bool,
-    /// Whether what is said next is another sentence.
+    /// Whether the next words begin another sentence.
     is_sentence_over: bool,
     out: String,
     left_out: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Mode {
+enum StreamMode {
     Text,
-    Code(Code),
+    Code(CodeBlock),
     /// A diff, alone or in a block of code.
-    Diff(Box<Diff>, Option<Code>),
-    Table(Table),
+    Diff(Box<FileDiff>, Option<CodeBlock>),
+    Table(TextTable),
 }
 
 impl Stream {
-    /// One at its beginning.
+    /// Creates a stream at its beginning.
     pub fn new(style: Style) -> Self {
         Stream {
             style,
-            cleaner: Cleaner::default(),
+            cleaner: TextCleaner::default(),
             line: String::new(),
             run: (0, 0),
-            mode: Mode::Text,
+            mode: StreamMode::Text,
             held: None,
             prose: String::new(),
             open: None,
@@ -88,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next piece; the words that can be said now, on one line, or nothing.
+    /// Takes the next piece and returns the words that can be said now, on one line; may be empty.
     pub fn push(&mut self, text: &str, end: End) -> String {
         without_own_marks(&self.push_marked(text, end))
     }
@@ -126,10 +126,10 @@ impl Stream {
         }
         if self.line.len() >= MAX_LINE {
             match self.mode {
-                Mode::Text => self.begin_line(),
-                // The lines of code are counted, and say themselves that they are cut.
-                Mode::Code(_) => return,
-                Mode::Diff(..) | Mode::Table(_) => {
+                StreamMode::Text => self.begin_line(),
+                // Lines of code are counted, and the block says itself that it is cut.
+                StreamMode::Code(_) => return,
+                StreamMode::Diff(..) | StreamMode::Table(_) => {
                     self.left_out += 1;
                     return;
                 }
@@ -138,7 +138,7 @@ impl Stream {
         self.line.push(if c.is_whitespace() { ' ' } else { c });
     }
 
-    /// Says so where a run of characters was too long to be kept.
+    /// Notes if a run of characters was too long to be kept.
     fn end_run(&mut self) {
         let (length, dropped) = std::mem::take(&mut self.run);
         if dropped == 0 {
@@ -147,7 +147,7 @@ impl Stream {
         let start = self.line.rfind(' ').map_or(0, |at| at + 1);
         let mut run = self.line.split_off(start);
         if start == 0 && self.open.is_some() {
-            // Its beginning came with an earlier piece and is in the prose already.
+            // Its beginning came with an earlier piece and is already in the prose.
             let start = self.prose.rfind(' ').map_or(0, |at| at + 1);
             run.insert_str(0, &self.prose.split_off(start));
         }
@@ -171,7 +171,7 @@ impl Stream {
         self.bound_prose();
     }
 
-    /// A sentence that does not end is told as far as it came.
+    /// Says as much as there is of a sentence that does not end.
     fn bound_prose(&mut self) {
         if self.prose.len() > MAX_PROSE {
             let length = self.prose.rfind(' ').map_or(self.prose.len(), |at| at + 1);
@@ -180,22 +180,22 @@ impl Stream {
     }
 
     fn whole_line(&mut self, line: &str) {
-        match std::mem::replace(&mut self.mode, Mode::Text) {
-            Mode::Text => self.text_line(line),
-            Mode::Code(mut code) => {
+        match std::mem::replace(&mut self.mode, StreamMode::Text) {
+            StreamMode::Text => self.text_line(line),
+            StreamMode::Code(mut code) => {
                 if code.ends_with(line) {
                     self.say(&code.said());
                 } else {
-                    self.mode = Mode::Code(code);
+                    self.mode = StreamMode::Code(code);
                 }
             }
-            Mode::Diff(diff, code) => self.diff_line(diff, code, line),
-            Mode::Table(mut table) => {
+            StreamMode::Diff(diff, code) => self.diff_line(diff, code, line),
+            StreamMode::Table(mut table) => {
                 if line.contains('|') {
                     if let Some(row) = table.row(line, self.style) {
                         self.say(&row);
                     }
-                    self.mode = Mode::Table(table);
+                    self.mode = StreamMode::Table(table);
                 } else {
                     self.end_table(&table);
                     self.text_line(line);
@@ -204,24 +204,24 @@ impl Stream {
         }
     }
 
-    fn diff_line(&mut self, mut diff: Box<Diff>, mut code: Option<Code>, line: &str) {
+    fn diff_line(&mut self, mut diff: Box<FileDiff>, mut code: Option<CodeBlock>, line: &str) {
         if let Some(code) = &mut code
             && code.ends_with(line)
         {
             return self.say(&diff.said(self.style));
         }
         match diff.take(line, self.style) {
-            Taken::Part => self.mode = Mode::Diff(diff, code),
-            Taken::Next => {
+            DiffLine::Part => self.mode = StreamMode::Diff(diff, code),
+            DiffLine::Next => {
                 self.say(&diff.said(self.style));
                 let mut next = Box::new(diff.next());
                 next.take(line, self.style);
-                self.mode = Mode::Diff(next, code);
+                self.mode = StreamMode::Diff(next, code);
             }
-            Taken::No => {
+            DiffLine::No => {
                 self.say(&diff.said(self.style));
                 match code {
-                    Some(code) => self.mode = Mode::Code(code),
+                    Some(code) => self.mode = StreamMode::Code(code),
                     None => self.text_line(line),
                 }
             }
@@ -232,9 +232,9 @@ impl Stream {
         if let Some(held) = self.held.take() {
             if is_separator(line) && held.contains('|') {
                 self.end_paragraph();
-                let table = Table::new(&held, self.style);
+                let table = TextTable::new(&held, self.style);
                 self.say(&table.opening());
-                self.mode = Mode::Table(table);
+                self.mode = StreamMode::Table(table);
                 return;
             }
             if held.starts_with("--- ") && line.starts_with("+++ ") {
@@ -254,11 +254,11 @@ impl Stream {
 
     fn begin_diff(&mut self, lines: &[&str]) {
         self.end_paragraph();
-        let mut diff = Box::new(Diff::default());
+        let mut diff = Box::new(FileDiff::default());
         for line in lines {
             diff.take(line, self.style);
         }
-        self.mode = Mode::Diff(diff, None);
+        self.mode = StreamMode::Diff(diff, None);
     }
 
     fn plain_line(&mut self, line: &str) {
@@ -272,18 +272,18 @@ impl Stream {
         }
         if let Some(fence) = fence(line) {
             self.end_paragraph();
-            let code = Code::new(fence, self.style.reads_code || self.style.is_exact);
+            let code = CodeBlock::new(fence, self.style.reads_code || self.style.is_exact);
             let code = code.quoted(line.trim_start().starts_with('>'));
             self.mode = if is_diff(fence.2) {
-                Mode::Diff(Box::new(Diff::loose()), Some(code))
+                StreamMode::Diff(Box::new(FileDiff::loose()), Some(code))
             } else {
-                Mode::Code(code)
+                StreamMode::Code(code)
             };
             return;
         }
         let (kind, text) = match kind(line) {
-            // It may as well send the output of a command to a file.
-            (Kind::Quote, _) if self.style.is_exact => (Kind::Text, line),
+            // It could also redirect the output of a command to a file.
+            (LineKind::Quote, _) if self.style.is_exact => (LineKind::Text, line),
             other => other,
         };
         let ends = kind.ends_with_its_line();
@@ -292,12 +292,12 @@ impl Stream {
         if ends { self.end_paragraph() } else { self.prose.push(' ') }
     }
 
-    /// What comes before the text of a line.
-    fn begin(&mut self, kind: &Kind) {
+    /// Writes the words before the text of a line.
+    fn begin(&mut self, kind: &LineKind) {
         match kind {
-            Kind::Text => {}
-            Kind::Heading => self.end_paragraph(),
-            Kind::Item(mark) => {
+            LineKind::Text => {}
+            LineKind::Heading => self.end_paragraph(),
+            LineKind::Item(mark) => {
                 self.end_paragraph();
                 if let Some(mark) = mark {
                     let is_number = mark.bytes().all(|it| it.is_ascii_digit());
@@ -305,8 +305,8 @@ impl Stream {
                     self.prose.extend([&*mark, ": "]);
                 }
             }
-            Kind::Quote if self.in_quote => {}
-            Kind::Quote => {
+            LineKind::Quote if self.in_quote => {}
+            LineKind::Quote => {
                 self.end_paragraph();
                 self.in_quote = true;
                 self.prose.extend([&*own(text::QUOTE), " "]);
@@ -333,9 +333,9 @@ impl Stream {
         self.open = Some(kind);
     }
 
-    /// A piece ends here, and the text goes on.
+    /// A piece ends here, and the text continues.
     fn pause(&mut self, end: End) {
-        if !matches!(self.mode, Mode::Text) || self.held.is_some() {
+        if !matches!(self.mode, StreamMode::Text) || self.held.is_some() {
             return;
         }
         if !self.line.is_empty() && (self.open.is_some() || is_decided(&self.line)) {
@@ -353,7 +353,7 @@ impl Stream {
         self.say_prose(ready);
     }
 
-    /// The text ends here; what comes next is another one.
+    /// The text ends here; the next piece begins another one.
     fn finish(&mut self) {
         self.end_run();
         let line = std::mem::take(&mut self.line);
@@ -363,17 +363,17 @@ impl Stream {
         if let Some(held) = self.held.take() {
             self.plain_line(&held);
         }
-        match std::mem::replace(&mut self.mode, Mode::Text) {
-            Mode::Text => {}
-            Mode::Code(code) => self.say(&code.said()),
-            Mode::Diff(diff, _) => self.say(&diff.said(self.style)),
-            Mode::Table(table) => self.end_table(&table),
+        match std::mem::replace(&mut self.mode, StreamMode::Text) {
+            StreamMode::Text => {}
+            StreamMode::Code(code) => self.say(&code.said()),
+            StreamMode::Diff(diff, _) => self.say(&diff.said(self.style)),
+            StreamMode::Table(table) => self.end_table(&table),
         }
         self.end_paragraph();
         (self.open, self.run) = (None, (0, 0));
     }
 
-    fn end_table(&mut self, table: &Table) {
+    fn end_table(&mut self, table: &TextTable) {
         if let Some(closing) = table.closing(self.style) {
             self.say(&closing);
         }
@@ -385,7 +385,7 @@ impl Stream {
         self.is_sentence_over = true;
     }
 
-    /// Says so much of the prose.
+    /// Says this much of the prose.
     fn say_prose(&mut self, length: usize) {
         let rest = self.prose.split_off(length.min(self.prose.len()));
         let piece = std::mem::replace(&mut self.prose, rest);
@@ -393,7 +393,7 @@ impl Stream {
         self.add(&said);
     }
 
-    /// Says a block of its own.
+    /// Says a separate block.
     fn say(&mut self, words: &str) {
         self.is_sentence_over = true;
         self.add(words);

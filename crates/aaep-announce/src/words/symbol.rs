@@ -1,6 +1,6 @@
-//! Characters that are pictures: marks that mean something, emoji, frames, spinners.
+//! Characters that are pictures: symbols with a meaning, emoji, frames, spinners.
 //!
-//! A picture that means something is said by its name. What is left out is on a closed list: [`is_drawing`] and
+//! A picture with a meaning is said by its name. Only pictures on a closed list are omitted: [`is_drawing`] and
 //! [`is_decoration`]. Any other picture stays, and the voice names it.
 
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ fn is_decoration(c: char) -> bool {
     DECORATION.contains(c)
 }
 
-/// Whether a character belongs to the picture before it: how it is drawn, the colour of its skin, a key around it.
+/// Whether a character modifies the picture before it: its style, its skin tone, a key around it.
 fn is_part_of_picture(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{20e3}' | '\u{1f3fb}'..='\u{1f3ff}')
 }
@@ -50,7 +50,7 @@ fn is_picture(c: char) -> bool {
     matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}')
 }
 
-/// The name of a picture that means something.
+/// The name of a picture with a meaning.
 fn name(c: char) -> Option<Cow<'static, str>> {
     let number = match c {
         '\u{2776}'..='\u{277f}' => u32::from(c) - 0x2775,
@@ -64,12 +64,12 @@ fn name(c: char) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(number.to_string()))
 }
 
-/// Whether a line begins with a picture that means something, so that it is told apart from the line before it.
+/// Whether a line begins with a picture with a meaning, so that it is separated from the line before it.
 pub(super) fn begins_with_a_mark(line: &str) -> bool {
     line.chars().next().is_some_and(|c| !c.is_ascii() && name(c).is_some())
 }
 
-/// What a picture that stands alone means, where it means yes or no.
+/// The meaning of a picture that is alone, if it means yes or no.
 pub(super) fn meaning(text: &str) -> Option<&'static str> {
     match text.trim().trim_end_matches('\u{fe0f}') {
         "✓" | "✔" | "✅" | "☑" | "👍" => Some(marks::YES),
@@ -78,48 +78,49 @@ pub(super) fn meaning(text: &str) -> Option<&'static str> {
     }
 }
 
-/// What became of the character before.
+/// What happened to the character before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PrecedingCharacter {
     Text,
-    /// A picture that was left out or named.
+    /// A picture that was omitted or named.
     Replaced,
     /// A picture that stays.
     Picture,
 }
 
-/// The text with the names of pictures that mean something, and without those that only draw or decorate.
+/// The text with the names of pictures with a meaning, and without those that only draw or decorate.
 pub(super) fn named_pictures(text: &str, keeps_emoji: bool) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
-    let (mut before, mut last) = (Before::Text, ' ');
+    let (mut before, mut last) = (PrecedingCharacter::Text, ' ');
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let after = rest.clone().next().unwrap_or(' ');
-        let is_joiner = matches!(c, '\u{200c}' | '\u{200d}') && before != Before::Text;
+        let is_joiner = matches!(c, '\u{200c}' | '\u{200d}') && before != PrecedingCharacter::Text;
         let is_alone = last.is_whitespace() && after.is_whitespace();
         if is_part_of_picture(c) || is_joiner {
-            if keeps_emoji || before == Before::Picture {
+            if keeps_emoji || before == PrecedingCharacter::Picture {
                 out.push(c);
             }
         } else if is_drawing(c)
             || is_alone && SPINNER.contains(c)
             || !keeps_emoji && is_decoration(c)
         {
-            // A picture between two words parts them.
-            if before != Before::Replaced {
+            // A picture between two words separates them.
+            if before != PrecedingCharacter::Replaced {
                 out.push(' ');
             }
-            before = Before::Replaced;
+            before = PrecedingCharacter::Replaced;
         } else if let Some(name) = name(c).filter(|_| !keeps_emoji && !c.is_ascii()) {
             let is_heading = out.trim_start().is_empty() && begins_with_a_word(rest.clone());
             let name = if is_heading { format!("{name}:") } else { name.into_owned() };
             out.extend([" ", &*own(&name), " "]);
-            before = Before::Replaced;
+            before = PrecedingCharacter::Replaced;
         } else {
-            before = if is_picture(c) { Before::Picture } else { Before::Text };
+            before =
+                if is_picture(c) { PrecedingCharacter::Picture } else { PrecedingCharacter::Text };
             out.push(c);
         }
         last = c;

@@ -6,33 +6,33 @@ use super::own::own;
 use super::symbol::meaning;
 use crate::english::text;
 
-/// How many columns are told.
+/// How many columns are said.
 const MAX_COLUMNS: usize = 32;
-/// How many rows are told; the others are counted.
+/// How many rows are said; the others are counted.
 pub(super) const MAX_ROWS: usize = 20;
-/// How much of a cell is told, in bytes.
+/// How much of a cell is said, in bytes.
 const MAX_CELL: usize = 400;
 
 /// A table that is being read.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct TextTable {
     columns: Vec<String>,
     rows: usize,
 }
 
-impl Table {
-    /// Begins with its heading.
+impl TextTable {
+    /// Begins a table with its heading.
     pub(super) fn new(heading: &str, style: Style) -> Self {
         let columns = cells(heading).map(|it| cell_said(it, style)).collect();
-        Table { columns, rows: 0 }
+        TextTable { columns, rows: 0 }
     }
 
-    /// What is said before the first row.
+    /// The words before the first row.
     pub(super) fn opening(&self) -> String {
         own(&text::table(self.columns.len()))
     }
 
-    /// The next row in words; nothing for one that is only counted.
+    /// The next row in words; `None` for a row that is only counted.
     pub(super) fn row(&mut self, line: &str, style: Style) -> Option<String> {
         if is_separator(line) {
             return None;
@@ -59,7 +59,7 @@ impl Table {
         (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
     }
 
-    /// What is said after the last row.
+    /// The words after the last row.
     pub(super) fn closing(&self, style: Style) -> Option<String> {
         match self.rows.saturating_sub(MAX_ROWS) {
             _ if style.is_exact => None,
@@ -79,7 +79,7 @@ fn cell_said(cell: &str, style: Style) -> String {
     if read.len() < cell.len() { format!("{said}{}", own(text::CUT)) } else { said.to_owned() }
 }
 
-/// Whether a line parts the heading of a table from its rows.
+/// Whether a line separates the heading of a table from its rows.
 pub(super) fn is_separator(line: &str) -> bool {
     let line = line.trim();
     line.contains('|')
@@ -88,7 +88,7 @@ pub(super) fn is_separator(line: &str) -> bool {
         && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
 }
 
-/// The cells of a line that are told.
+/// The cells of a line, up to the limit.
 fn cells(line: &str) -> impl Iterator<Item = &str> {
     all_cells(line).take(MAX_COLUMNS)
 }
@@ -97,14 +97,14 @@ fn all_cells(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
     let line = line.strip_suffix('|').unwrap_or(line);
-    Cells { rest: Some(line) }
+    RowCells { rest: Some(line) }
 }
 
-struct Cells<'t> {
+struct RowCells<'t> {
     rest: Option<&'t str>,
 }
 
-impl<'t> Iterator for Cells<'t> {
+impl<'t> Iterator for RowCells<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {

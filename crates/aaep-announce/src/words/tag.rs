@@ -1,4 +1,4 @@
-//! Tags that models write into prose. What is not listed is text, such as the type of a list.
+//! HTML tags that models write into prose. A tag that is not listed here is text, such as the type of a list.
 
 use super::inline::cut;
 use super::shorten::host;
@@ -57,29 +57,29 @@ const TAGS: &[&str] = &[
     "ul",
 ];
 
-/// Tags between which words are not joined.
+/// Tags that separate words.
 const BREAKS: &[&str] = &["br", "p", "li", "td", "th", "tr", "div", "hr", "dd", "dt"];
 
-/// Attributes that only say how something looks. A tag with another one is text.
+/// Attributes that only affect the appearance. A tag with any other attribute is text.
 const LOOKS: &[&str] = &[
     "align", "border", "class", "colspan", "height", "id", "open", "rel", "rowspan", "start",
     "style", "target", "type", "width",
 ];
 
-/// What a tag says.
+/// The meaning of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag<'t> {
-    /// Nothing.
+pub(super) enum HtmlTag<'t> {
+    /// No meaning.
     Mark,
-    /// That words are apart.
+    /// A separation between words.
     Break,
-    /// That a quotation begins or ends.
+    /// The beginning or end of a quotation.
     Quote,
-    /// That a number or a word stands above the line.
+    /// Superscript text.
     Above,
     Struck,
     StruckEnd,
-    /// That a link begins, with its address.
+    /// The beginning of a link, with its address.
     Link(&'t str),
     LinkEnd,
     Picture {
@@ -90,14 +90,14 @@ pub(super) enum Tag<'t> {
     Address(&'t str),
 }
 
-/// The tag at the beginning of the text and its length; nothing where it is text.
-pub(super) fn tag(text: &str, after_word: bool) -> Option<(Tag<'_>, usize)> {
+/// The tag at the beginning of the text, and its length; `None` if it is text.
+pub(super) fn tag(text: &str, after_word: bool) -> Option<(HtmlTag<'_>, usize)> {
     let inside = cut(text.strip_prefix('<')?, MAX_TAG);
     let end =
         inside.find(['>', '<', '\n']).filter(|end| inside.as_bytes().get(*end) == Some(&b'>'))?;
     let (inside, length) = (inside.get(..end)?, end + 2);
     if host(inside).is_some() || inside.starts_with("mailto:") {
-        return Some((Tag::Address(inside), length));
+        return Some((HtmlTag::Address(inside), length));
     }
     let is_end = inside.starts_with('/');
     let body = inside.trim_start_matches('/').trim_end_matches('/');
@@ -108,33 +108,33 @@ pub(super) fn tag(text: &str, after_word: bool) -> Option<(Tag<'_>, usize)> {
     if after_word && !is_end && !is_clear {
         return None;
     }
-    let attributes = Attributes::of(rest)?;
+    let attributes = TagAttributes::of(rest)?;
     let tag = match (name, is_end) {
-        ("del" | "s" | "strike", false) => Tag::Struck,
-        ("del" | "s" | "strike", true) => Tag::StruckEnd,
-        ("a", false) if !attributes.href.is_empty() => Tag::Link(attributes.href),
-        ("a", true) => Tag::LinkEnd,
-        ("img", _) => Tag::Picture { text: attributes.alt, address: attributes.src },
-        ("sup", false) if after_word => Tag::Above,
-        ("q", _) => Tag::Quote,
-        _ if BREAKS.contains(&name) => Tag::Break,
-        _ => Tag::Mark,
+        ("del" | "s" | "strike", false) => HtmlTag::Struck,
+        ("del" | "s" | "strike", true) => HtmlTag::StruckEnd,
+        ("a", false) if !attributes.href.is_empty() => HtmlTag::Link(attributes.href),
+        ("a", true) => HtmlTag::LinkEnd,
+        ("img", _) => HtmlTag::Picture { text: attributes.alt, address: attributes.src },
+        ("sup", false) if after_word => HtmlTag::Above,
+        ("q", _) => HtmlTag::Quote,
+        _ if BREAKS.contains(&name) => HtmlTag::Break,
+        _ => HtmlTag::Mark,
     };
     Some((tag, length))
 }
 
 /// The attributes of a tag that have words or an address.
 #[derive(Debug, Default)]
-struct Attributes<'t> {
+struct TagAttributes<'t> {
     href: &'t str,
     src: &'t str,
     alt: &'t str,
 }
 
-impl<'t> Attributes<'t> {
-    /// Reads them; nothing where one of them may mean something.
+impl<'t> TagAttributes<'t> {
+    /// Reads the attributes; `None` if one of them may have a meaning.
     fn of(text: &'t str) -> Option<Self> {
-        let mut attributes = Attributes::default();
+        let mut attributes = TagAttributes::default();
         let mut rest = text.trim();
         while !rest.is_empty() {
             let end = rest.find(['=', ' ']).unwrap_or(rest.len());
@@ -156,7 +156,7 @@ impl<'t> Attributes<'t> {
     }
 }
 
-/// A value, in quotes or up to the next blank, and what follows.
+/// A value, in quotes or up to the next blank, and the text after it.
 fn quoted(text: &str) -> (&str, &str) {
     let mark = text.chars().next().filter(|c| matches!(c, '"' | '\''));
     match mark.and_then(|mark| text.get(1..).and_then(|it| it.split_once(mark))) {
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn a_tag_says_what_it_means_and_anything_else_is_text() {
-        assert_eq!(tag("<b>x", false), Some((Tag::Mark, 3)));
-        assert_eq!(tag("<del>x", true), Some((Tag::Struck, 5)));
-        assert_eq!(tag("<a href=\"u\" class='c'>x", false), Some((Tag::Link("u"), 22)));
-        let picture = Tag::Picture { text: "a cat", address: "c.png" };
+        assert_eq!(tag("<b>x", false), Some((HtmlTag::Mark, 3)));
+        assert_eq!(tag("<del>x", true), Some((HtmlTag::Struck, 5)));
+        assert_eq!(tag("<a href=\"u\" class='c'>x", false), Some((HtmlTag::Link("u"), 22)));
+        let picture = HtmlTag::Picture { text: "a cat", address: "c.png" };
         assert_eq!(tag("<img alt=\"a cat\" src=c.png/>", false), Some((picture, 28)));
         for text in ["<b>", "<String>", "<a title=\"not\">", "< b", "<b", "<s>"] {
             assert_eq!(tag(text, true), None, "{text}");

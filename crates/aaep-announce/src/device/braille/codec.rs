@@ -1,76 +1,77 @@
-//! `BrlAPI`, the packets that BRLTTY speaks, as functions over bytes.
+//! `BrlAPI`, the protocol of BRLTTY, as functions over bytes.
 //!
-//! A packet is its size, its type, and so many bytes; all numbers are big-endian. What we send is made of numbers
-//! and one window of text; what we receive is cut into packets within bounds.
+//! A packet is its size, its type, and that many bytes of content; all numbers are big-endian. We send numbers and
+//! one window of text. Received bytes are split into packets within limits.
 
 /// The largest packet of the protocol.
 pub const MAX_PACKET_BYTES: usize = 4096;
 
-/// The largest display that we write to. Cells are written as up to four bytes of text each.
+/// The largest display that we write to. A cell takes up to four bytes of text.
 pub const MAX_CELLS: usize = 512;
 
-/// The versions of the protocol that we speak. What we use of them is the same.
+/// The supported versions of the protocol. The parts that we use are the same in both.
 pub const VERSIONS: [u32; 2] = [7, 8];
 
-/// A packet of the server.
+/// A packet from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
-    /// Which version of the protocol it speaks.
+    /// The protocol version of the server.
     Version(u32),
-    /// Which ways of showing who we are it takes.
+    /// The authorization methods that the server accepts.
     Authorization(Vec<u32>),
-    /// How many cells the display has; 0 while there is none.
+    /// The number of cells of the display; 0 while there is no display.
     Cells(usize),
-    /// What we asked for was done.
+    /// The server carried out our request.
     Done,
-    /// What we asked for was not done; the number says why.
+    /// The server refused our request; the number says why.
     Refused(u32),
-    /// The server can no longer go on with us; the number says why.
+    /// The server cannot continue with us; the number says why.
     Exception(u32),
     /// A key was pressed.
     Key(Key),
-    /// Something that we have no use for.
+    /// A packet that we do not use.
     Other(u32),
 }
 
 /// A key, as far as we use keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// To what comes before.
+    /// Go back one window.
     Back,
-    /// To what comes next.
+    /// Go on to the next window.
     On,
-    /// To hear the last thing again.
+    /// Repeat the last utterance.
     Again,
-    /// To what was told before the last thing.
+    /// Go to the utterance before the last one.
     Before,
-    /// For more time to answer.
+    /// Ask for more time to answer.
     MoreTime,
-    /// The routing key over a cell, counted from 0.
+    /// The routing key above a cell, counted from 0.
     Cell(usize),
-    /// Any other.
+    /// Any other key.
     Other,
 }
 
-/// No need to show who we are.
+/// The authorization method without a credential.
 pub const NONE: u32 = b'N' as u32;
-/// The content of a file that only those can read who may come in.
+/// The authorization method with the content of a protected key file.
 pub const KEY: u32 = b'K' as u32;
 
-/// Commands of BRLTTY: a line up and down, a window to the left and to the right. Displays have the one or the
-/// other under the thumbs.
+/// Commands of BRLTTY: a line up and down, a window to the left and to the right. A display has one or the other pair
+/// under the thumbs.
 const LINE_UP: u64 = 0x2000_0001;
 const LINE_DOWN: u64 = 0x2000_0002;
 const WINDOW_LEFT: u64 = 0x2000_0017;
 const WINDOW_RIGHT: u64 = 0x2000_0018;
-/// To the top of the screen, to its bottom, to the cursor, and back to where one was: here again, more time, again, before.
+/// Commands of BRLTTY: to the top of the screen, to its bottom, to the cursor, and back. Here they mean repeat, more
+/// time, repeat, and the utterance before.
 const TOP: u64 = 0x2000_0009;
 const BOTTOM: u64 = 0x2000_000a;
 const HOME: u64 = 0x2000_001d;
 const RETURN: u64 = 0x2000_001e;
 const ROUTING: u64 = 0x2001_0000;
 
-/// The keys that we want, first and last of each range. All others stay with BRLTTY and other programs.
+/// The first and last key of each range that we use. All other keys stay with BRLTTY and other programs.
 const OUR_KEYS: [(u64, u64); 5] = [
     (LINE_UP, LINE_DOWN),
     (TOP, BOTTOM),
@@ -79,27 +80,27 @@ const OUR_KEYS: [(u64, u64); 5] = [
     (ROUTING, ROUTING | 0xffff),
 ];
 
-/// Cuts what comes into packets, whatever the pieces in which it comes.
+/// Splits received bytes into packets, in whatever pieces they arrive.
 #[derive(Debug, Default)]
 pub struct Packets {
     bytes: Vec<u8>,
-    /// Where the first packet begins that was not given out yet.
+    /// Where the first packet begins that was not returned yet.
     at: usize,
 }
 
-/// What came is no packet of `BrlAPI`.
+/// The received bytes are not a `BrlAPI` packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPacket;
 
 impl Packets {
-    /// Takes a piece. Give out all packets before the next piece, and the memory is bounded.
+    /// Adds received bytes. Memory is bounded if all packets are taken out before the next call.
     pub fn push(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(piece);
     }
 
-    /// The next whole packet, if there is one. After an error there are no more.
+    /// The next complete packet, if there is one. After an error there are no more.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, NoPacket> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some((size, rest)) = number(rest) else { return Ok(None) };
@@ -113,7 +114,7 @@ impl Packets {
     }
 }
 
-/// The number at the beginning, and what comes after it.
+/// The number at the beginning, and the bytes after it.
 fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*number), rest))
@@ -142,7 +143,7 @@ fn numbers(mut body: &[u8]) -> Vec<u32> {
     all
 }
 
-/// Columns times lines. More cells than we can write are left alone.
+/// Columns times lines. Cells beyond our limit are not used.
 fn cells(body: &[u8]) -> Option<usize> {
     let (columns, rest) = number(body)?;
     let (lines, _) = number(rest)?;
@@ -170,42 +171,42 @@ fn packet(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// We speak this version.
+/// Says which protocol version we use.
 pub fn version(version: u32) -> Vec<u8> {
     packet(b'v', &version.to_be_bytes())
 }
 
-/// We may come in: this is the content of the key file.
+/// Authorizes us with the content of the key file.
 pub fn authorization(key: &[u8]) -> Vec<u8> {
     packet(b'a', &[&KEY.to_be_bytes(), key].concat())
 }
 
-/// How many cells are there?
+/// Asks for the number of cells.
 pub fn ask_cells() -> Vec<u8> {
     packet(b's', &[])
 }
 
-/// The display is wanted for this terminal, given as a path of numbers; with an empty path for all of them.
+/// Takes the display for this terminal, given as a path of numbers; an empty path means all terminals.
 pub fn enter(terminal: &[u32]) -> Vec<u8> {
     let count = u32::try_from(terminal.len()).unwrap_or_default();
     let mut body: Vec<u8> =
         std::iter::once(&count).chain(terminal).flat_map(|number| number.to_be_bytes()).collect();
-    // No name of a driver: keys come as commands, whatever the display.
+    // Without a driver name, keys arrive as commands, whatever the display.
     body.push(0);
     packet(b't', &body)
 }
 
-/// The display is no longer wanted.
+/// Gives the display back.
 pub fn leave() -> Vec<u8> {
     packet(b'L', &[])
 }
 
-/// No keys, to begin with.
+/// Ignores all keys. This comes first.
 pub fn ignore_all_keys() -> Vec<u8> {
     packet(b'm', &ranges(&[(0, u64::MAX)]))
 }
 
-/// Then those that we use.
+/// Accepts the keys that we use.
 pub fn accept_our_keys() -> Vec<u8> {
     packet(b'u', &ranges(&OUR_KEYS))
 }
@@ -217,7 +218,7 @@ fn ranges(all: &[(u64, u64)]) -> Vec<u8> {
         .collect()
 }
 
-/// The text, one character per cell, filled up with blanks or cut to exactly so many cells. No cursor.
+/// Writes text, one character per cell, padded with blanks or cut to exactly this many cells. There is no cursor.
 pub fn write(text: &str, cells: usize) -> Vec<u8> {
     const REGION_TEXT_CURSOR_CHARSET: u32 = 0x66;
     const CHARSET: &[u8] = b"\x05UTF-8";
@@ -229,7 +230,7 @@ pub fn write(text: &str, cells: usize) -> Vec<u8> {
     packet(b'w', &[head.as_flattened(), text.as_bytes(), &count(0), CHARSET].concat())
 }
 
-/// A cell shows one character; what is not visible would be one that nobody knows.
+/// The character that a cell shows. An invisible character would be unreadable.
 fn cell(c: char) -> char {
     if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }
 }

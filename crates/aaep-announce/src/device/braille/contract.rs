@@ -1,6 +1,6 @@
-//! Contracted braille, by the program of liblouis where it is installed.
+//! Contracted braille with the liblouis program, if it is installed.
 //!
-//! Each text is given to a new child, without a shell, within a time. Whatever goes wrong, the text is shown
+//! Each text goes to a new child process, without a shell, with a time limit. If anything fails, the text is shown
 //! uncontracted, and the person is told once.
 
 use std::io::{self, Read as _, Write as _};
@@ -14,32 +14,32 @@ use aaep::LanguageTag;
 use crate::device::plain::quoted;
 use crate::english::devices;
 
-/// How long a text may take.
+/// The time limit for a text.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many characters are given on one line. The program has a bound of its own, far above.
+/// The most characters on one line of input. The limit of the program itself is far higher.
 const MAX_LINE: usize = 400;
 
-/// How many bytes are contracted at all; longer texts are shown as they are.
+/// The most bytes to contract. Longer texts are shown uncontracted.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// How many bytes are taken back.
+/// The most bytes to read back.
 const MAX_ANSWER_BYTES: u64 = 16 * MAX_BYTES as u64;
 
-/// Which tables there are, and whether the person knows that they do not work.
+/// The available tables, and whether the person was told that contraction does not work.
 #[derive(Debug)]
-pub(super) struct Contraction {
+pub(super) struct BrailleContraction {
     program: String,
     tables: Vec<(LanguageTag, String)>,
-    is_told: bool,
+    is_failure_told: bool,
 }
 
-impl Contraction {
+impl BrailleContraction {
     pub(super) fn new(program: String, tables: Vec<(LanguageTag, String)>) -> Self {
-        Contraction { program, tables, is_told: false }
+        BrailleContraction { program, tables, is_failure_told: false }
     }
 
-    /// The words in contracted cells, or as they are; and what the person should know.
+    /// The words in contracted cells, or unchanged; and a message for the person, if there is one.
     pub(super) fn contract(
         &mut self,
         words: String,
@@ -56,11 +56,11 @@ impl Contraction {
             },
         };
         let notice = devices::braille::shown_uncontracted(&quoted(table), &quoted(&why));
-        let is_news = !std::mem::replace(&mut self.is_told, true);
+        let is_news = !std::mem::replace(&mut self.is_failure_told, true);
         (words, is_news.then_some(notice))
     }
 
-    /// The table for words of this language. Words that do not say theirs get the first.
+    /// The table for words in this language. Words without a language get the first table.
     fn table(&self, language: Option<&LanguageTag>) -> Option<&str> {
         let Some(language) = language else {
             return self.tables.first().map(|(_, table)| table.as_str());
@@ -75,14 +75,15 @@ impl Contraction {
     }
 }
 
-/// A table is a file of liblouis, named without a folder, so that it can be nothing else.
+/// Checks the name of a table. A table is a liblouis file, named without a folder, so that it cannot be anything
+/// else.
 fn name(table: &str) -> Option<&str> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = table.len() <= 100 && table.chars().all(is_fine);
     (is_name && table.starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(table)
 }
 
-/// Text that is braille already is not contracted, nor are words longer than a line.
+/// Whether words can be contracted. Braille text is not contracted, nor are words longer than a line.
 fn can_be_contracted(words: &str) -> bool {
     let is_braille = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
     !words.is_empty()
@@ -91,7 +92,7 @@ fn can_be_contracted(words: &str) -> bool {
         && words.split(' ').all(|word| word.chars().count() <= MAX_LINE)
 }
 
-/// The words on lines that the program takes.
+/// The words on lines that the program accepts.
 fn lines(words: &str) -> String {
     let mut text = String::with_capacity(words.len() + 1);
     let mut length = 0;
@@ -118,24 +119,24 @@ fn run(program: &str, table: &str, input: &str) -> io::Result<String> {
         .stderr(Stdio::null())
         .spawn()?;
     let answer = exchange(&mut child, input.to_owned());
-    // It has ended, or it has had its time.
+    // It has ended, or its time is over.
     let _ = child.kill();
     child.wait()?;
     cells(&answer?).ok_or_else(|| io::Error::other(devices::braille::NO_BRAILLE))
 }
 
-/// Writes and reads at the same time, so that neither side waits for the other.
+/// Writes and reads at the same time, so that neither side blocks the other.
 fn exchange(child: &mut Child, input: String) -> io::Result<String> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other(devices::braille::NO_PIPES));
     };
-    // A child that reads no more also says no more, which is noticed below.
+    // If the child stops reading, it also stops answering, which is noticed below.
     thread::Builder::new().spawn(move || to.write_all(input.as_bytes()))?;
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().spawn(move || {
         let mut answer = String::new();
         let read = from.take(MAX_ANSWER_BYTES).read_to_string(&mut answer);
-        // Nobody waits any more when it took too long.
+        // If it took too long, nothing waits for the answer any more.
         let _ = sender.send(read.map(|_| answer));
     })?;
     receiver.recv_timeout(PATIENCE).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
@@ -156,12 +157,12 @@ fn blank(c: char) -> char {
 mod tests {
     use super::*;
 
-    fn contraction(tables: &[(&str, &str)]) -> Contraction {
+    fn contraction(tables: &[(&str, &str)]) -> BrailleContraction {
         let tables = tables
             .iter()
             .map(|(tag, table)| (LanguageTag::parse(tag).expect("a tag"), (*table).to_owned()))
             .collect();
-        Contraction::new("lou_translate".to_owned(), tables)
+        BrailleContraction::new("lou_translate".to_owned(), tables)
     }
 
     fn tag(text: &str) -> LanguageTag {

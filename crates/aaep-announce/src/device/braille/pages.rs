@@ -1,7 +1,8 @@
-//! Words and answers in windows of cells, as pure functions.
+//! Lays out words and answers in windows of cells, as pure functions.
 //!
-//! A question is read before it is answered: its words come first, its answers on pages of their own. An answer
-//! that lets something happen stands at the right end, far from every other, where no slip of a finger reaches it.
+//! A person reads a question before answering it: its words come first, and its answers on separate pages. An answer
+//! that lets something happen is at the right end, far from every other answer, so that it is not pressed by
+//! accident.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,39 +12,39 @@ use crate::english::devices;
 use crate::utterance::{Choice, Utterance};
 use crate::words::is_joined;
 
-/// How many blank cells are at least between an answer that lets something happen and any other.
+/// The fewest blank cells between an answer that lets something happen and any other answer.
 pub(super) const CONSENT_GAP: usize = 6;
 
-/// How many blank cells are between other answers.
+/// The number of blank cells between other answers.
 const GAP: usize = 3;
 
-/// On a display as small as this, every cell is for words, and pages have no numbers.
+/// On displays up to this size, all cells are used for words, and pages have no numbers.
 const SMALL_DISPLAY: usize = 16;
 
-/// How many cells a display has at least, so that words can be laid out at all.
+/// The smallest width for the layout.
 const FEWEST_CELLS: usize = 4;
 
-/// How many characters of an utterance are shown that is no question. Most people read as much in half an hour.
+/// How many characters of an utterance are shown, except for questions. Most people read this much in half an hour.
 const MAX_CHARACTERS: usize = 16 * 1024;
 
 /// One window of cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct BraillePage {
     /// One character per cell.
     pub(super) text: String,
     /// Where a routing key chooses an answer.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<ChoiceField>,
 }
 
-/// The cells of an answer, and its place in the choices.
+/// The cells of an answer, and its index in the choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct ChoiceField {
     pub(super) cells: Range<usize>,
     pub(super) choice: usize,
 }
 
-impl Page {
-    /// The answer over whose cells this one is.
+impl BraillePage {
+    /// The answer at this cell.
     pub(super) fn choice_at(&self, cell: usize) -> Option<usize> {
         self.fields.iter().find(|field| field.cells.contains(&cell)).map(|field| field.choice)
     }
@@ -52,26 +53,26 @@ impl Page {
         self.text.chars().count()
     }
 
-    /// Puts a field where it begins at that cell, with blanks before it.
+    /// Puts words at this cell, with blanks before them.
     fn put(&mut self, at: usize, words: &str, choice: Option<usize>) {
         let blanks = at.saturating_sub(self.length());
         self.text.extend(std::iter::repeat_n(' ', blanks));
         let begin = self.length();
         self.text.push_str(words);
         if let Some(choice) = choice {
-            self.fields.push(Field { cells: begin..self.length(), choice });
+            self.fields.push(ChoiceField { cells: begin..self.length(), choice });
         }
     }
 }
 
-/// All pages of an utterance: words, then answers; numbered when there is more than one.
-pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<Page> {
+/// All pages of an utterance: words, then answers; numbered if there are several.
+pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<BraillePage> {
     let cells = cells.max(FEWEST_CELLS);
     let plain = lay_out(words, choices, cells, 0);
     if plain.len() < 2 || cells <= SMALL_DISPLAY {
         return plain;
     }
-    // The number takes cells, and so there may be more pages, and so the number may take more cells.
+    // The page number takes cells, so there may be more pages, so the number may take more cells.
     let mut digits = plain.len().to_string().len();
     loop {
         let margin = 2 * digits + 2;
@@ -87,7 +88,7 @@ pub(super) fn pages(words: &str, choices: &[Choice], cells: usize) -> Vec<Page> 
     }
 }
 
-/// The words on one line, and the choices likewise.
+/// Puts the words and the choices on one line each.
 pub(super) fn flatten(utterance: &mut Utterance) -> String {
     for Choice { words, .. } in &mut utterance.choices {
         *words = one_line(words);
@@ -95,7 +96,7 @@ pub(super) fn flatten(utterance: &mut Utterance) -> String {
     one_line(&utterance.words)
 }
 
-/// The words, and where there are too many of them, how many more there are.
+/// The words, shortened if there are too many, with the number of omitted characters.
 pub(super) fn shortened(words: &str) -> Cow<'_, str> {
     match words.char_indices().nth(MAX_CHARACTERS) {
         None => words.into(),
@@ -106,18 +107,18 @@ pub(super) fn shortened(words: &str) -> Cow<'_, str> {
     }
 }
 
-/// Puts the number into the margin that was left free for it.
-fn number_page(page: &mut Page, number: &str, margin: usize) {
+/// Writes the page number into the margin that was left free for it.
+fn number_page(page: &mut BraillePage, number: &str, margin: usize) {
     let rest: String = page.text.chars().skip(margin).collect();
     page.text = format!("{number:<margin$}{rest}");
 }
 
-fn lay_out(words: &str, choices: &[Choice], cells: usize, margin: usize) -> Vec<Page> {
+fn lay_out(words: &str, choices: &[Choice], cells: usize, margin: usize) -> Vec<BraillePage> {
     let margin = margin.min(cells.saturating_sub(FEWEST_CELLS));
-    let mut pages: Vec<Page> = wrap(words, cells - margin)
+    let mut pages: Vec<BraillePage> = wrap(words, cells - margin)
         .into_iter()
         .map(|line| {
-            let mut page = Page::default();
+            let mut page = BraillePage::default();
             page.put(margin, &line, None);
             page
         })
@@ -128,9 +129,9 @@ fn lay_out(words: &str, choices: &[Choice], cells: usize, margin: usize) -> Vec<
     pages
 }
 
-fn answers(choices: &[Choice], cells: usize, margin: usize) -> Vec<Page> {
+fn answers(choices: &[Choice], cells: usize, margin: usize) -> Vec<BraillePage> {
     let mut pages = Vec::new();
-    let mut page = Page::default();
+    let mut page = BraillePage::default();
     let numbered = || choices.iter().enumerate();
     for (choice, it) in numbered().filter(|(_, it)| !it.is_consent) {
         let mut pieces = wrap(&it.words, cells - margin);
@@ -161,26 +162,28 @@ fn answers(choices: &[Choice], cells: usize, margin: usize) -> Vec<Page> {
     pages
 }
 
-fn is_consent(choices: &[Choice], field: &Field) -> bool {
+fn is_consent(choices: &[Choice], field: &ChoiceField) -> bool {
     choices.get(field.choice).is_some_and(|choice| choice.is_consent)
 }
 
-fn finish(page: &mut Page, pages: &mut Vec<Page>) {
+fn finish(page: &mut BraillePage, pages: &mut Vec<BraillePage>) {
     if !page.fields.is_empty() {
         pages.push(std::mem::take(page));
     }
 }
 
-/// The pages of a long answer before its last one. It can be chosen on the last page only, when it was read whole.
-fn whole(pieces: &[String], margin: usize, pages: &mut Vec<Page>) {
+/// The pages of a long answer before its last page. The answer can be chosen only on the last page, after it was read
+/// whole.
+fn whole(pieces: &[String], margin: usize, pages: &mut Vec<BraillePage>) {
     for piece in pieces {
-        let mut page = Page::default();
+        let mut page = BraillePage::default();
         page.put(margin, piece, None);
         pages.push(page);
     }
 }
 
-/// Lines of at most so many characters, broken between words where words allow it. Never none.
+/// Breaks words into lines of at most this many characters, between words if possible. There is always at least one
+/// line.
 fn wrap(words: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -221,7 +224,7 @@ mod tests {
         Choice { words: words.to_owned(), is_consent }
     }
 
-    fn texts(pages: &[Page]) -> Vec<&str> {
+    fn texts(pages: &[BraillePage]) -> Vec<&str> {
         pages.iter().map(|page| page.text.as_str()).collect()
     }
 
@@ -268,7 +271,7 @@ mod tests {
             let mut seen = [false; 3];
             for page in &pages {
                 assert!(page.length() <= cells, "{cells}: {page:?}");
-                let is_consent = |field: &Field| choices[field.choice].is_consent;
+                let is_consent = |field: &ChoiceField| choices[field.choice].is_consent;
                 for field in &page.fields {
                     seen[field.choice] = true;
                     for cell in field.cells.clone() {

@@ -1,46 +1,47 @@
-//! What is under the person's fingers now, and what a key means there. Pure: time is an argument.
+//! What is on the display now, and what a key means there. Pure: the time is an argument.
 //!
-//! A question stays until it is answered or withdrawn. Other words may come over it once it has had its time, and
-//! it comes back after them. A key counts only for what is known to have been on the display when it was pressed.
+//! A question stays until it is answered or withdrawn. Other words may replace it once it has had its time, and it
+//! comes back after them. A key counts only for a window that is known to have been on the display when the key was
+//! pressed.
 
 use std::time::{Duration, Instant};
 
 use super::codec::Key;
-use super::pages::{Page, pages};
+use super::pages::{BraillePage, pages};
 use crate::utterance::{self, Choice, Order, Report, Utterance, UtteranceId, Weight};
 
-/// How many questions may be open. More than a person can keep in mind.
+/// The most open questions. This is more than a person can keep in mind.
 const MAX_OPEN_QUESTIONS: usize = 32;
 
-/// How long a window stays at least, however few cells it has.
+/// The shortest time for a window, however few cells it has.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1500);
 
 /// How many times longer a window stays once the person has moved by hand.
 const BY_HAND: u32 = 4;
 
-/// How long after a key a question counts as being read, so that nothing less than critical comes over it.
+/// For this long after a key, a question counts as being read, and only critical words may replace it.
 const STILL_READING: Duration = Duration::from_secs(10);
 
-/// By how much a step changes the pace, as a part of itself.
+/// A step changes the pace by one part in this many.
 const PACE_STEP: u16 = 5;
 
 /// The fastest pace, as in the settings.
 const MAX_CELLS_PER_SECOND: u16 = 200;
 
-/// How the person reads.
+/// How fast the person reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pace {
-    /// How many cells in a second; None when only the person's keys move on.
+pub(super) struct ReadingPace {
+    /// Cells in a second; `None` if only the person's keys move on.
     pub(super) cells_per_second: Option<u16>,
     /// How long an answer must have been on the display before it can be chosen.
     pub(super) least_look: Duration,
 }
 
-/// What was reported of an utterance.
+/// What was reported about an utterance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ReadingStage {
     Open,
-    /// It had its time or was cut, so that others may come.
+    /// Its time is over or it was cut, so that others may be shown.
     Over,
     /// The person has read on to its end.
     Read,
@@ -48,27 +49,27 @@ enum Stage {
 
 /// An utterance on the display, or waiting to come back to it.
 #[derive(Debug)]
-struct Item {
+struct DisplayedUtterance {
     id: UtteranceId,
     weight: Weight,
     words: String,
     choices: Vec<Choice>,
-    pages: Vec<Page>,
+    pages: Vec<BraillePage>,
     at: usize,
     has_begun: bool,
-    stage: Stage,
+    stage: ReadingStage,
     is_by_hand: bool,
     /// When the time of this window, or of a whole question, is over.
     until: Option<Instant>,
 }
 
-impl Item {
+impl DisplayedUtterance {
     fn lay_out(&mut self, cells: usize) {
         self.pages = pages(&self.words, &self.choices, cells);
         self.at = 0;
     }
 
-    fn page(&self) -> Option<&Page> {
+    fn page(&self) -> Option<&BraillePage> {
         self.pages.get(self.at)
     }
 
@@ -77,11 +78,11 @@ impl Item {
     }
 
     fn is_over(&self) -> bool {
-        self.stage != Stage::Open
+        self.stage != ReadingStage::Open
     }
 
-    /// How long it takes to read what is counted from this.
-    fn time(&self, pace: Pace) -> Option<Duration> {
+    /// The reading time of this window, or of a whole question.
+    fn time(&self, pace: ReadingPace) -> Option<Duration> {
         let cells_per_second = pace.cells_per_second?;
         let text = if self.is_question() { &self.words } else { &self.page()?.text };
         let cells = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
@@ -91,25 +92,25 @@ impl Item {
     }
 }
 
-/// The display as the person feels it.
+/// The state of the display.
 #[derive(Debug)]
-pub(super) struct Reader {
-    pace: Pace,
+pub(super) struct BrailleReader {
+    pace: ReadingPace,
     cells: usize,
-    text: Option<Item>,
+    text: Option<DisplayedUtterance>,
     /// The open questions; the last one is shown.
-    questions: Vec<Item>,
-    /// Counts what should be on the display, so that an old confirmation is not taken for a new one.
+    questions: Vec<DisplayedUtterance>,
+    /// The version of the wanted content, so that an old confirmation is not mistaken for a new one.
     version: u64,
-    /// Since when what should be on the display is known to be there.
+    /// Since when the wanted content is known to be on the display.
     shown: Option<Instant>,
     last_key: Option<Instant>,
     last_was_question: bool,
 }
 
-impl Reader {
-    pub(super) fn new(pace: Pace) -> Self {
-        Reader {
+impl BrailleReader {
+    pub(super) fn new(pace: ReadingPace) -> Self {
+        BrailleReader {
             pace,
             cells: 0,
             text: None,
@@ -121,30 +122,30 @@ impl Reader {
         }
     }
 
-    /// What should be on the display; nothing when it is not needed.
+    /// The wanted content of the display; `None` if the display is not needed.
     pub(super) fn wanted(&self) -> Option<&str> {
         self.item()?.page().map(|page| page.text.as_str())
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(super) fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Whether the last thing on the display was a question.
+    /// Whether the last content of the display was a question.
     pub(super) fn last_was_question(&self) -> bool {
         self.last_was_question
     }
 
-    fn item(&self) -> Option<&Item> {
+    fn item(&self) -> Option<&DisplayedUtterance> {
         self.text.as_ref().or(self.questions.last())
     }
 
-    fn item_mut(&mut self) -> Option<&mut Item> {
+    fn item_mut(&mut self) -> Option<&mut DisplayedUtterance> {
         self.text.as_mut().or(self.questions.last_mut())
     }
 
-    /// The display has so many cells now. Everything is laid out anew if that is news.
+    /// Sets the number of cells. If it changed, everything is laid out again.
     pub(super) fn resize(&mut self, cells: usize) {
         if self.cells == cells {
             return;
@@ -156,13 +157,13 @@ impl Reader {
         }
     }
 
-    /// Something else is to be shown: no key counts until it is known to be on the display.
+    /// The wanted content has changed: no key counts until it is known to be on the display.
     fn changed(&mut self) {
         self.version += 1;
         self.shown = None;
     }
 
-    /// What has to be written to the display, and its number, unless it is there already.
+    /// The content to write and its version, unless it is already on the display.
     pub(super) fn to_write(&self) -> Option<(&str, u64)> {
         match self.shown {
             Some(_) => None,
@@ -170,13 +171,13 @@ impl Reader {
         }
     }
 
-    /// What has this number is on the display, as of now.
+    /// The content with this version is on the display from now on.
     pub(super) fn is_shown(&mut self, now: Instant, version: u64, reports: &mut Vec<Report>) {
         if version != self.version {
             return;
         }
         self.shown = Some(now);
-        self.last_was_question = self.item().is_some_and(Item::is_question);
+        self.last_was_question = self.item().is_some_and(DisplayedUtterance::is_question);
         let pace = self.pace;
         let Some(item) = self.item_mut() else { return };
         if !std::mem::replace(&mut item.has_begun, true) && !item.is_over() {
@@ -187,7 +188,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn told(
+    pub(super) fn take_order(
         &mut self,
         now: Instant,
         order: Order,
@@ -203,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// Goes on at another pace. The rate of a voice means nothing here.
+    /// Changes the pace. A speech rate means nothing here.
     fn pace(&mut self, wanted: utterance::Pace, reports: &mut Vec<Report>) {
         let Some(before) = self.pace.cells_per_second else { return };
         let step = (before / PACE_STEP).max(1);
@@ -234,7 +235,7 @@ impl Reader {
         }
         self.withdraw(utterance.id, reports);
         self.drop_text(reports);
-        let mut item = Item {
+        let mut item = DisplayedUtterance {
             id: utterance.id,
             weight: utterance.weight,
             words,
@@ -242,7 +243,7 @@ impl Reader {
             pages: Vec::new(),
             at: 0,
             has_begun: false,
-            stage: Stage::Open,
+            stage: ReadingStage::Open,
             is_by_hand: false,
             until: None,
         };
@@ -258,7 +259,7 @@ impl Reader {
         self.changed();
     }
 
-    /// Whether words that are not critical may come to the display now.
+    /// Whether words that are not critical may be shown now.
     fn is_free(&self, now: Instant) -> bool {
         let is_reading =
             self.last_key.is_some_and(|key| now.saturating_duration_since(key) < STILL_READING);
@@ -269,7 +270,7 @@ impl Reader {
         }
     }
 
-    /// Takes the words away that are no question, and goes back to the question below them.
+    /// Removes the words that are not a question, and goes back to the question below them.
     fn drop_text(&mut self, reports: &mut Vec<Report>) {
         if let Some(mut item) = self.text.take() {
             cut(&mut item, reports);
@@ -277,7 +278,7 @@ impl Reader {
         }
     }
 
-    /// The question that is shown again begins with its words.
+    /// Shows the question again from its first page.
     fn come_back(&mut self) {
         if let Some(item) = self.questions.last_mut() {
             item.at = 0;
@@ -365,8 +366,8 @@ impl Reader {
         self.item().filter(|item| !item.is_over())?.until
     }
 
-    /// Time has passed.
-    pub(super) fn passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    /// Processes the passing of time.
+    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
         if self.due().is_none_or(|due| due > now) {
             return;
         }
@@ -377,7 +378,7 @@ impl Reader {
         }
     }
 
-    /// There is no display. What was being said is cut; questions stay open and come back with the display.
+    /// The display is gone. Current words are cut; questions stay open and come back with the display.
     pub(super) fn lost(&mut self, reports: &mut Vec<Report>) {
         if let Some(mut item) = self.text.take() {
             cut(&mut item, reports);
@@ -389,24 +390,24 @@ impl Reader {
     }
 }
 
-/// The person has read it to its end, perhaps after others could come.
-fn end(item: &mut Item, reports: &mut Vec<Report>) {
-    if std::mem::replace(&mut item.stage, Stage::Read) != Stage::Read {
+/// The person has read the utterance to its end, perhaps after its time was over.
+fn end(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
+    if std::mem::replace(&mut item.stage, ReadingStage::Read) != ReadingStage::Read {
         reports.push(Report::Ended(item.id));
     }
 }
 
-/// It had its time.
-fn shown(item: &mut Item, reports: &mut Vec<Report>) {
+/// The time of the utterance is over.
+fn shown(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
     if !item.is_over() {
-        item.stage = Stage::Over;
+        item.stage = ReadingStage::Over;
         reports.push(Report::Shown(item.id));
     }
 }
 
-fn cut(item: &mut Item, reports: &mut Vec<Report>) {
+fn cut(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
     if !item.is_over() {
-        item.stage = Stage::Over;
+        item.stage = ReadingStage::Over;
         reports.push(Report::Cut(item.id));
     }
 }

@@ -1,10 +1,10 @@
-//! What a screen reader finds: words that were just announced, and questions with their buttons. Pure: time is an
+//! The content for a screen reader: the latest announcements, and questions with their buttons. Pure: the time is an
 //! argument.
 //!
-//! Orca passes over an announcement that comes within a tenth of a second after another one of the same program,
-//! and counts anew from the one that it passed over. So two of them are never closer than [`LEAST_GAP`], and what
-//! is critical comes after a gap like everything else. Nor does Orca stop speaking for what is assertive, so long
-//! words are announced in parts, at the pace of the person: a question waits for one part at most.
+//! Orca ignores an announcement that comes within a tenth of a second after another one of the same program, and then
+//! counts again from the ignored one. So two announcements are never closer than [`LEAST_GAP`], and critical ones
+//! wait for this gap too. Orca does not stop speaking for an assertive announcement either, so long words are
+//! announced in parts, at the pace of the person: a question waits for one part at most.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,90 +16,88 @@ use crate::english::devices;
 use crate::utterance::{Order, Report, Utterance, UtteranceId, Weight};
 use crate::words::{split, spoken};
 
-/// How long after an announcement the next one comes at the earliest.
+/// The shortest time between two announcements.
 pub(super) const LEAST_GAP: Duration = Duration::from_millis(150);
 
-/// The longest part of what is not critical, in bytes.
+/// The longest part of an announcement that is not critical, in bytes.
 const MAX_PART: usize = 160;
 
-/// How many questions may be open. More than a person can keep in mind.
+/// The most open questions. This is more than a person can keep in mind.
 const MAX_OPEN_QUESTIONS: usize = 32;
 
-/// The first number for a node that comes and goes. Those below it stay.
+/// The first number for a temporary node. Smaller numbers are permanent.
 const FIRST_NODE: u64 = 16;
 
-/// A live region and what it says.
+/// A live region and its words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Region {
+pub(super) struct LiveRegion {
     pub(super) words: String,
     pub(super) language: Option<String>,
     pub(super) is_right_to_left: bool,
 }
 
-/// A question that waits.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct BoardAsk {
     id: UtteranceId,
     number: Option<AskNumber>,
-    /// The node that holds it all.
+    /// The node that contains it.
     pub(super) node: u64,
-    pub(super) region: Region,
-    pub(super) buttons: Vec<Button>,
-    /// Whether its words were announced, so that someone can know what they answer.
+    pub(super) region: LiveRegion,
+    pub(super) buttons: Vec<AskButton>,
+    /// Whether its words were announced, so that the person can know what they answer.
     has_begun: bool,
 }
 
-/// A button of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Button {
+pub(super) struct AskButton {
     pub(super) node: u64,
     pub(super) words: String,
-    does: Does,
+    action: ButtonAction,
 }
 
-/// What a button does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
-    /// It chooses the answer at this place.
+enum ButtonAction {
+    /// Chooses the answer at this index.
     Choose(usize),
     MoreTime,
 }
 
-/// An utterance that was given to us.
+/// The utterance in progress.
 #[derive(Debug)]
-struct Item {
+struct BoardUtterance {
     id: UtteranceId,
     weight: Weight,
-    /// What is announced next.
-    region: Region,
-    /// What is left for after that, each in one language; nothing when all of it was announced.
+    /// The announcement that comes next.
+    region: LiveRegion,
+    /// The parts after that, each in one language; empty when all of them were announced.
     parts: VecDeque<(String, Option<String>)>,
-    /// When the part that was announced last counts as heard.
+    /// When the last announced part counts as heard.
     until: Option<Instant>,
 }
 
-/// All that a screen reader finds.
+/// Everything that a screen reader finds.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct AccessibleBoard {
     settings: Settings,
-    polite: Region,
-    assertive: Region,
-    questions: Vec<Question>,
-    /// Since when the questions are as they are.
+    polite: LiveRegion,
+    assertive: LiveRegion,
+    questions: Vec<BoardAsk>,
+    /// Since when the questions are unchanged.
     questions_since: Option<Instant>,
-    current: Option<Item>,
+    current: Option<BoardUtterance>,
     last_announced: Option<Instant>,
     next_node: u64,
-    /// Whether something changed since it was last looked at.
+    /// Whether something changed since the last call of `take_change`.
     is_changed: bool,
 }
 
-impl Board {
+impl AccessibleBoard {
     pub(super) fn new(settings: Settings) -> Self {
-        Board {
+        AccessibleBoard {
             settings,
-            polite: Region::default(),
-            assertive: Region::default(),
+            polite: LiveRegion::default(),
+            assertive: LiveRegion::default(),
             questions: Vec::new(),
             questions_since: None,
             current: None,
@@ -109,36 +107,36 @@ impl Board {
         }
     }
 
-    /// The live regions: what waits its turn, and what does not.
-    pub(super) fn regions(&self) -> [&Region; 2] {
+    /// The live regions: polite and assertive.
+    pub(super) fn regions(&self) -> [&LiveRegion; 2] {
         [&self.polite, &self.assertive]
     }
 
-    /// The questions that wait, the oldest first.
-    pub(super) fn questions(&self) -> &[Question] {
+    /// The open questions, the oldest first.
+    pub(super) fn questions(&self) -> &[BoardAsk] {
         &self.questions
     }
 
-    /// Whether something changed since this was last asked.
+    /// Whether something changed since the last call.
     pub(super) fn take_change(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// An order was given.
-    pub(super) fn told(&mut self, now: Instant, order: Order, reports: &mut Vec<Report>) {
+    /// Carries out an order.
+    pub(super) fn take_order(&mut self, now: Instant, order: Order, reports: &mut Vec<Report>) {
         match order {
             Order::Say(utterance) => self.say(now, &utterance, reports),
-            // What the screen reader is speaking is the person's to stop; nothing more is announced of it.
+            // Only the person can stop the screen reader; the rest is not announced.
             Order::Stop => self.cut(reports),
             Order::Withdraw(id) => self.withdraw(now, id, reports),
-            // The screen reader has a pace of its own.
+            // The screen reader has its own pace.
             Order::Sound(_) | Order::Pace(_) => {}
         }
     }
 
     fn say(&mut self, now: Instant, utterance: &Utterance, reports: &mut Vec<Report>) {
         self.cut(reports);
-        let region = Region {
+        let region = LiveRegion {
             words: one_line(&utterance.words),
             language: utterance.language.as_ref().map(|it| it.as_str().to_owned()),
             is_right_to_left: utterance.is_right_to_left,
@@ -149,7 +147,7 @@ impl Board {
         }
         let (id, weight) = (utterance.id, utterance.weight);
         let most = if weight == Weight::Critical { usize::MAX } else { MAX_PART };
-        // Announcements are spoken; what can be looked at stays as it is.
+        // Announcements are spoken; labels on the screen keep the exact text.
         let is_exact = utterance.kind.is_exact();
         let mut parts = VecDeque::new();
         for run in utterance.language_runs() {
@@ -159,13 +157,12 @@ impl Board {
             let split = split(&heard, most).into_iter();
             parts.extend(split.map(|it| (it.to_owned(), language.clone())));
         }
-        self.current = Some(Item { id, weight, region, parts, until: None });
+        self.current = Some(BoardUtterance { id, weight, region, parts, until: None });
     }
 
-    /// Puts a question up. A question that is told again is another one to whoever has the old one before them:
-    /// its nodes are new.
-    fn put(&mut self, now: Instant, utterance: &Utterance, region: &Region) -> bool {
-        let is_same = |it: &Question| {
+    /// Adds a question. A repeated question gets new nodes, because a person may still be on the old ones.
+    fn put(&mut self, now: Instant, utterance: &Utterance, region: &LiveRegion) -> bool {
+        let is_same = |it: &BoardAsk| {
             it.id == utterance.id || it.number.is_some_and(|_| it.number == utterance.number)
         };
         self.questions.retain(|it| !is_same(it));
@@ -174,14 +171,15 @@ impl Board {
         }
         let node = self.new_node();
         let answers = utterance.choices.iter().enumerate();
-        let answers = answers.map(|(at, choice)| (one_line(&choice.words), Does::Choose(at)));
-        let more_time = (devices::desktop::MORE_TIME.to_owned(), Does::MoreTime);
+        let answers =
+            answers.map(|(at, choice)| (one_line(&choice.words), ButtonAction::Choose(at)));
+        let more_time = (devices::desktop::MORE_TIME.to_owned(), ButtonAction::MoreTime);
         let buttons: Vec<_> = answers.chain(std::iter::once(more_time)).collect();
         let buttons = buttons
             .into_iter()
-            .map(|(words, does)| Button { node: self.new_node(), words, does })
+            .map(|(words, action)| AskButton { node: self.new_node(), words, action })
             .collect();
-        self.questions.push(Question {
+        self.questions.push(BoardAsk {
             id: utterance.id,
             number: utterance.number,
             node,
@@ -193,7 +191,7 @@ impl Board {
         true
     }
 
-    /// A number that no node has had: what was on a node once is never answered through another.
+    /// A number that no node has had, so that an answer never goes to another question.
     fn new_node(&mut self) -> u64 {
         let node = self.next_node;
         self.next_node += 1;
@@ -220,7 +218,7 @@ impl Board {
         reports.extend(self.current.take().map(|it| Report::Cut(it.id)));
     }
 
-    /// When something is to be done next.
+    /// When to act next.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let current = self.current.as_ref()?;
         let until = current.until.unwrap_or(now);
@@ -229,14 +227,14 @@ impl Board {
         Some(from.map_or(until, |from| from.max(until)))
     }
 
-    /// From when on the next announcement may come.
+    /// The earliest time of the next announcement.
     fn announced_from(&self) -> Option<Instant> {
         self.last_announced.map(|last| last + LEAST_GAP)
     }
 
-    /// Whether there is something to announce, and its time has come.
+    /// Whether an announcement is due.
     pub(super) fn has_to_announce(&self, now: Instant) -> bool {
-        let is_next = |it: &Item| match it.until {
+        let is_next = |it: &BoardUtterance| match it.until {
             None => true,
             Some(until) => until <= now && !it.parts.is_empty(),
         };
@@ -244,7 +242,7 @@ impl Board {
             && self.announced_from().is_none_or(|from| from <= now)
     }
 
-    /// Announces it.
+    /// Makes the announcement that is due.
     pub(super) fn announce(&mut self, now: Instant, reports: &mut Vec<Report>) {
         if !self.has_to_announce(now) {
             return;
@@ -259,7 +257,7 @@ impl Board {
         };
         if !item.region.words.is_empty() {
             let mut region = item.region.clone();
-            // Only a change is announced. A blank at the end is a change that nobody hears.
+            // A screen reader announces only changes. A blank at the end is an inaudible change.
             if place.words == region.words {
                 region.words.push(' ');
             }
@@ -275,29 +273,31 @@ impl Board {
         }
     }
 
-    /// Time has passed.
-    pub(super) fn passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
-        let is_over = |it: &mut Item| it.parts.is_empty() && it.until.is_some_and(|at| at <= now);
+    /// Ends the utterance if its time is over.
+    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
+        let is_over =
+            |it: &mut BoardUtterance| it.parts.is_empty() && it.until.is_some_and(|at| at <= now);
         reports.extend(self.current.take_if(is_over).map(|it| Report::Ended(it.id)));
     }
 
-    /// A button was pressed. It counts only if its question waits and was announced, and if nothing else has just
-    /// come or gone. Whether the person knows the question well enough to answer it is decided elsewhere; if not, it is
-    /// told again.
+    /// A button was pressed. It counts only if its question is open and was announced, and if no question has just
+    /// come or gone. The announcer decides whether the person knows the question well enough to answer it; if not, it
+    /// repeats the question.
     pub(super) fn pressed(&mut self, now: Instant, node: u64, reports: &mut Vec<Report>) {
         let is_settled = self
             .questions_since
             .is_some_and(|since| now.saturating_duration_since(since) >= self.settings.least_look);
-        let of =
-            |it: &Question| it.buttons.iter().find(|button| button.node == node).map(|it| it.does);
+        let of = |it: &BoardAsk| {
+            it.buttons.iter().find(|button| button.node == node).map(|it| it.action)
+        };
         let found = self.questions.iter().enumerate().find_map(|(at, it)| Some((at, of(it)?)));
-        let Some((at, does)) = found.filter(|_| is_settled) else { return };
+        let Some((at, action)) = found.filter(|_| is_settled) else { return };
         let Some((id, true)) = self.questions.get(at).map(|it| (it.id, it.has_begun)) else {
             return;
         };
-        match does {
-            Does::MoreTime => reports.push(Report::MoreTime(id)),
-            Does::Choose(choice) => {
+        match action {
+            ButtonAction::MoreTime => reports.push(Report::MoreTime(id)),
+            ButtonAction::Choose(choice) => {
                 reports.push(Report::Chosen(id, choice));
                 self.questions.remove(at);
                 self.questions_changed(now);
@@ -305,7 +305,7 @@ impl Board {
         }
     }
 
-    /// Nobody listens. What was being said is cut; questions stay up.
+    /// Nobody listens. The current utterance is cut; questions stay.
     pub(super) fn lost(&mut self, reports: &mut Vec<Report>) {
         self.cut(reports);
     }

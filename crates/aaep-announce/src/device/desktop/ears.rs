@@ -1,7 +1,7 @@
-//! Whether anyone would hear an announcement: asked of the accessibility bus itself.
+//! Asks the accessibility bus whether a program would receive an announcement.
 //!
-//! `AccessKit` says when the bus is turned on and not whether someone is there. Programs that want to hear of
-//! announcements are registered on the bus, and leave its list when they end.
+//! `AccessKit` reports whether the bus is turned on, but not whether a screen reader is running. Programs that want
+//! announcements register on the bus, and leave its list when they end.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use zbus::zvariant::OwnedValue;
 use crate::device::plain::quoted;
 use crate::english::devices;
 
-/// What a program registers for that wants to hear announcements, or the beginning of it.
+/// The event for which a program registers to receive announcements. A prefix of it works too.
 const ANNOUNCEMENT: &str = "object:announcement";
 
-/// The way to the accessibility bus.
+/// The connection to the accessibility bus.
 #[derive(Debug)]
-pub(super) struct Ears {
+pub(super) struct AccessibilityBus {
     patience: Duration,
     bus: Option<Connection>,
 }
 
-impl Ears {
+impl AccessibilityBus {
     pub(super) fn new(patience: Duration) -> Self {
-        Ears { patience, bus: None }
+        AccessibilityBus { patience, bus: None }
     }
 
-    /// Whether someone listens; or why not, and what to do, in words for people.
-    pub(super) fn listen(&mut self) -> Result<(), String> {
+    /// Checks that a program listens. The error says why none does, and what to do, in words for people.
+    pub(super) fn check_listener(&mut self) -> Result<(), String> {
         let bus = if let Some(bus) = &self.bus {
             bus
         } else {
@@ -46,7 +46,7 @@ impl Ears {
     }
 }
 
-/// The bus on which programs of this desktop and screen readers meet.
+/// Connects to the bus on which programs and screen readers of this desktop meet.
 fn accessibility_bus(patience: Duration) -> Result<Connection, String> {
     let session = session(patience)?;
     let address = || -> zbus::Result<String> {
@@ -65,7 +65,7 @@ fn accessibility_bus(patience: Duration) -> Result<Connection, String> {
     let address = given
         .map_or_else(address, Ok)
         .map_err(|error| devices::desktop::no_bus(&reason(&error)))?;
-    // Without this a screen reader is deaf, and so is AccessKit.
+    // Without this, neither a screen reader nor AccessKit gets anything.
     if !status(&session, "IsEnabled").unwrap_or(false) {
         return Err(devices::desktop::nothing_turned_on());
     }
@@ -91,7 +91,7 @@ fn status(session: &Connection, name: &str) -> zbus::Result<bool> {
     Ok(value.try_into()?)
 }
 
-/// For what the programs on the bus are registered.
+/// The events for which programs on the bus are registered.
 fn registered(bus: &Connection) -> zbus::Result<Vec<String>> {
     let answer = bus.call_method(
         Some("org.a11y.atspi.Registry"),
@@ -104,7 +104,8 @@ fn registered(bus: &Connection) -> zbus::Result<Vec<String>> {
     Ok(events.into_iter().map(|(_, event)| event).collect())
 }
 
-/// Whether who is registered for this hears announcements. Who registers for `object:` hears of all that begins so.
+/// Whether a program that is registered for this event gets announcements. Registering for `object:` includes all
+/// events that begin with it.
 fn is_announcement(event: &str) -> bool {
     let event = event.to_ascii_lowercase();
     let event = event.trim_end_matches(':');
@@ -112,7 +113,7 @@ fn is_announcement(event: &str) -> bool {
         || event.is_empty()
 }
 
-/// Why nobody hears announcements, as far as the desktop knows.
+/// Why nobody gets announcements, as far as the desktop knows.
 fn nobody(patience: Duration) -> String {
     let is_there = session(patience)
         .and_then(|it| status(&it, "ScreenReaderEnabled").map_err(|error| error.to_string()));

@@ -1,4 +1,5 @@
-//! Where there is no AT-SPI: `AccessKit` needs a window there that has the keyboard, and this program has none.
+//! Systems without AT-SPI. There `AccessKit` needs a window with the keyboard focus, which this program does not
+//! have.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -9,7 +10,7 @@ use crate::device::{Device, Reporter, Told};
 use crate::english::devices::DESKTOP_ONLY_ON_LINUX;
 use crate::utterance::{Order, Report};
 
-/// Starts a device that says that it does not work.
+/// Starts a device that reports that it does not work.
 pub(super) fn start(_: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let reporter = Reporter::new(NAME, reports);

@@ -1,7 +1,7 @@
 //! The thread that keeps the board and shows it through `AccessKit`.
 //!
-//! `AccessKit` has a thread of its own, which tells when the accessibility bus is turned on and off and which
-//! button was pressed. It holds a lock meanwhile that we need too, so nothing that it calls here ever waits.
+//! `AccessKit` has its own thread, which reports when the accessibility bus is turned on and off and which button was
+//! pressed. It holds a lock meanwhile that we need too, so nothing that it calls here ever blocks.
 
 use std::io;
 use std::sync::Arc;
@@ -15,82 +15,81 @@ use accesskit::{
 };
 use accesskit_unix::Adapter;
 
-use super::board::Board;
-use super::ears::Ears;
+use super::board::AccessibleBoard;
+use super::ears::AccessibilityBus;
 use super::tree::tree;
 use super::{NAME, Settings};
 use crate::device::{Device, Reporter, Told};
 use crate::english::devices;
 use crate::utterance::{Order, Report};
 
-/// How many inputs may wait. Then orders are no longer taken, and buttons no longer heard.
+/// The most inputs that may wait. Beyond that, orders are not taken and buttons are ignored.
 const MAX_WAITING_INPUTS: usize = 64;
 
-/// How often it is looked whether someone listens, while nobody does.
+/// How often to check for a screen reader while there is none.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
-enum Input {
+enum DesktopInput {
     Order(Order),
     NoMoreOrders,
     Pressed(u64),
-    /// Something is to be looked at in [`Signs`].
+    /// [`AccessKitSigns`] has changed.
     Look,
 }
 
-/// What `AccessKit` tells of the accessibility bus.
+/// What `AccessKit` reports about the accessibility bus.
 #[derive(Debug, Default)]
-struct Signs {
+struct AccessKitSigns {
     is_active: AtomicBool,
     is_gone: AtomicBool,
 }
 
-/// What `AccessKit` calls. The one that hears of activation is dropped when its thread gives up, too.
-struct Handler {
-    signs: Arc<Signs>,
-    to: SyncSender<Input>,
+/// The callbacks of `AccessKit`. The handler for activation is also dropped when the thread of `AccessKit` gives up.
+struct AccessKitHandler {
+    signs: Arc<AccessKitSigns>,
+    to: SyncSender<DesktopInput>,
     tells_end: bool,
 }
 
-impl Handler {
-    fn tell(&self, input: Input) {
-        // If so much waits, it is looked soon anyway, and a button that nobody hears is pressed again.
+impl AccessKitHandler {
+    fn tell(&self, input: DesktopInput) {
+        // If the queue is full, the loop looks soon anyway, and a person presses an ignored button again.
         let _ = self.to.try_send(input);
     }
 }
 
-impl ActivationHandler for Handler {
+impl ActivationHandler for AccessKitHandler {
     fn request_initial_tree(&mut self) -> Option<TreeUpdate> {
         self.signs.is_active.store(true, Ordering::SeqCst);
-        self.tell(Input::Look);
+        self.tell(DesktopInput::Look);
         None
     }
 }
 
-impl DeactivationHandler for Handler {
+impl DeactivationHandler for AccessKitHandler {
     fn deactivate_accessibility(&mut self) {
         self.signs.is_active.store(false, Ordering::SeqCst);
-        self.tell(Input::Look);
+        self.tell(DesktopInput::Look);
     }
 }
 
-impl ActionHandler for Handler {
+impl ActionHandler for AccessKitHandler {
     fn do_action(&mut self, request: ActionRequest) {
         if request.action == Action::Click {
-            self.tell(Input::Pressed(request.target_node.0));
+            self.tell(DesktopInput::Pressed(request.target_node.0));
         }
     }
 }
 
-impl Drop for Handler {
+impl Drop for AccessKitHandler {
     fn drop(&mut self) {
         if self.tells_end {
             self.signs.is_gone.store(true, Ordering::SeqCst);
-            self.tell(Input::Look);
+            self.tell(DesktopInput::Look);
         }
     }
 }
 
-/// Starts the device.
 pub(super) fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let (sender, inputs) = mpsc::sync_channel(MAX_WAITING_INPUTS);
@@ -100,15 +99,15 @@ pub(super) fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Dev
         .spawn(move || pass_orders_on(orders, &from_orders))?;
     let reporter = Reporter::new(NAME, reports);
     thread::Builder::new().name(NAME.to_owned()).spawn(move || {
-        Running {
+        DesktopLoop {
             settings,
             reporter,
             sender,
             signs: Arc::default(),
-            ears: Ears::new(settings.patience),
+            bus: AccessibilityBus::new(settings.patience),
             adapter: None,
-            board: Board::new(settings),
-            standing: Standing::Deaf(Instant::now()),
+            board: AccessibleBoard::new(settings),
+            listening: ListeningState::Deaf(Instant::now()),
             is_in_trouble: false,
         }
         .run(&inputs);
@@ -116,43 +115,43 @@ pub(super) fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Dev
     Ok(device)
 }
 
-fn pass_orders_on(orders: Receiver<Order>, to: &SyncSender<Input>) {
+fn pass_orders_on(orders: Receiver<Order>, to: &SyncSender<DesktopInput>) {
     for order in orders {
-        if to.send(Input::Order(order)).is_err() {
+        if to.send(DesktopInput::Order(order)).is_err() {
             return;
         }
     }
-    // Whoever keeps the board may have ended already.
-    let _ = to.send(Input::NoMoreOrders);
+    // The loop may have ended already.
+    let _ = to.send(DesktopInput::NoMoreOrders);
 }
 
-/// How it stands with those who listen.
+/// Whether a screen reader listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// Nobody does; it is looked again then.
+enum ListeningState {
+    /// None does; the next check is at this time.
     Deaf(Instant),
-    /// Someone does; `AccessKit` has until then to be ready.
+    /// One does; `AccessKit` must be ready by this time.
     Waking(Instant),
-    /// Someone does, and can be told.
+    /// One does, and gets announcements.
     Works,
     /// `AccessKit` has given up for good.
     Over,
 }
 
-struct Running {
+struct DesktopLoop {
     settings: Settings,
     reporter: Reporter,
-    sender: SyncSender<Input>,
-    signs: Arc<Signs>,
-    ears: Ears,
+    sender: SyncSender<DesktopInput>,
+    signs: Arc<AccessKitSigns>,
+    bus: AccessibilityBus,
     adapter: Option<Adapter>,
-    board: Board,
-    standing: Standing,
+    board: AccessibleBoard,
+    listening: ListeningState,
     is_in_trouble: bool,
 }
 
-impl Running {
-    fn run(mut self, inputs: &Receiver<Input>) {
+impl DesktopLoop {
+    fn run(mut self, inputs: &Receiver<DesktopInput>) {
         let mut reports = Vec::new();
         loop {
             self.go_on(&mut reports);
@@ -164,81 +163,87 @@ impl Running {
                 Some(due) => inputs.recv_timeout(due.saturating_duration_since(Instant::now())),
             };
             match input {
-                Ok(Input::NoMoreOrders) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Input::Order(order)) => self.board.told(Instant::now(), order, &mut reports),
-                Ok(Input::Pressed(node)) => self.board.pressed(Instant::now(), node, &mut reports),
-                Ok(Input::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(DesktopInput::NoMoreOrders) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(DesktopInput::Order(order)) => {
+                    self.board.take_order(Instant::now(), order, &mut reports)
+                }
+                Ok(DesktopInput::Pressed(node)) => {
+                    self.board.pressed(Instant::now(), node, &mut reports)
+                }
+                Ok(DesktopInput::Look) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
     fn due(&self, now: Instant) -> Option<Instant> {
-        match self.standing {
-            Standing::Deaf(until) | Standing::Waking(until) => Some(until),
-            Standing::Works => self.board.due(now),
-            Standing::Over => None,
+        match self.listening {
+            ListeningState::Deaf(until) | ListeningState::Waking(until) => Some(until),
+            ListeningState::Works => self.board.due(now),
+            ListeningState::Over => None,
         }
     }
 
-    /// Does what there is to do now.
+    /// Does everything that is due now.
     fn go_on(&mut self, reports: &mut Vec<Report>) {
         let now = Instant::now();
-        if self.signs.is_gone.load(Ordering::SeqCst) && self.standing != Standing::Over {
-            self.standing = Standing::Over;
+        if self.signs.is_gone.load(Ordering::SeqCst) && self.listening != ListeningState::Over {
+            self.listening = ListeningState::Over;
             self.trouble(devices::desktop::BUS_HAS_ENDED.to_owned(), reports);
         }
-        self.stand(now, reports);
-        match self.standing {
-            Standing::Works => {}
-            Standing::Waking(_) => return,
-            Standing::Deaf(_) | Standing::Over => return self.board.lost(reports),
+        self.check_listening(now, reports);
+        match self.listening {
+            ListeningState::Works => {}
+            ListeningState::Waking(_) => return,
+            ListeningState::Deaf(_) | ListeningState::Over => return self.board.lost(reports),
         }
         if self.board.has_to_announce(now) {
-            match self.ears.listen() {
+            match self.bus.check_listener() {
                 Ok(()) => self.board.announce(Instant::now(), reports),
                 Err(why) => return self.lose(why, reports),
             }
         }
-        self.board.passed(now, reports);
+        self.board.time_passed(now, reports);
         if self.board.take_change() {
             self.show();
         }
     }
 
-    /// Finds out whether someone listens, where that has to be found out.
-    fn stand(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    /// Checks whether a screen reader listens, if that is due.
+    fn check_listening(&mut self, now: Instant, reports: &mut Vec<Report>) {
         let is_active = self.signs.is_active.load(Ordering::SeqCst);
-        match self.standing {
-            Standing::Deaf(until) if until <= now => match self.ears.listen() {
+        match self.listening {
+            ListeningState::Deaf(until) if until <= now => match self.bus.check_listener() {
                 Ok(()) => {
                     self.wake();
-                    self.standing = Standing::Waking(Instant::now() + self.settings.patience);
-                    self.stand(now, reports);
+                    self.listening =
+                        ListeningState::Waking(Instant::now() + self.settings.patience);
+                    self.check_listening(now, reports);
                 }
                 Err(why) => self.lose(why, reports),
             },
-            Standing::Waking(_) if is_active => {
-                self.standing = Standing::Works;
+            ListeningState::Waking(_) if is_active => {
+                self.listening = ListeningState::Works;
                 self.is_in_trouble = false;
                 self.show();
                 reports.push(Report::Works);
             }
-            Standing::Waking(until) if until <= now => {
+            ListeningState::Waking(until) if until <= now => {
                 self.lose(devices::desktop::NOT_TAKEN_IN.to_owned(), reports);
             }
-            Standing::Works if !is_active => {
+            ListeningState::Works if !is_active => {
                 self.lose(devices::desktop::TURNED_OFF.to_owned(), reports);
             }
             _ => {}
         }
     }
 
-    /// Lets `AccessKit` come to the accessibility bus. Only now, because it comes once and does not try again.
+    /// Connects `AccessKit` to the accessibility bus. This is done only now, because it connects once and does not
+    /// retry.
     fn wake(&mut self) {
         if self.adapter.is_some() {
             return;
         }
-        let handler = |tells_end| Handler {
+        let handler = |tells_end| AccessKitHandler {
             signs: Arc::clone(&self.signs),
             to: self.sender.clone(),
             tells_end,
@@ -246,7 +251,7 @@ impl Running {
         self.adapter = Some(Adapter::new(handler(true), handler(false), handler(false)));
     }
 
-    /// Shows all of the board. What is new in it is announced.
+    /// Shows the whole board. The screen reader announces the changes.
     fn show(&mut self) {
         if let Some(adapter) = &mut self.adapter {
             adapter.update_if_active(|| tree(&self.board));
@@ -254,7 +259,7 @@ impl Running {
     }
 
     fn lose(&mut self, why: String, reports: &mut Vec<Report>) {
-        self.standing = Standing::Deaf(Instant::now() + LOOK_AGAIN);
+        self.listening = ListeningState::Deaf(Instant::now() + LOOK_AGAIN);
         self.trouble(why, reports);
     }
 

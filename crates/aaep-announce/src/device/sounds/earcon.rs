@@ -1,49 +1,50 @@
-//! The sounds themselves, computed: a few notes each, told apart by rhythm and by where the pitch goes, so that
-//! they are different also to ears that do not hear every pitch.
+//! The computed sounds: a few notes each. They differ in rhythm and in the direction of the pitch, so that people who
+//! do not hear every pitch can tell them apart.
 
 use std::f32::consts::TAU;
 
 use crate::utterance::Earcon;
 
-/// Samples in a second; one channel.
+/// The sample rate; there is one channel.
 pub const SAMPLES_PER_SECOND: u32 = 44_100;
 
-/// How loud the loudest moment is, where 1 is as loud as it can be.
+/// The peak volume, where 1 is the maximum.
 const LOUDNESS: f32 = 0.5;
 
-/// How long a note takes to come and to go, in seconds, so that nothing clicks.
+/// How long a note takes to fade in and out, in seconds, so that it does not click.
 const EDGE: f32 = 0.008;
 
-/// A note: from which pitch to which, in hertz; how long, and how long silence follows, in seconds; and how rough.
-struct Note {
+/// A note: its first and last pitch in hertz, its length and the silence after it in seconds, and its roughness.
+struct EarconNote {
     from: f32,
     to: f32,
     length: f32,
     rest: f32,
-    /// How much of the odd overtones there is.
+    /// The share of odd overtones.
     roughness: f32,
 }
 
-const fn note(from: f32, to: f32, length: f32, rest: f32, roughness: f32) -> Note {
-    Note { from, to, length, rest, roughness }
+const fn note(from: f32, to: f32, length: f32, rest: f32, roughness: f32) -> EarconNote {
+    EarconNote { from, to, length, rest, roughness }
 }
 
 /// Three quick steps upwards, like a question.
-const NEEDS_YOU: [Note; 3] = [
+const NEEDS_YOU: [EarconNote; 3] = [
     note(659.3, 659.3, 0.09, 0.04, 0.1),
     note(880.0, 880.0, 0.09, 0.04, 0.1),
     note(1108.7, 1244.5, 0.16, 0.0, 0.1),
 ];
 
-/// One long note that comes to rest below.
-const DONE: [Note; 1] = [note(784.0, 523.3, 0.38, 0.0, 0.0)];
+/// One long note that falls and comes to rest.
+const DONE: [EarconNote; 1] = [note(784.0, 523.3, 0.38, 0.0, 0.0)];
 
 /// Two short rough knocks on one low note.
-const ERROR: [Note; 2] = [note(220.0, 220.0, 0.11, 0.09, 0.5), note(220.0, 220.0, 0.11, 0.0, 0.5)];
+const ERROR: [EarconNote; 2] =
+    [note(220.0, 220.0, 0.11, 0.09, 0.5), note(220.0, 220.0, 0.11, 0.0, 0.5)];
 
 /// The samples of a sound.
 pub fn samples(earcon: Earcon) -> Vec<i16> {
-    let notes: &[Note] = match earcon {
+    let notes: &[EarconNote] = match earcon {
         Earcon::NeedsYou => &NEEDS_YOU,
         Earcon::Done => &DONE,
         Earcon::Error => &ERROR,
@@ -61,7 +62,7 @@ pub fn samples(earcon: Earcon) -> Vec<i16> {
     clippy::cast_sign_loss,
     reason = "small"
 )]
-fn play(note: &Note, samples: &mut Vec<i16>) {
+fn play(note: &EarconNote, samples: &mut Vec<i16>) {
     let per_second = SAMPLES_PER_SECOND as f32;
     let count = (note.length * per_second) as usize;
     let mut turn = 0.0_f32;
@@ -73,7 +74,7 @@ fn play(note: &Note, samples: &mut Vec<i16>) {
         let rough = note.roughness * (wave(3.0) + wave(5.0));
         let loudest = 1.0 + note.roughness * (1.0 / 3.0 + 1.0 / 5.0);
         let edge = (seconds / EDGE).min((note.length - seconds) / EDGE).clamp(0.0, 1.0);
-        // It fades like something that was struck.
+        // It fades like a struck instrument.
         let fading = 1.0 - 0.6 * done;
         let value = (wave(1.0) + rough) / loudest * edge * fading * LOUDNESS;
         samples.push((value * f32::from(i16::MAX)) as i16);
@@ -91,7 +92,7 @@ pub fn wav(samples: &[i16]) -> Vec<u8> {
     file.extend_from_slice(&length.saturating_add(36).to_le_bytes());
     file.extend_from_slice(b"WAVEfmt ");
     file.extend_from_slice(&16_u32.to_le_bytes());
-    // Plain samples, one channel.
+    // Uncompressed samples, one channel.
     file.extend_from_slice(&1_u16.to_le_bytes());
     file.extend_from_slice(&1_u16.to_le_bytes());
     file.extend_from_slice(&SAMPLES_PER_SECOND.to_le_bytes());
@@ -110,14 +111,14 @@ mod tests {
 
     const ALL: [Earcon; 3] = [Earcon::NeedsYou, Earcon::Done, Earcon::Error];
 
-    /// How often the wave goes up through zero in a part of the sound, as hertz.
+    /// The frequency of a part of the sound in hertz, from how often the wave crosses zero upwards.
     fn pitch(samples: &[i16]) -> u32 {
         let ups = samples.windows(2).filter(|pair| pair[0] < 0 && pair[1] >= 0).count();
         u32::try_from(ups).expect("few") * SAMPLES_PER_SECOND
             / u32::try_from(samples.len()).expect("few")
     }
 
-    /// The stretches of sound between silences of more than a hundredth of a second.
+    /// The sounding parts between silences of more than a hundredth of a second.
     fn notes(samples: &[i16]) -> Vec<&[i16]> {
         let silence = SAMPLES_PER_SECOND as usize / 100;
         let mut notes = Vec::new();

@@ -1,52 +1,52 @@
-//! SSIP, the lines that a speech server speaks, as functions over bytes.
+//! SSIP, the protocol of the speech server, as functions over bytes.
 //!
-//! What we send is a command that we made up ourselves, or text that can be nothing but text. What we receive is
-//! cut into lines within bounds; events, whose codes begin with 7, come between the lines of answers.
+//! We send commands of our own, or text that cannot be anything but text. Received bytes are split into lines within
+//! limits. Events, whose codes begin with 7, arrive between the lines of answers.
 
 use crate::device::plain::one_line;
 
-/// The longest line that is taken from a server. The longest real ones name voices.
+/// The longest line that we accept. The longest real ones name voices.
 pub const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// A line of a server: a code, whether it is the last of its answer, and what it says.
+/// A line from the server: a code, whether it is the last line of its answer, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Three digits.
+    /// The code, of three digits.
     pub code: u16,
-    /// Whether the answer or the event ends with this line.
+    /// Whether it is the last line of its answer or event.
     pub is_last: bool,
-    /// What comes after the code.
+    /// The text after the code.
     pub text: String,
 }
 
 impl Line {
-    /// Whether it belongs to an event and not to an answer.
+    /// Whether it belongs to an event instead of an answer.
     pub fn is_event(&self) -> bool {
         (700..800).contains(&self.code)
     }
 }
 
-/// What came is no line of SSIP.
+/// The received bytes are not an SSIP line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoLine;
 
-/// Cuts what comes into lines, whatever the pieces in which it comes.
+/// Splits received bytes into lines, in whatever pieces they arrive.
 #[derive(Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// Where the first line begins that was not given out yet.
+    /// Where the first line begins that was not returned yet.
     at: usize,
 }
 
 impl Lines {
-    /// Takes a piece. Give out all lines before the next piece, and the memory is bounded.
+    /// Adds received bytes. Memory is bounded if all lines are taken out before the next call.
     pub fn push(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(piece);
     }
 
-    /// The next whole line, if there is one. After an error there are no more.
+    /// The next complete line, if there is one. After an error there are no more.
     pub fn next_line(&mut self) -> Result<Option<Line>, NoLine> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let end = rest.iter().take(MAX_LINE_BYTES + 1).position(|byte| *byte == b'\n');
@@ -75,23 +75,23 @@ fn read_line(bytes: &[u8]) -> Option<Line> {
     Some(Line { code, is_last, text: String::from_utf8_lossy(text).into_owned() })
 }
 
-/// A command as a line. What it is made of is ours or was checked; a line break in it would be a second command,
-/// so there can be none.
+/// A command as a line. Its parts are ours or were checked. A line break in it would be a second command, so line
+/// breaks are removed.
 pub fn command(words: &str) -> Vec<u8> {
     let mut bytes = one_line(words).into_bytes();
     bytes.extend_from_slice(b"\r\n");
     bytes
 }
 
-/// Words as the body of a message, always one line, with the line that ends it. A dot at the beginning gets
-/// another, so that nothing within can end the message early.
+/// Words as the body of a message, always one line, with the line that ends it. An initial dot is doubled, so that
+/// nothing in the words can end the message early.
 pub fn message(words: &str) -> Vec<u8> {
     let line = one_line(words);
     let dot = if line.starts_with('.') { "." } else { "" };
     [dot, &line, "\r\n.\r\n"].concat().into_bytes()
 }
 
-/// A name of a voice, a module or a client as the server may be given it, or nothing if it cannot be one.
+/// A name of a voice, a module or a client, or `None` if it cannot be sent to the server.
 pub fn name(text: &str) -> Option<&str> {
     const MAX_BYTES: usize = 200;
     let is_fine = |c: char| !c.is_control() && !matches!(c, '"' | '\u{2028}' | '\u{2029}');

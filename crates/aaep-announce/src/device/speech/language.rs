@@ -1,46 +1,46 @@
-//! Which language the speech server is asked for.
+//! Chooses the language to request from the speech server.
 
 use std::collections::BTreeSet;
 
 use aaep::LanguageTag;
 
-use super::voices::{self, Voices};
+use super::voices::{self, ServerVoices};
 use crate::english::devices;
 
-/// How many languages without a voice are remembered, so that each is told once.
+/// How many languages without a voice are remembered, so that each is announced once.
 const MAX_TOLD_LANGUAGES: usize = 64;
 
-/// The language that is gone back to when nobody knows a better one.
+/// The language to return to if no better one is known.
 const LAST_RESORT: &str = "en";
 
-/// What is known about languages, and what the server is set to.
+/// The known languages, and the current language of the server.
 #[derive(Debug, Default)]
-pub(super) struct Languages {
-    /// The language of words that do not say theirs, as the person wants it.
-    wished: Option<LanguageTag>,
-    /// `None` until it was asked; empty when the server cannot tell.
-    pub(super) voices: Option<Voices>,
-    /// The language that the server had at first.
+pub(super) struct SpeechLanguages {
+    /// The person's language for words without a language.
+    preferred: Option<LanguageTag>,
+    /// `None` until the server was asked; empty if it does not say.
+    pub(super) voices: Option<ServerVoices>,
+    /// The initial language of the server.
     own: Option<String>,
-    /// The language that the server is set to now.
+    /// The current language of the server.
     pub(super) current: Option<String>,
-    told: BTreeSet<String>,
+    missing_told: BTreeSet<String>,
 }
 
-impl Languages {
-    /// Nothing is known yet but what the person wants.
-    pub(super) fn new(wished: Option<LanguageTag>) -> Self {
-        Languages { wished, ..Languages::default() }
+impl SpeechLanguages {
+    /// Nothing is known yet except the preference of the person.
+    pub(super) fn new(preferred: Option<LanguageTag>) -> Self {
+        SpeechLanguages { preferred, ..SpeechLanguages::default() }
     }
 
-    /// A new connection has said which language it has. What is no language, such as `c`, is as good as none.
+    /// A new connection reported its language. A value that is not a language, such as `c`, counts as none.
     pub(super) fn begin(&mut self, own: Option<&String>) {
         let own = own.filter(|it| LanguageTag::parse(it).is_ok());
         self.own = own.map(|it| it.to_ascii_lowercase());
         self.current.clone_from(&self.own);
     }
 
-    /// The language that the server should be set to for such words, if any, and what the person should know.
+    /// The language to set the server to for these words, if any, and a message for the person, if there is one.
     pub(super) fn choose(&mut self, tag: Option<&LanguageTag>) -> (Option<String>, Option<String>) {
         let Some(tag) = tag else { return (self.usual(), None) };
         let best = self.best(tag);
@@ -48,19 +48,21 @@ impl Languages {
             return (best, None);
         }
         let name = tag.primary().to_ascii_lowercase();
-        let is_news = self.told.len() < MAX_TOLD_LANGUAGES && self.told.insert(name.clone());
+        let is_news =
+            self.missing_told.len() < MAX_TOLD_LANGUAGES && self.missing_told.insert(name.clone());
         let notice = is_news.then(|| devices::speech::no_voice_for(&name));
         (self.usual(), notice)
     }
 
-    /// Whether words of this language are said with the server set to this one, and nothing has to be told before.
+    /// Whether words in this language can be said with the current voice, without a message before them.
     pub(super) fn is_in(&self, tag: Option<&LanguageTag>, voice: Option<&String>) -> bool {
         let best = match tag {
             Some(tag) => self.best(tag),
             None => self.usual(),
         };
-        // Tell the person once when a language has no voice.
-        let is_told = tag.is_some_and(|it| self.told.contains(&it.primary().to_ascii_lowercase()));
+        // The person is told once that a language has no voice.
+        let is_told =
+            tag.is_some_and(|it| self.missing_told.contains(&it.primary().to_ascii_lowercase()));
         match best {
             None if is_told => self.usual().as_ref() == voice,
             None => tag.is_none() && voice.is_none(),
@@ -68,8 +70,8 @@ impl Languages {
         }
     }
 
-    /// What to ask the server for, for words of this language. A language without a region is said as the person is
-    /// used to hearing it.
+    /// The language to request for words in this language. Without a region, the region that the person is used to is
+    /// chosen.
     fn best(&self, tag: &LanguageTag) -> Option<String> {
         let is_same = |usual: &String| {
             let primary = usual.split('-').next().unwrap_or_default();
@@ -78,8 +80,8 @@ impl Languages {
         self.usual().filter(is_same).or_else(|| self.nearest(tag))
     }
 
-    /// What to ask the server for, for words of this language. Where it does not tell what it has, it is asked
-    /// for the language itself.
+    /// The language to request for words in this language. If the server does not list its voices, this is the
+    /// language itself.
     fn nearest(&self, tag: &LanguageTag) -> Option<String> {
         match self.voices.as_ref().filter(|voices| !voices.is_empty()) {
             Some(voices) => voices.choose(tag),
@@ -87,12 +89,12 @@ impl Languages {
         }
     }
 
-    /// The language for words of which no language is known: the person's, the server's own, or the last resort
-    /// once the server was set to another.
+    /// The language for words without a known language: the person's, the server's own, or the last resort once the
+    /// server was set to another.
     fn usual(&self) -> Option<String> {
-        let wished = self.wished.as_ref().and_then(|tag| self.nearest(tag));
+        let preferred = self.preferred.as_ref().and_then(|tag| self.nearest(tag));
         let last_resort = || self.current.is_some().then(|| LAST_RESORT.to_owned());
-        wished.or_else(|| self.own.clone()).or_else(last_resort)
+        preferred.or_else(|| self.own.clone()).or_else(last_resort)
     }
 }
 
@@ -106,13 +108,14 @@ mod tests {
 
     #[test]
     fn a_server_that_lists_no_voices_is_asked_for_the_language_itself() {
-        let mut languages = Languages { voices: Some(Voices::default()), ..Languages::default() };
+        let mut languages =
+            SpeechLanguages { voices: Some(ServerVoices::default()), ..SpeechLanguages::default() };
         assert_eq!(languages.choose(Some(&tag("yo-Latn-NG"))), (Some("yo-ng".to_owned()), None));
     }
 
     #[test]
     fn words_without_a_language_leave_the_server_as_it_is_until_it_was_changed() {
-        let mut languages = Languages::default();
+        let mut languages = SpeechLanguages::default();
         languages.begin(Some(&"c".to_owned()));
         assert_eq!(languages.choose(None), (None, None));
         languages.current = Some("fr".to_owned());
@@ -120,7 +123,7 @@ mod tests {
         languages.begin(Some(&"de".to_owned()));
         languages.current = Some("fr".to_owned());
         assert_eq!(languages.choose(None), (Some("de".to_owned()), None));
-        languages.wished = Some(tag("pt-BR"));
+        languages.preferred = Some(tag("pt-BR"));
         assert_eq!(languages.choose(None), (Some("pt-br".to_owned()), None));
     }
 }

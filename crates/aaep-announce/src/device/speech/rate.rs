@@ -1,4 +1,4 @@
-//! How fast a voice speaks, in the steps of a speech server. Pure.
+//! The rate of a voice, in the steps of a speech server. Pure.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use crate::utterance::Pace;
 /// The slowest and the fastest rate of a speech server.
 const RATES: RangeInclusive<i8> = -100..=100;
 
-/// By how much a step changes the rate. It can be heard, and still be followed.
+/// The size of a step. It is audible, and not too large to follow.
 const STEP: i8 = 10;
 
-/// The rate that is wanted, where this is the one now.
+/// The requested rate, starting from the current one.
 pub(super) fn changed(rate: i8, wanted: Pace) -> i8 {
     let rate = match wanted {
         Pace::Slower => rate.saturating_sub(STEP),
@@ -20,10 +20,10 @@ pub(super) fn changed(rate: i8, wanted: Pace) -> i8 {
     rate.clamp(*RATES.start(), *RATES.end())
 }
 
-/// The new pace in percent of the one before.
+/// The new pace in percent of the previous one.
 pub(super) fn percent(before: i8, after: i8) -> u32 {
     let percent = words_per_minute(after) * 100 / words_per_minute(before);
-    // A change that is too small for this reckoning is one all the same.
+    // A change that rounds to nothing must still be visible as a change.
     match (percent, after.cmp(&before)) {
         (100, std::cmp::Ordering::Greater) => 101,
         (100, std::cmp::Ordering::Less) => 99,
@@ -31,7 +31,7 @@ pub(super) fn percent(before: i8, after: i8) -> u32 {
     }
 }
 
-/// About how many words a minute a rate means: 80 to 450, and 175 in the middle, as the usual voices have it.
+/// The approximate words per minute of a rate: 80 to 450, and 175 in the middle, as usual voices have it.
 fn words_per_minute(rate: i8) -> u32 {
     let rate = i32::from(rate.clamp(*RATES.start(), *RATES.end()));
     let slope = if rate < 0 { 95 } else { 275 };

@@ -3,86 +3,87 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::language::Languages;
+use super::language::SpeechLanguages;
 use crate::device::plain::one_line;
 use crate::utterance::{Utterance, UtteranceId, Weight};
 use crate::words::{WordsPart, own_language, parts, spoken_marked};
 
-/// How long a server may take until it begins to speak. Then it is passed over if it may be, or does not work.
+/// How long a server may take to begin speaking. After that, an utterance that may be dropped counts as dropped;
+/// otherwise the server counts as not working.
 const BACKGROUND_BEGINS: Duration = Duration::from_secs(3);
 const BEGINS: Duration = Duration::from_secs(30);
 
-/// How long speaking may take at the very most, for any words and for each character of them.
+/// The longest time for speaking, for any words and for each of their characters.
 const SPEAKS: Duration = Duration::from_secs(30);
 const SPEAKS_A_CHARACTER: Duration = Duration::from_secs(1);
 
-/// The priorities of SSIP that are used.
+/// The SSIP priorities that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Priority {
+pub(super) enum SpeechPriority {
     /// Interrupts everything else.
     Important,
-    /// Waits its turn, and interrupts what a screen reader reads.
+    /// Waits its turn, and interrupts a screen reader.
     Message,
-    /// Passed over while anything is spoken.
+    /// Dropped while anything is spoken.
     Notification,
-    /// Only the first and the last are spoken.
+    /// Only the first and the last message are spoken.
     Progress,
 }
 
-impl Priority {
+impl SpeechPriority {
     pub(super) fn of(weight: Weight) -> Self {
         match weight {
-            Weight::Critical => Priority::Important,
-            Weight::Normal => Priority::Message,
-            Weight::Background => Priority::Notification,
-            Weight::Progress => Priority::Progress,
+            Weight::Critical => SpeechPriority::Important,
+            Weight::Normal => SpeechPriority::Message,
+            Weight::Background => SpeechPriority::Notification,
+            Weight::Progress => SpeechPriority::Progress,
         }
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            Priority::Important => "important",
-            Priority::Message => "message",
-            Priority::Notification => "notification",
-            Priority::Progress => "progress",
+            SpeechPriority::Important => "important",
+            SpeechPriority::Message => "message",
+            SpeechPriority::Notification => "notification",
+            SpeechPriority::Progress => "progress",
         }
     }
 
-    /// Whether the server may drop it without a word.
+    /// Whether the server may drop it without a report.
     pub(super) fn may_be_dropped(self) -> bool {
-        matches!(self, Priority::Notification | Priority::Progress)
+        matches!(self, SpeechPriority::Notification | SpeechPriority::Progress)
     }
 }
 
-/// What an event says about a message.
+/// What a server event reports about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum MessageEvent {
     Begin,
     End,
     Cancel,
 }
 
-/// What is to be said, is being said, or waits in the server.
+/// An utterance that waits, is in the server, or is being spoken.
 #[derive(Debug)]
-pub(super) struct Saying {
+pub(super) struct SpeechUtterance {
     pub(super) id: UtteranceId,
-    /// The words that are being said, and the language that the server is asked for.
+    /// The words that are being said, and the language to request for them.
     pub(super) words: String,
     pub(super) voice: Option<String>,
-    /// The parts that come after them.
+    /// The parts after them.
     rest: VecDeque<WordsPart>,
-    pub(super) priority: Priority,
-    /// Which number the server gave the words.
+    pub(super) priority: SpeechPriority,
+    /// The message number that the server gave the words.
     pub(super) message: Option<u64>,
     has_begun: bool,
     /// Whether these words are being spoken.
     pub(super) is_speaking: bool,
-    /// When the next event must have come.
+    /// When the next event must have arrived.
     pub(super) until: Option<Instant>,
 }
 
-impl Saying {
-    /// One that waits, unless there is nothing to say.
+impl SpeechUtterance {
+    /// Creates one that waits, unless there is nothing to say.
     pub(super) fn new(utterance: Utterance) -> Option<Self> {
         let is_exact = utterance.kind.is_exact();
         let whole = WordsPart { words: utterance.words, language: utterance.language };
@@ -93,12 +94,12 @@ impl Saying {
             parts(&words, part.language.as_ref())
         });
         let rest: VecDeque<WordsPart> = rest.filter(|it| !it.words.is_empty()).collect();
-        (!rest.is_empty()).then(|| Saying {
+        (!rest.is_empty()).then(|| SpeechUtterance {
             id: utterance.id,
             words: String::new(),
             voice: None,
             rest,
-            priority: Priority::of(utterance.weight),
+            priority: SpeechPriority::of(utterance.weight),
             message: None,
             has_begun: false,
             is_speaking: false,
@@ -106,9 +107,9 @@ impl Saying {
         })
     }
 
-    /// Takes the parts that are said next in one voice. Where there is none for their language, the person is told
-    /// so first.
-    pub(super) fn prepare(&mut self, languages: &mut Languages) {
+    /// Takes the next parts that have the same voice. If their language has no voice, a message about that comes
+    /// first.
+    pub(super) fn prepare(&mut self, languages: &mut SpeechLanguages) {
         let Some(part) = self.rest.front().filter(|_| self.words.is_empty()) else { return };
         let (voice, warning) = languages.choose(part.language.as_ref());
         if let Some(warning) = warning {
@@ -129,21 +130,21 @@ impl Saying {
         }
     }
 
-    /// These words were said. Says whether that was all.
+    /// These words were said. Returns whether they were the last.
     pub(super) fn end(&mut self) -> bool {
         self.words.clear();
         (self.message, self.until, self.is_speaking) = (None, None, false);
         self.rest.is_empty()
     }
 
-    /// The server has it, under this number.
+    /// The server has accepted the words under this number.
     pub(super) fn taken(&mut self, now: Instant, message: u64) {
         self.message = Some(message);
         let patience = if self.priority.may_be_dropped() { BACKGROUND_BEGINS } else { BEGINS };
         self.until = Some(now + patience);
     }
 
-    /// It is being spoken. Says whether that is news.
+    /// The server has begun to speak. Returns whether this is the beginning of the utterance.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
         if !std::mem::replace(&mut self.is_speaking, true) {
             let characters = u32::try_from(self.words.chars().count()).unwrap_or(u32::MAX);

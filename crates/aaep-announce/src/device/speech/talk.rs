@@ -1,72 +1,71 @@
-//! What is said to a speech server, and what its answers mean. Pure: bytes and orders in, bytes and reports out.
+//! The conversation with a speech server. Pure: bytes and orders in, bytes and reports out.
 //!
-//! One command at a time, and the next only after the answer: words are sent only to a server that has said that
-//! it takes words, or they would be commands to it.
+//! Commands are sent one at a time, each only after the previous answer. Words are sent only after the server has
+//! said that it expects words; otherwise it would take them for commands.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::Settings;
 use super::codec::{self, Line, Lines};
-use super::language::Languages;
+use super::language::SpeechLanguages;
 use super::rate;
-use super::saying::{Event, Priority, Saying};
-use super::task::{Asked, Task, greeting, set};
-use super::voices::Voices;
-use crate::device::client::{Conversation, Out, time_for};
+use super::saying::{MessageEvent, SpeechPriority, SpeechUtterance};
+use super::task::{SpeechRequest, SpeechTask, greeting, set};
+use super::voices::ServerVoices;
+use crate::device::client::{ConversationOutput, ServerConversation, time_for};
 use crate::device::plain::quoted;
 use crate::english::devices;
 use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
 
-/// How many lines of an answer are kept, and how many events that came before the answer to their message.
+/// The most lines that are kept of an answer, and the most events that are kept until their message is known.
 const MAX_KEPT_LINES: usize = 8;
 const MAX_EARLY_EVENTS: usize = 16;
 
 /// How many times longer than other answers the list of voices may take.
 const PATIENCE_FOR_VOICES: u32 = 10;
 
-/// How many utterances may be under way. There is one at a time, so more means that something is wrong.
+/// The most utterances in progress. There is normally one at a time, so more mean that something is wrong.
 const MAX_SAYINGS: usize = 64;
 
-/// How much may be left to ask of a server that does not answer, before wishes are left out.
+/// The most pending tasks for a server that does not answer. Beyond that, requests for another pace are dropped.
 const MAX_TASKS: usize = 2 * MAX_SAYINGS;
 
-/// How it stands with the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SpeechServerState {
     /// Nothing is known yet: orders wait.
     Starting,
-    /// It does not work: orders are cut at once, so that nothing waits.
+    /// The server does not work: utterances are cut at once, so that nothing waits for them.
     Lost,
     Open,
 }
 
 /// The conversation with a speech server.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct SpeechConversation {
     settings: Settings,
-    state: State,
+    state: SpeechServerState,
     is_connected: bool,
     lines: Lines,
-    tasks: VecDeque<Task>,
-    asked: Option<(Asked, Instant)>,
+    tasks: VecDeque<SpeechTask>,
+    asked: Option<(SpeechRequest, Instant)>,
     answer: Vec<String>,
     event: Vec<String>,
-    early: VecDeque<(u64, Event)>,
-    sayings: Vec<Saying>,
-    languages: Languages,
-    /// What the server is set to now.
-    priority: Option<Priority>,
+    early: VecDeque<(u64, MessageEvent)>,
+    sayings: Vec<SpeechUtterance>,
+    languages: SpeechLanguages,
+    /// The current priority of the server.
+    priority: Option<SpeechPriority>,
 }
 
-impl Talk {
-    /// A conversation that has not begun.
+impl SpeechConversation {
+    /// Creates a conversation that has not begun.
     pub(super) fn new(settings: Settings) -> Self {
-        let languages = Languages::new(settings.language.clone());
-        Talk {
+        let languages = SpeechLanguages::new(settings.language.clone());
+        SpeechConversation {
             settings,
             languages,
-            state: State::Starting,
+            state: SpeechServerState::Starting,
             is_connected: false,
             lines: Lines::default(),
             tasks: VecDeque::new(),
@@ -79,83 +78,101 @@ impl Talk {
         }
     }
 
-    /// Asks the next thing, unless an answer is still to come.
-    fn go_on(&mut self, now: Instant, out: &mut Out) {
+    /// Sends the next request, unless an answer is pending.
+    fn go_on(&mut self, now: Instant, out: &mut ConversationOutput) {
         while self.asked.is_none() {
             let Some(task) = self.tasks.pop_front() else { return };
             match task {
-                Task::Set(words, otherwise) => {
-                    self.ask(now, Asked::Setting(otherwise), &words, out);
+                SpeechTask::Set(words, otherwise) => {
+                    self.ask(now, SpeechRequest::Setting(otherwise), &words, out);
                 }
-                Task::AskLanguage => self.ask(now, Asked::Language, "GET LANGUAGE", out),
-                Task::AskVoices => {
-                    self.ask(now, Asked::Voices(Voices::default()), "LIST SYNTHESIS_VOICES", out);
-                    // The server first gathers the whole list, which may be thirteen thousand lines.
+                SpeechTask::AskLanguage => {
+                    self.ask(now, SpeechRequest::Language, "GET LANGUAGE", out)
+                }
+                SpeechTask::AskVoices => {
+                    self.ask(
+                        now,
+                        SpeechRequest::Voices(ServerVoices::default()),
+                        "LIST SYNTHESIS_VOICES",
+                        out,
+                    );
+                    // The server first collects the whole list, which may have thirteen thousand lines.
                     if let Some((_, until)) = &mut self.asked {
                         *until += self.settings.patience * PATIENCE_FOR_VOICES;
                     }
                 }
-                Task::Greeted => {
-                    self.state = State::Open;
+                SpeechTask::Greeted => {
+                    self.state = SpeechServerState::Open;
                     out.is_working = true;
                 }
-                Task::Cancel => self.ask(now, Asked::Cancel, "CANCEL SELF", out),
-                Task::Say(id) => self.prepare(now, id, out),
-                Task::Pace(wanted) => self.pace(now, wanted, out),
+                SpeechTask::Cancel => self.ask(now, SpeechRequest::Cancel, "CANCEL SELF", out),
+                SpeechTask::Say(id) => self.prepare(now, id, out),
+                SpeechTask::Pace(wanted) => self.pace(now, wanted, out),
             }
         }
     }
 
-    /// Goes on at another rate. One that is not known is asked for first.
-    fn pace(&mut self, now: Instant, wanted: Pace, out: &mut Out) {
+    /// Changes the rate. If the current rate is unknown, it is requested first.
+    fn pace(&mut self, now: Instant, wanted: Pace, out: &mut ConversationOutput) {
         match (self.settings.rate, wanted) {
             (None, Pace::Slower | Pace::Faster) => {
-                self.tasks.push_front(Task::Pace(wanted));
-                self.ask(now, Asked::Rate, "GET RATE", out);
+                self.tasks.push_front(SpeechTask::Pace(wanted));
+                self.ask(now, SpeechRequest::Rate, "GET RATE", out);
             }
             (before, _) => {
                 let before = before.unwrap_or_default();
                 let after = rate::changed(before, wanted);
                 let percent = rate::percent(before, after);
                 out.reports.push(Report::Paced { wanted, percent });
-                // It stays so on the next connection.
+                // The next connection uses this rate too.
                 self.settings.rate = Some(after);
                 self.tasks.push_front(set("RATE", after));
             }
         }
     }
 
-    fn ask(&mut self, now: Instant, asked: Asked, words: &str, out: &mut Out) {
+    fn ask(
+        &mut self,
+        now: Instant,
+        asked: SpeechRequest,
+        words: &str,
+        out: &mut ConversationOutput,
+    ) {
         out.bytes.extend_from_slice(&codec::command(words));
         self.asked = Some((asked, now + self.settings.patience));
     }
 
-    /// Sets the language and the priority where they differ, then asks to speak.
-    fn prepare(&mut self, now: Instant, id: UtteranceId, out: &mut Out) {
+    /// Sets the language and the priority if they differ, then asks to speak.
+    fn prepare(&mut self, now: Instant, id: UtteranceId, out: &mut ConversationOutput) {
         let Some(saying) = self.sayings.iter_mut().find(|it| it.id == id) else { return };
         saying.prepare(&mut self.languages);
         let (priority, language) = (saying.priority, saying.voice.clone());
         let language = language.filter(|it| self.languages.current.as_ref() != Some(it));
         if let Some(language) = language {
-            self.tasks.push_front(Task::Say(id));
+            self.tasks.push_front(SpeechTask::Say(id));
             let words = format!("SET SELF LANGUAGE {language}");
-            self.ask(now, Asked::ForLanguage(language), &words, out);
+            self.ask(now, SpeechRequest::ForLanguage(language), &words, out);
         } else if self.priority != Some(priority) {
-            self.tasks.push_front(Task::Say(id));
+            self.tasks.push_front(SpeechTask::Say(id));
             let words = format!("SET SELF PRIORITY {}", priority.word());
-            self.ask(now, Asked::ForPriority(priority), &words, out);
+            self.ask(now, SpeechRequest::ForPriority(priority), &words, out);
         } else {
-            self.ask(now, Asked::ToSpeak(id), "SPEAK", out);
+            self.ask(now, SpeechRequest::ToSpeak(id), "SPEAK", out);
         }
     }
 
-    fn answered(&mut self, now: Instant, line: &Line, out: &mut Out) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        now: Instant,
+        line: &Line,
+        out: &mut ConversationOutput,
+    ) -> Result<(), String> {
         let Some((asked, until)) = &mut self.asked else {
             return Err(devices::speech::UNEXPECTED_ANSWER.to_owned());
         };
         if !line.is_last {
-            if let Asked::Voices(voices) = asked {
-                // The list is long, and counts as an answer as long as it goes on.
+            if let SpeechRequest::Voices(voices) = asked {
+                // The list is long. Each of its lines extends the time limit.
                 *until = now + self.settings.patience;
                 if !voices.add(&line.text, self.settings.voice.as_deref()) {
                     return Err(devices::speech::ENDLESS_VOICES.to_owned());
@@ -169,22 +186,22 @@ impl Talk {
         let is_good = (200..300).contains(&line.code);
         match self.asked.take().map(|(asked, _)| asked) {
             None => {}
-            Some(Asked::Setting(otherwise)) => {
+            Some(SpeechRequest::Setting(otherwise)) => {
                 if let (false, Some(words)) = (is_good, otherwise) {
                     out.reports.push(Report::Notice(words));
                 }
             }
-            Some(Asked::Language) => {
+            Some(SpeechRequest::Language) => {
                 self.languages.begin(answer.first().filter(|_| is_good));
             }
-            Some(Asked::Voices(voices)) => self.got_voices(voices, out),
-            // A server that refuses keeps what it has. Asking it again would not help.
-            Some(Asked::ForLanguage(language)) => self.languages.current = Some(language),
-            Some(Asked::ForPriority(priority)) => self.priority = Some(priority),
-            Some(Asked::ToSpeak(id)) => self.may_speak(now, id, line.code, out)?,
-            Some(Asked::Words(id)) => self.words_taken(now, id, is_good, &answer, out)?,
-            Some(Asked::Cancel) => self.cancelled(out),
-            Some(Asked::Rate) => {
+            Some(SpeechRequest::Voices(voices)) => self.got_voices(voices, out),
+            // A server that refuses keeps its language. Asking again would not help.
+            Some(SpeechRequest::ForLanguage(language)) => self.languages.current = Some(language),
+            Some(SpeechRequest::ForPriority(priority)) => self.priority = Some(priority),
+            Some(SpeechRequest::ToSpeak(id)) => self.may_speak(now, id, line.code, out)?,
+            Some(SpeechRequest::Words(id)) => self.words_taken(now, id, is_good, &answer, out)?,
+            Some(SpeechRequest::Cancel) => self.cancelled(out),
+            Some(SpeechRequest::Rate) => {
                 let rate = answer.first().and_then(|it| it.trim().parse().ok());
                 self.settings.rate = Some(rate.unwrap_or_default());
             }
@@ -192,7 +209,7 @@ impl Talk {
         Ok(())
     }
 
-    fn got_voices(&mut self, voices: Voices, out: &mut Out) {
+    fn got_voices(&mut self, voices: ServerVoices, out: &mut ConversationOutput) {
         if let Some(voice) = self.settings.voice.as_deref()
             && !voices.is_empty()
             && !voices.has_wanted()
@@ -207,14 +224,14 @@ impl Talk {
         now: Instant,
         id: UtteranceId,
         code: u16,
-        out: &mut Out,
+        out: &mut ConversationOutput,
     ) -> Result<(), String> {
         match code {
             230 => {
                 let words = self.sayings.iter().find(|it| it.id == id).map_or("", |it| &it.words);
                 let patience = self.settings.patience + time_for(words.len());
                 out.bytes.extend_from_slice(&codec::message(words));
-                self.asked = Some((Asked::Words(id), now + patience));
+                self.asked = Some((SpeechRequest::Words(id), now + patience));
                 Ok(())
             }
             300.. => {
@@ -231,7 +248,7 @@ impl Talk {
         id: UtteranceId,
         is_good: bool,
         answer: &[String],
-        out: &mut Out,
+        out: &mut ConversationOutput,
     ) -> Result<(), String> {
         let early = std::mem::take(&mut self.early);
         if !is_good {
@@ -252,8 +269,8 @@ impl Talk {
         Ok(())
     }
 
-    /// The server has stopped all that it had from us.
-    fn cancelled(&mut self, out: &mut Out) {
+    /// The server has stopped all our messages.
+    fn cancelled(&mut self, out: &mut ConversationOutput) {
         let gone: Vec<UtteranceId> =
             self.sayings.iter().filter(|it| it.message.is_some()).map(|it| it.id).collect();
         for id in gone {
@@ -261,7 +278,7 @@ impl Talk {
         }
     }
 
-    fn cut(&mut self, id: UtteranceId, out: &mut Out) {
+    fn cut(&mut self, id: UtteranceId, out: &mut ConversationOutput) {
         if let Some(at) = self.sayings.iter().position(|it| it.id == id) {
             self.sayings.remove(at);
             out.reports.push(Report::Cut(id));
@@ -269,7 +286,7 @@ impl Talk {
     }
 
     /// Takes a line of an event. The first line is the number of the message, the last says what happened.
-    fn event_line(&mut self, now: Instant, line: &Line, out: &mut Out) {
+    fn event_line(&mut self, now: Instant, line: &Line, out: &mut ConversationOutput) {
         if !line.is_last {
             if self.event.len() < MAX_KEPT_LINES {
                 self.event.push(line.text.clone());
@@ -279,82 +296,93 @@ impl Talk {
         let lines = std::mem::take(&mut self.event);
         let Some(message) = lines.first().and_then(|it| it.trim().parse().ok()) else { return };
         let event = match line.code {
-            701 => Event::Begin,
-            702 => Event::End,
-            703 => Event::Cancel,
+            701 => MessageEvent::Begin,
+            702 => MessageEvent::End,
+            703 => MessageEvent::Cancel,
             _ => return,
         };
         if self.sayings.iter().any(|it| it.message == Some(message)) {
             self.happened(now, message, event, out);
-        } else if matches!(self.asked, Some((Asked::Words(_), _)))
+        } else if matches!(self.asked, Some((SpeechRequest::Words(_), _)))
             && self.early.len() < MAX_EARLY_EVENTS
         {
             self.early.push_back((message, event));
         }
     }
 
-    fn happened(&mut self, now: Instant, message: u64, event: Event, out: &mut Out) {
+    fn happened(
+        &mut self,
+        now: Instant,
+        message: u64,
+        event: MessageEvent,
+        out: &mut ConversationOutput,
+    ) {
         let Some(at) = self.sayings.iter().position(|it| it.message == Some(message)) else {
             return;
         };
         let Some(saying) = self.sayings.get_mut(at) else { return };
         let id = saying.id;
-        if event != Event::Cancel && saying.begin(now) {
+        if event != MessageEvent::Cancel && saying.begin(now) {
             out.reports.push(Report::Began(id));
         }
         match event {
-            Event::Begin => {}
-            Event::End if saying.end() => {
+            MessageEvent::Begin => {}
+            MessageEvent::End if saying.end() => {
                 self.sayings.remove(at);
                 out.reports.push(Report::Ended(id));
             }
-            Event::End => self.tasks.push_front(Task::Say(id)),
-            Event::Cancel => self.cut(id, out),
+            MessageEvent::End => self.tasks.push_front(SpeechTask::Say(id)),
+            MessageEvent::Cancel => self.cut(id, out),
         }
     }
 
-    fn say(&mut self, utterance: Utterance, out: &mut Out) {
+    fn say(&mut self, utterance: Utterance, out: &mut ConversationOutput) {
         let id = utterance.id;
-        match Saying::new(utterance) {
+        match SpeechUtterance::new(utterance) {
             Some(saying) => {
-                self.tasks.push_back(Task::Say(id));
+                self.tasks.push_back(SpeechTask::Say(id));
                 self.sayings.push(saying);
             }
             None => out.reports.extend([Report::Began(id), Report::Ended(id)]),
         }
     }
 
-    fn stop(&mut self, out: &mut Out) {
+    fn stop(&mut self, out: &mut ConversationOutput) {
         let waiting: Vec<UtteranceId> = self
             .tasks
             .iter()
             .filter_map(|task| match task {
-                Task::Say(id) => Some(*id),
+                SpeechTask::Say(id) => Some(*id),
                 _ => None,
             })
             .collect();
-        self.tasks.retain(|task| !matches!(task, Task::Say(_)));
+        self.tasks.retain(|task| !matches!(task, SpeechTask::Say(_)));
         for id in waiting {
             self.cut(id, out);
         }
-        if !self.sayings.is_empty() && !matches!(self.tasks.back(), Some(Task::Cancel)) {
-            self.tasks.push_back(Task::Cancel);
+        if !self.sayings.is_empty() && !matches!(self.tasks.back(), Some(SpeechTask::Cancel)) {
+            self.tasks.push_back(SpeechTask::Cancel);
         }
     }
 }
 
-impl Conversation for Talk {
-    fn connected(&mut self, now: Instant, out: &mut Out) {
+impl ServerConversation for SpeechConversation {
+    fn connected(&mut self, now: Instant, out: &mut ConversationOutput) {
         self.is_connected = true;
         self.lines = Lines::default();
-        // What was ordered before comes after the greeting.
+        // Earlier orders come after the greeting.
         let mut tasks = greeting(&self.settings, self.languages.voices.is_some());
         tasks.append(&mut self.tasks);
         self.tasks = tasks;
         self.go_on(now, out);
     }
 
-    fn heard(&mut self, now: Instant, bytes: &[u8], out: &mut Out) -> Result<(), String> {
+    fn take_bytes(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut ConversationOutput,
+    ) -> Result<(), String> {
         self.lines.push(bytes);
         while let Some(line) =
             self.lines.next_line().map_err(|_| devices::speech::DAMAGED_ANSWER.to_owned())?
@@ -369,19 +397,20 @@ impl Conversation for Talk {
         Ok(())
     }
 
-    fn told(&mut self, now: Instant, order: Order, out: &mut Out) {
+    fn take_order(&mut self, now: Instant, order: Order, out: &mut ConversationOutput) {
         match order {
             Order::Say(utterance)
-                if self.state == State::Lost || self.sayings.len() >= MAX_SAYINGS =>
+                if self.state == SpeechServerState::Lost || self.sayings.len() >= MAX_SAYINGS =>
             {
                 out.reports.push(Report::Cut(utterance.id));
             }
             Order::Say(utterance) => self.say(utterance, out),
             Order::Stop => self.stop(out),
-            // Who hears nothing cannot hear how fast it is.
-            Order::Pace(_) if self.state == State::Lost || self.tasks.len() >= MAX_TASKS => {}
-            Order::Pace(wanted) => self.tasks.push_back(Task::Pace(wanted)),
-            // A question that was spoken needs no taking away, and sounds are for another device.
+            // Without speech, a person cannot hear a change of pace.
+            Order::Pace(_)
+                if self.state == SpeechServerState::Lost || self.tasks.len() >= MAX_TASKS => {}
+            Order::Pace(wanted) => self.tasks.push_back(SpeechTask::Pace(wanted)),
+            // A spoken question need not be withdrawn, and sounds are for another device.
             Order::Withdraw(_) | Order::Sound(_) => {}
         }
         if self.is_connected {
@@ -394,7 +423,7 @@ impl Conversation for Talk {
         self.sayings.iter().filter_map(|it| it.until).chain(asked).min()
     }
 
-    fn passed(&mut self, now: Instant, out: &mut Out) -> Result<(), String> {
+    fn time_passed(&mut self, now: Instant, out: &mut ConversationOutput) -> Result<(), String> {
         if self.asked.as_ref().is_some_and(|(_, until)| *until <= now) {
             return Err(devices::speech::NO_ANSWER.to_owned());
         }
@@ -409,15 +438,15 @@ impl Conversation for Talk {
                 return Err(devices::speech::NOT_TO_THEIR_END.to_owned());
             }
             self.cut(id, out);
-            // It may still be in the server's queue, and would come when nobody expects it.
-            self.tasks.push_back(Task::Cancel);
+            // It may still be in the server's queue, and would be spoken when nobody expects it.
+            self.tasks.push_back(SpeechTask::Cancel);
         }
         self.go_on(now, out);
         Ok(())
     }
 
-    fn lost(&mut self, out: &mut Out) {
-        self.state = State::Lost;
+    fn lost(&mut self, out: &mut ConversationOutput) {
+        self.state = SpeechServerState::Lost;
         self.is_connected = false;
         self.tasks.clear();
         self.asked = None;
@@ -428,8 +457,8 @@ impl Conversation for Talk {
         out.reports.extend(self.sayings.drain(..).map(|it| Report::Cut(it.id)));
     }
 
-    fn ends(&mut self, out: &mut Out) {
-        if !matches!(self.asked, Some((Asked::ToSpeak(_), _))) {
+    fn finish(&mut self, out: &mut ConversationOutput) {
+        if !matches!(self.asked, Some((SpeechRequest::ToSpeak(_), _))) {
             out.bytes.extend_from_slice(&codec::command("CANCEL SELF"));
             out.bytes.extend_from_slice(&codec::command("QUIT"));
         }

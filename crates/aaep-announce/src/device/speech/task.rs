@@ -1,19 +1,19 @@
-//! What there is to do with a speech server, and what it was asked.
+//! The tasks for a speech server, and its pending requests.
 
 use std::collections::VecDeque;
 
 use super::Settings;
 use super::codec;
-use super::saying::Priority;
-use super::voices::Voices;
+use super::saying::SpeechPriority;
+use super::voices::ServerVoices;
 use crate::device::plain::quoted;
 use crate::english::devices;
 use crate::utterance::{Pace, UtteranceId};
 
-/// What is still to be asked of the server.
+/// Something to request from the server.
 #[derive(Debug)]
-pub(super) enum Task {
-    /// A setting, and what a person is told if the server refuses it.
+pub(super) enum SpeechTask {
+    /// A setting, and the message for the person if the server refuses it.
     Set(String, Option<String>),
     AskLanguage,
     AskVoices,
@@ -24,56 +24,60 @@ pub(super) enum Task {
     Pace(Pace),
 }
 
-/// What the server was asked, and has not answered yet.
+/// A request that the server has not answered yet.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum SpeechRequest {
     Setting(Option<String>),
     Language,
-    Voices(Voices),
+    Voices(ServerVoices),
     ForLanguage(String),
-    ForPriority(Priority),
-    /// Whether it takes words.
+    ForPriority(SpeechPriority),
+    /// Whether it accepts words.
     ToSpeak(UtteranceId),
-    /// For the number of the words that it took.
+    /// The message number of the accepted words.
     Words(UtteranceId),
-    /// To stop.
     Cancel,
-    /// How fast it speaks.
+    /// The current rate.
     Rate,
 }
 
-/// What every connection begins with. Voices are asked for once.
-pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<Task> {
+/// The tasks at the beginning of a connection. Voices are requested only once.
+pub(super) fn greeting(settings: &Settings, knows_voices: bool) -> VecDeque<SpeechTask> {
     let user: String = settings.user.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
     let user = if user.is_empty() { "someone" } else { &user };
     let mut tasks = VecDeque::from([
-        Task::Set(format!("SET SELF CLIENT_NAME {user}:aaep:main"), None),
-        Task::Set("SET SELF NOTIFICATION ALL ON".to_owned(), None),
+        SpeechTask::Set(format!("SET SELF CLIENT_NAME {user}:aaep:main"), None),
+        SpeechTask::Set("SET SELF NOTIFICATION ALL ON".to_owned(), None),
     ]);
     if let Some(module) = settings.module.as_deref().and_then(codec::name) {
         let otherwise = devices::speech::unknown_module(&quoted(module));
-        tasks.push_back(Task::Set(format!("SET SELF OUTPUT_MODULE {module}"), Some(otherwise)));
+        tasks.push_back(SpeechTask::Set(
+            format!("SET SELF OUTPUT_MODULE {module}"),
+            Some(otherwise),
+        ));
     }
     for (what, value) in
         [("RATE", settings.rate), ("PITCH", settings.pitch), ("VOLUME", settings.volume)]
     {
         tasks.extend(value.map(|value| set(what, value)));
     }
-    tasks.push_back(Task::AskLanguage);
+    tasks.push_back(SpeechTask::AskLanguage);
     if !knows_voices {
-        tasks.push_back(Task::AskVoices);
+        tasks.push_back(SpeechTask::AskVoices);
     }
     if let Some(voice) = settings.voice.as_deref().and_then(codec::name) {
         let otherwise = devices::speech::voice_refused(&quoted(voice));
-        tasks.push_back(Task::Set(format!("SET SELF SYNTHESIS_VOICE {voice}"), Some(otherwise)));
+        tasks.push_back(SpeechTask::Set(
+            format!("SET SELF SYNTHESIS_VOICE {voice}"),
+            Some(otherwise),
+        ));
     }
-    tasks.push_back(Task::Greeted);
+    tasks.push_back(SpeechTask::Greeted);
     tasks
 }
 
-/// Sets the rate, the pitch or the volume.
-pub(super) fn set(what: &str, value: i8) -> Task {
+pub(super) fn set(what: &str, value: i8) -> SpeechTask {
     let (value, name) = (value.clamp(-100, 100), what.to_ascii_lowercase());
     let otherwise = devices::speech::setting_refused(&name, value);
-    Task::Set(format!("SET SELF {what} {value}"), Some(otherwise))
+    SpeechTask::Set(format!("SET SELF {what} {value}"), Some(otherwise))
 }

@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 use aaep::LanguageTag;
 
-/// How many languages are kept. No synthesiser has as many.
+/// The most languages that are kept. No synthesizer has this many.
 const MAX_LANGUAGES: usize = 2048;
 
-/// How many voices a server may list. Real lists have thirteen thousand.
+/// The most voices that a server may list. Real lists have thirteen thousand.
 pub(super) const MAX_VOICES: usize = 200_000;
 
-/// Languages that voices are filed under by another name, both ways.
+/// Languages with two codes. A voice may be listed under either.
 const ALSO_CALLED: &[(&str, &str)] = &[("zh", "cmn"), ("nb", "no"), ("fil", "tl"), ("he", "iw")];
 
-/// What a server has voices for.
+/// The languages of the server's voices.
 #[derive(Debug, Default)]
-pub(super) struct Voices {
+pub(super) struct ServerVoices {
     languages: BTreeSet<String>,
     count: usize,
     has_wanted: bool,
 }
 
-impl Voices {
-    /// Takes one line of the list: name, language and variant with tabs between. Says whether the list may go on.
+impl ServerVoices {
+    /// Adds a line of the list: name, language and variant, separated by tabs. Returns whether the list may continue.
     pub(super) fn add(&mut self, line: &str, wanted: Option<&str>) -> bool {
         self.count += 1;
         let mut fields = line.split('\t');
@@ -35,12 +35,12 @@ impl Voices {
         self.count <= MAX_VOICES
     }
 
-    /// Whether the voice that is wanted was among them.
+    /// Whether the requested voice was in the list.
     pub(super) fn has_wanted(&self) -> bool {
         self.has_wanted
     }
 
-    /// The language to ask the server for, so that words of this language get a voice of it.
+    /// The language to request from the server, so that it uses a voice of this language.
     pub(super) fn choose(&self, tag: &LanguageTag) -> Option<String> {
         let primary = tag.primary().to_ascii_lowercase();
         let exact = [Some(tag.as_str().to_ascii_lowercase()), short(tag)];
@@ -61,19 +61,19 @@ impl Voices {
             .or_else(|| names.iter().find_map(|name| self.any_of(name)))
     }
 
-    /// The first language of that name with a region or more behind it.
+    /// The first language with this primary tag and a region or more after it.
     fn any_of(&self, primary: &str) -> Option<String> {
         let prefix = format!("{primary}-");
         self.languages.range(prefix.clone()..).next().filter(|it| it.starts_with(&prefix)).cloned()
     }
 
-    /// Whether there are none, so that nothing can be said about languages.
+    /// Whether no voice is known, so that nothing can be said about languages.
     pub(super) fn is_empty(&self) -> bool {
         self.languages.is_empty()
     }
 }
 
-/// Language and region alone, if the tag names a region.
+/// Only language and region, if the tag has a region.
 pub(super) fn short(tag: &LanguageTag) -> Option<String> {
     let region = tag.region()?;
     Some(format!("{}-{}", tag.primary(), region).to_ascii_lowercase())
@@ -83,8 +83,8 @@ pub(super) fn short(tag: &LanguageTag) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn voices(languages: &[&str]) -> Voices {
-        let mut voices = Voices::default();
+    fn voices(languages: &[&str]) -> ServerVoices {
+        let mut voices = ServerVoices::default();
         for language in languages {
             assert!(voices.add(&format!("voice\t{language}\tnone"), None));
         }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_wanted_voice_is_found_by_its_whole_name() {
-        let mut all = Voices::default();
+        let mut all = ServerVoices::default();
         all.add("Anna\tde\tnone", Some("Ann"));
         assert!(!all.has_wanted());
         all.add("Ann\ten\tnone", Some("Ann"));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_list_without_end_is_not_taken_to_its_end() {
-        let mut all = Voices::default();
+        let mut all = ServerVoices::default();
         let taken = (0..MAX_VOICES + 10)
             .take_while(|n| all.add(&format!("v\tx{n:05}\tnone"), None))
             .count();

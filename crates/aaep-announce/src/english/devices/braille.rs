@@ -1,4 +1,4 @@
-//! Braille: what is wrong with BRLTTY or its display, and notes for the person who reads.
+//! Braille: what is wrong with BRLTTY or its display, and notes for the reader.
 
 use std::io;
 
@@ -46,12 +46,12 @@ pub(crate) fn shown_uncontracted(table: &str, why: &str) -> String {
     )
 }
 
-/// Why a table does not work; each stands within a sentence.
+/// Why a braille table does not work; each is part of a sentence.
 pub(crate) const NOT_A_TABLE: &str = "its name is not the name of a table";
 pub(crate) const NO_BRAILLE: &str = "the program gave no braille";
 pub(crate) const NO_PIPES: &str = "the system gave no pipes";
 
-/// The beginning of words that are too long to be shown, and how many characters more there are.
+/// The beginning of words that are too long to show, and how many more characters there are.
 pub(crate) fn more_characters(shown: &str, count: usize) -> String {
     format!("{shown} ... {count} more characters")
 }

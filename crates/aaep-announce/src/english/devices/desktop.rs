@@ -1,4 +1,4 @@
-//! The desktop: the buttons of a question, and why the screen reader hears nothing.
+//! The desktop: the buttons of a question, and why the screen reader gets nothing.
 
 /// A button besides the answers.
 pub(crate) const MORE_TIME: &str = "More time";
@@ -22,7 +22,7 @@ pub(crate) fn nobody_listens() -> String {
     format!("No screen reader listens for announcements. {TURN_ON}")
 }
 
-/// What went wrong; the reason is a sentence of the system.
+/// What went wrong; the system gives the reason.
 pub(crate) fn no_answer(reason: &str) -> String {
     format!("The accessibility bus does not answer: {reason}")
 }

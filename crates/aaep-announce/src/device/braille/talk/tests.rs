@@ -1,4 +1,4 @@
-//! The conversation with a BRLTTY that is played packet by packet.
+//! The conversation with a simulated BRLTTY, packet by packet.
 
 use super::*;
 use crate::device::socket::Address;
@@ -6,8 +6,8 @@ use crate::utterance::{Choice, Kind, Pace, Utterance, UtteranceId, Weight};
 
 const CELLS: u32 = 40;
 
-struct Played {
-    talk: Talk,
+struct PlayedBraille {
+    talk: BrailleConversation,
     now: Instant,
 }
 
@@ -33,8 +33,8 @@ fn on() -> Vec<u8> {
     packet(b'k', &[0, 0x2000_0018])
 }
 
-/// The kinds of the packets that were sent, and the text of the last window.
-fn sent(out: &Out) -> (String, String) {
+/// The types of the sent packets, and the text of the last window.
+fn sent(out: &ConversationOutput) -> (String, String) {
     let (mut kinds, mut text) = (String::new(), String::new());
     let mut rest = out.bytes.as_slice();
     while let Some((head, body)) = rest.split_at_checked(8) {
@@ -50,48 +50,50 @@ fn sent(out: &Out) -> (String, String) {
     (kinds, text)
 }
 
-impl Played {
+impl PlayedBraille {
     fn new() -> Self {
         let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
         let settings = Settings { least_look: Duration::from_millis(500), ..settings };
-        let mut played =
-            Played { talk: Talk::new(settings, Box::new(|| None)), now: Instant::now() };
+        let mut played = PlayedBraille {
+            talk: BrailleConversation::new(settings, Box::new(|| None)),
+            now: Instant::now(),
+        };
         played.greet();
         played
     }
 
     fn greet(&mut self) {
-        self.talk.connected(self.now, &mut Out::default());
+        self.talk.connected(self.now, &mut ConversationOutput::default());
         assert_eq!(sent(&self.hears(&packet(b'v', &[8]))).0, "v");
         assert_eq!(sent(&self.hears(&packet(b'a', &[codec::NONE]))).0, "s");
     }
 
-    fn hears(&mut self, bytes: &[u8]) -> Out {
-        let mut out = Out::default();
-        self.talk.heard(self.now, bytes, &mut out).expect("it goes on");
+    fn hears(&mut self, bytes: &[u8]) -> ConversationOutput {
+        let mut out = ConversationOutput::default();
+        self.talk.take_bytes(self.now, bytes, &mut out).expect("it goes on");
         out
     }
 
-    fn told(&mut self, order: Order) -> Out {
-        let mut out = Out::default();
-        self.talk.told(self.now, order, &mut out);
+    fn take_order(&mut self, order: Order) -> ConversationOutput {
+        let mut out = ConversationOutput::default();
+        self.talk.take_order(self.now, order, &mut out);
         out
     }
 
-    fn later(&mut self, milliseconds: u64) -> Out {
+    fn later(&mut self, milliseconds: u64) -> ConversationOutput {
         self.now += Duration::from_millis(milliseconds);
-        let mut out = Out::default();
+        let mut out = ConversationOutput::default();
         if self.talk.due().is_some_and(|due| due <= self.now) {
-            self.talk.passed(self.now, &mut out).expect("it goes on");
+            self.talk.time_passed(self.now, &mut out).expect("it goes on");
         }
         out
     }
 
     /// A question, shown as far as its answers, which are written but not confirmed.
     fn question_written(id: UtteranceId) -> Self {
-        let mut played = Played::new();
+        let mut played = PlayedBraille::new();
         assert!(played.hears(&cells(CELLS)).is_working);
-        assert_eq!(sent(&played.told(Order::Say(question(id)))).0, "t");
+        assert_eq!(sent(&played.take_order(Order::Say(question(id)))).0, "t");
         assert_eq!(sent(&played.hears(&done())).0, "m");
         assert_eq!(sent(&played.hears(&done())).0, "u");
         assert_eq!(sent(&played.hears(&done())), ("ws".to_owned(), "1/2 Delete?".to_owned()));
@@ -138,9 +140,9 @@ fn question(id: UtteranceId) -> Utterance {
 
 #[test]
 fn a_key_that_comes_before_the_answers_are_known_to_be_shown_chooses_nothing() {
-    let mut played = Played::question_written(1);
+    let mut played = PlayedBraille::question_written(1);
     played.later(2000);
-    // Pressed before the window was there, however long ago it was written.
+    // The key was pressed before the window was there, however long ago it was written.
     assert_eq!(played.hears(&route(YES)).reports, []);
     assert_eq!(played.hears(&cells(CELLS)).reports, []);
     assert_eq!(played.hears(&route(YES)).reports, [], "too soon after it was shown");
@@ -152,7 +154,7 @@ fn a_key_that_comes_before_the_answers_are_known_to_be_shown_chooses_nothing() {
 
 #[test]
 fn an_answer_is_taken_once_and_the_display_is_given_back() {
-    let mut played = Played::question_shown(1);
+    let mut played = PlayedBraille::question_shown(1);
     played.later(500);
     let out = played.hears(&route(NO));
     assert_eq!((out.reports.as_slice(), sent(&out).0.as_str()), (&[Report::Chosen(1, 1)][..], "L"));
@@ -161,18 +163,18 @@ fn an_answer_is_taken_once_and_the_display_is_given_back() {
 
 #[test]
 fn withdrawn_means_that_no_key_chooses_any_more() {
-    let mut played = Played::question_shown(1);
+    let mut played = PlayedBraille::question_shown(1);
     played.later(500);
-    assert_eq!(sent(&played.told(Order::Withdraw(1))).0, "L");
+    assert_eq!(sent(&played.take_order(Order::Withdraw(1))).0, "L");
     assert_eq!(played.hears(&[route(YES), done(), route(YES)].concat()).reports, []);
 }
 
 #[test]
 fn another_question_takes_the_place_and_a_key_meant_for_the_first_chooses_nothing() {
-    let mut played = Played::question_shown(1);
+    let mut played = PlayedBraille::question_shown(1);
     played.later(500);
     assert_eq!(
-        sent(&played.told(Order::Say(question(2)))),
+        sent(&played.take_order(Order::Say(question(2)))),
         ("ws".to_owned(), "1/2 Delete?".to_owned())
     );
     assert_eq!(played.hears(&route(YES)).reports, []);
@@ -183,7 +185,7 @@ fn another_question_takes_the_place_and_a_key_meant_for_the_first_chooses_nothin
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
     assert_eq!(played.hears(&route(NO)).reports, [Report::Chosen(2, 1)]);
-    // The first comes back, from its words on.
+    // The first question comes back, from its words on.
     assert_eq!(played.hears(&[cells(CELLS), route(YES)].concat()).reports, []);
     played.later(500);
     assert_eq!(played.hears(&route(YES)).reports, [Report::NoChoice(1)]);
@@ -197,7 +199,7 @@ fn keys_ask_for_more_time_for_the_last_thing_and_for_the_one_before() {
     let key = |code: u32| packet(b'k', &[0, code]);
     let (again, home, before, more_time) =
         (key(0x2000_0009), key(0x2000_001d), key(0x2000_001e), key(0x2000_000a));
-    let mut played = Played::question_shown(1);
+    let mut played = PlayedBraille::question_shown(1);
     assert_eq!(played.hears(&more_time).reports, [Report::MoreTime(1)]);
     assert_eq!(played.hears(&again).reports, [Report::Repeat]);
     assert_eq!(played.hears(&home).reports, [Report::Repeat]);
@@ -209,8 +211,8 @@ fn keys_ask_for_more_time_for_the_last_thing_and_for_the_one_before() {
 
 #[test]
 fn a_display_that_changes_its_size_is_laid_out_anew_before_a_key_counts() {
-    let mut played = Played::question_written(1);
-    // The confirmation says that there are fewer cells: what was written is not what is felt.
+    let mut played = PlayedBraille::question_written(1);
+    // The confirmation reports fewer cells: the written window is not what is on the display.
     let out = played.hears(&cells(20));
     assert_eq!(sent(&out), ("ws".to_owned(), "1/2 Delete?".to_owned()));
     played.later(1000);
@@ -224,13 +226,13 @@ fn a_display_that_changes_its_size_is_laid_out_anew_before_a_key_counts() {
 
 #[test]
 fn a_display_that_is_not_there_yet_is_asked_for_again_and_then_told() {
-    let mut played = Played::new();
+    let mut played = PlayedBraille::new();
     assert!(!played.hears(&cells(0)).is_working);
     assert_eq!(sent(&played.later(100)).0, "s");
     assert!(!played.hears(&cells(0)).is_working);
     played.now += Duration::from_secs(10);
-    assert!(played.talk.passed(played.now, &mut Out::default()).is_err());
-    let mut played = Played::new();
+    assert!(played.talk.time_passed(played.now, &mut ConversationOutput::default()).is_err());
+    let mut played = PlayedBraille::new();
     played.hears(&cells(0));
     played.later(100);
     assert!(played.hears(&cells(CELLS)).is_working);
@@ -238,12 +240,12 @@ fn a_display_that_is_not_there_yet_is_asked_for_again_and_then_told() {
 
 #[test]
 fn questions_asked_while_there_is_no_server_are_cut_and_come_with_it() {
-    let mut played = Played::new();
-    played.talk.lost(&mut Out::default());
-    assert_eq!(played.told(Order::Say(utterance(1, "Words."))).reports, [Report::Cut(1)]);
-    assert_eq!(played.told(Order::Say(question(2))).reports, [Report::Cut(2)]);
-    assert_eq!(played.told(Order::Say(question(3))).reports, [Report::Cut(3)]);
-    played.told(Order::Withdraw(3));
+    let mut played = PlayedBraille::new();
+    played.talk.lost(&mut ConversationOutput::default());
+    assert_eq!(played.take_order(Order::Say(utterance(1, "Words."))).reports, [Report::Cut(1)]);
+    assert_eq!(played.take_order(Order::Say(question(2))).reports, [Report::Cut(2)]);
+    assert_eq!(played.take_order(Order::Say(question(3))).reports, [Report::Cut(3)]);
+    played.take_order(Order::Withdraw(3));
     played.greet();
     assert_eq!(sent(&played.hears(&cells(CELLS))).0, "t");
     played.hears(&[done(), done()].concat());
@@ -257,63 +259,74 @@ fn questions_asked_while_there_is_no_server_are_cut_and_come_with_it() {
 #[test]
 fn a_server_that_refuses_or_answers_out_of_turn_is_left() {
     for bytes in [packet(b'E', &[5]), packet(b'e', &[5]), done(), packet(b'v', &[8])] {
-        let mut played = Played::question_written(1);
-        assert!(played.talk.heard(played.now, &bytes, &mut Out::default()).is_err(), "{bytes:?}");
+        let mut played = PlayedBraille::question_written(1);
+        assert!(
+            played.talk.take_bytes(played.now, &bytes, &mut ConversationOutput::default()).is_err(),
+            "{bytes:?}"
+        );
     }
     let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
-    let mut played = Played { talk: Talk::new(settings, Box::new(|| None)), now: Instant::now() };
-    played.talk.connected(played.now, &mut Out::default());
-    assert!(played.talk.heard(played.now, &packet(b'v', &[99]), &mut Out::default()).is_err());
+    let mut played = PlayedBraille {
+        talk: BrailleConversation::new(settings, Box::new(|| None)),
+        now: Instant::now(),
+    };
+    played.talk.connected(played.now, &mut ConversationOutput::default());
+    assert!(
+        played
+            .talk
+            .take_bytes(played.now, &packet(b'v', &[99]), &mut ConversationOutput::default())
+            .is_err()
+    );
 }
 
 #[test]
 fn open_questions_are_kept_within_a_bound() {
-    let mut played = Played::question_shown(0);
+    let mut played = PlayedBraille::question_shown(0);
     for id in 1..1000 {
-        let reports = played.told(Order::Say(question(id))).reports;
+        let reports = played.take_order(Order::Say(question(id))).reports;
         assert_eq!(reports.contains(&Report::Cut(id)), id >= 32, "{id}");
     }
 }
 
 #[test]
 fn words_that_are_not_critical_do_not_come_over_a_question_that_is_being_read() {
-    let mut played = Played::question_shown(1);
+    let mut played = PlayedBraille::question_shown(1);
     let words = |id| Utterance { weight: Weight::Normal, ..utterance(id, "Words.") };
-    assert_eq!(played.told(Order::Say(words(2))).reports, [Report::Cut(2)]);
+    assert_eq!(played.take_order(Order::Say(words(2))).reports, [Report::Cut(2)]);
     played.later(20_000);
-    let out = played.told(Order::Say(words(3)));
+    let out = played.take_order(Order::Say(words(3)));
     assert_eq!(
         (sent(&out).1.as_str(), out.reports.as_slice()),
         ("Words.", &[][..]),
         "nobody reads it now"
     );
     played.hears(&cells(CELLS));
-    // And it comes back when they are over.
+    // The question comes back when the words are over.
     assert_eq!(sent(&played.hears(&on())).1, "1/2 Delete?");
 }
 
 #[test]
 fn the_pace_of_reading_changes_within_its_bounds_and_a_voice_is_something_else() {
-    let mut played = Played::new();
+    let mut played = PlayedBraille::new();
     assert!(played.hears(&cells(CELLS)).is_working);
     let paced = |wanted, percent| vec![Report::Paced { wanted, percent }];
-    assert_eq!(played.told(Order::Pace(Pace::Rate(50))).reports, []);
-    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 120));
+    assert_eq!(played.take_order(Order::Pace(Pace::Rate(50))).reports, []);
+    assert_eq!(played.take_order(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 120));
     for _ in 0..100 {
-        played.told(Order::Pace(Pace::Slower));
+        played.take_order(Order::Pace(Pace::Slower));
     }
-    assert_eq!(played.told(Order::Pace(Pace::Slower)).reports, paced(Pace::Slower, 100));
-    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 200));
-    played.talk.lost(&mut Out::default());
-    assert_eq!(played.told(Order::Pace(Pace::Faster)).reports, [], "nobody could read it");
+    assert_eq!(played.take_order(Order::Pace(Pace::Slower)).reports, paced(Pace::Slower, 100));
+    assert_eq!(played.take_order(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 200));
+    played.talk.lost(&mut ConversationOutput::default());
+    assert_eq!(played.take_order(Order::Pace(Pace::Faster)).reports, [], "nobody could read it");
 }
 
 #[test]
 fn a_question_is_on_the_display_exactly_and_whole_however_long_it_is() {
-    let mut played = Played::new();
+    let mut played = PlayedBraille::new();
     played.hears(&cells(CELLS));
     let words = format!("Pay DE89370400440532013000 ~~not~~ __init__ {} end", "x".repeat(20_000));
-    played.told(Order::Say(Utterance { words: words.clone(), ..question(1) }));
+    played.take_order(Order::Say(Utterance { words: words.clone(), ..question(1) }));
     played.hears(&done());
     played.hears(&done());
     let mut window = sent(&played.hears(&done())).1;
@@ -330,9 +343,9 @@ fn a_question_is_on_the_display_exactly_and_whole_however_long_it_is() {
 
 #[test]
 fn a_question_whose_time_is_over_was_not_read_until_the_person_reads_on() {
-    let mut played = Played::new();
+    let mut played = PlayedBraille::new();
     played.hears(&cells(CELLS));
-    played.told(Order::Say(question(1)));
+    played.take_order(Order::Say(question(1)));
     played.hears(&done());
     played.hears(&done());
     played.hears(&done());

@@ -1,28 +1,28 @@
-//! The board, with time as the test wants it.
+//! The board, with simulated time.
 
 use super::*;
 use crate::utterance::{Choice, Kind};
 
 const LOOK: Duration = Duration::from_millis(700);
 
-/// A board, the time, and all that it reported.
-struct Played {
-    board: Board,
+/// A board, the time, and all its reports.
+struct PlayedBoard {
+    board: AccessibleBoard,
     now: Instant,
     reports: Vec<Report>,
-    /// The words of both regions whenever something was announced, and when.
+    /// The words of both regions at each announcement, and when.
     announced: Vec<(Instant, [String; 2])>,
 }
 
-impl Played {
+impl PlayedBoard {
     fn new() -> Self {
         // A word takes half a second.
-        let board = Board::new(Settings { least_look: LOOK, ..Settings::new(120) });
-        Played { board, now: Instant::now(), reports: Vec::new(), announced: Vec::new() }
+        let board = AccessibleBoard::new(Settings { least_look: LOOK, ..Settings::new(120) });
+        PlayedBoard { board, now: Instant::now(), reports: Vec::new(), announced: Vec::new() }
     }
 
     fn tell(&mut self, order: Order) {
-        self.board.told(self.now, order, &mut self.reports);
+        self.board.take_order(self.now, order, &mut self.reports);
         self.go_on();
     }
 
@@ -35,10 +35,10 @@ impl Played {
             self.board.announce(self.now, &mut self.reports);
             self.announced.push((self.now, self.board.regions().map(|it| it.words.clone())));
         }
-        self.board.passed(self.now, &mut self.reports);
+        self.board.time_passed(self.now, &mut self.reports);
     }
 
-    /// Lets time pass, doing what is due when it is due.
+    /// Advances the time and does everything when it is due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.board.due(self.now).filter(|due| *due <= end) {
@@ -53,7 +53,7 @@ impl Played {
         self.board.pressed(self.now, node, &mut self.reports);
     }
 
-    /// The button with these words of the question at this place.
+    /// The button with these words, of the question at this index.
     fn button(&self, at: usize, words: &str) -> u64 {
         let question = &self.board.questions()[at];
         question.buttons.iter().find(|it| it.words == words).expect(words).node
@@ -90,7 +90,7 @@ fn question(id: UtteranceId, number: AskNumber) -> Order {
 
 #[test]
 fn words_end_after_the_time_that_they_take_to_hear() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "Three short words.");
     assert_eq!(played.take(), [Report::Began(1)]);
     played.pass(Duration::from_millis(1499));
@@ -101,14 +101,14 @@ fn words_end_after_the_time_that_they_take_to_hear() {
 
 #[test]
 fn no_announcement_comes_soon_after_another_and_critical_words_are_assertive() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "Something long is being said.");
     played.pass(Duration::from_millis(60));
     played.tell(Order::Stop);
     played.say(2, Weight::Critical, "Stop!");
     assert_eq!(played.take(), [Report::Began(1), Report::Cut(1)], "it waits for the gap");
     played.pass(Duration::from_millis(30));
-    // What never came to be announced does not put off what comes after it.
+    // An utterance that was never announced does not delay the next one.
     played.tell(Order::Stop);
     played.say(3, Weight::Critical, "Stop now!");
     played.pass(Duration::from_secs(5));
@@ -122,13 +122,13 @@ fn no_announcement_comes_soon_after_another_and_critical_words_are_assertive() {
 
 #[test]
 fn long_words_are_announced_in_parts_and_a_question_waits_for_one_of_them_at_most() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     let sentence =
         "This is a sentence of quite a few words, and each of them takes its time to be heard.";
     let words = [sentence; 4].join(" ");
     played.say(1, Weight::Normal, &words);
     played.pass(Duration::from_secs(12));
-    let polite = |played: &Played| -> Vec<String> {
+    let polite = |played: &PlayedBoard| -> Vec<String> {
         played.announced.iter().map(|(_, [polite, _])| polite.trim_end().to_owned()).collect()
     };
     assert_eq!(polite(&played), [sentence, sentence]);
@@ -142,14 +142,14 @@ fn long_words_are_announced_in_parts_and_a_question_waits_for_one_of_them_at_mos
     played.pass(Duration::from_mins(1));
     assert_eq!(played.take(), [Report::Began(3), Report::Ended(3)], "it is one utterance");
     assert_eq!(polite(&played).len(), 7);
-    // What is critical is told whole.
+    // Critical words are announced whole.
     played.say(4, Weight::Critical, &words);
     assert_eq!(played.board.regions()[1].words, words);
 }
 
 #[test]
 fn the_same_words_again_are_a_change() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     for id in 1..=3 {
         played.say(id, Weight::Normal, "Done.");
         played.pass(Duration::from_secs(1));
@@ -161,7 +161,7 @@ fn the_same_words_again_are_a_change() {
 
 #[test]
 fn a_button_answers_its_question_once() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 1));
     played.pass(LOOK);
     let (no, yes) = (played.button(0, "No"), played.button(0, "Yes"));
@@ -178,7 +178,7 @@ fn a_button_answers_its_question_once() {
 
 #[test]
 fn more_time_can_be_asked_for_and_answers_nothing() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 1));
     played.pass(LOOK);
     played.take();
@@ -190,12 +190,12 @@ fn more_time_can_be_asked_for_and_answers_nothing() {
 
 #[test]
 fn a_button_of_a_question_that_is_over_answers_nothing() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 1));
     played.pass(Duration::from_secs(2));
     let old = played.button(0, "Yes");
     played.tell(Order::Withdraw(1));
-    // The same number may be given to another question later.
+    // Another question may get the same number later.
     played.tell(question(2, 1));
     played.pass(Duration::from_secs(2));
     played.take();
@@ -209,9 +209,9 @@ fn a_button_of_a_question_that_is_over_answers_nothing() {
 
 #[test]
 fn a_button_counts_only_after_its_question_was_announced() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "Words.");
-    played.board.told(played.now, question(2, 1), &mut played.reports);
+    played.board.take_order(played.now, question(2, 1), &mut played.reports);
     let yes = played.button(0, "Yes");
     played.now += LOOK;
     played.press(yes);
@@ -223,7 +223,7 @@ fn a_button_counts_only_after_its_question_was_announced() {
 
 #[test]
 fn a_button_counts_only_a_while_after_questions_came_or_went() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 1));
     let first = played.button(0, "Yes");
     played.press(first);
@@ -243,7 +243,7 @@ fn a_button_counts_only_a_while_after_questions_came_or_went() {
 
 #[test]
 fn a_question_that_is_told_again_is_there_once_and_its_old_buttons_are_gone() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 7));
     played.pass(Duration::from_secs(5));
     let old = played.button(0, "Yes");
@@ -253,7 +253,7 @@ fn a_question_that_is_told_again_is_there_once_and_its_old_buttons_are_gone() {
     played.take();
     played.press(old);
     assert_eq!(played.take(), []);
-    // All ids of a question are taken back when it is over; those that are not there any more change nothing.
+    // All ids of a question are withdrawn when it is over; unknown ids change nothing.
     played.tell(Order::Withdraw(1));
     assert_eq!(played.board.questions().len(), 1);
     played.tell(Order::Withdraw(2));
@@ -262,7 +262,7 @@ fn a_question_that_is_told_again_is_there_once_and_its_old_buttons_are_gone() {
 
 #[test]
 fn there_is_room_for_so_many_questions_and_one_more_is_not_half_told() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     let most = u32::try_from(MAX_OPEN_QUESTIONS).expect("small");
     for number in 1..=most + 1 {
         played.tell(question(number.into(), number));
@@ -274,7 +274,7 @@ fn there_is_room_for_so_many_questions_and_one_more_is_not_half_told() {
 
 #[test]
 fn words_without_a_sound_are_over_at_once_and_announce_nothing() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "\u{202e}\r\n");
     assert_eq!(played.take(), [Report::Began(1), Report::Ended(1)]);
     assert_eq!(played.board.regions().map(|it| it.words.as_str()), ["", ""]);
@@ -282,7 +282,7 @@ fn words_without_a_sound_are_over_at_once_and_announce_nothing() {
 
 #[test]
 fn when_nobody_listens_words_are_cut_and_questions_stay() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     played.tell(question(1, 1));
     played.take();
     played.board.lost(&mut played.reports);
@@ -292,7 +292,7 @@ fn when_nobody_listens_words_are_cut_and_questions_stay() {
 
 #[test]
 fn a_button_that_is_pressed_while_its_question_is_announced_does_not_end_it() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     let Order::Say(mut asked) = question(1, 1) else { panic!("a question") };
     asked.words = "Delete all 240 photos of the last summer?".to_owned();
     played.tell(Order::Say(asked));
@@ -307,7 +307,7 @@ fn a_button_that_is_pressed_while_its_question_is_announced_does_not_end_it() {
 
 #[test]
 fn what_is_asked_is_announced_with_its_marks_and_can_be_read_as_it_is() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     let Order::Say(mut asked) = question(1, 1) else { panic!("a question") };
     asked.words = "Pay DE89370400440532013000 ~~not~~ now?".to_owned();
     played.tell(Order::Say(asked));
@@ -322,7 +322,7 @@ fn what_is_asked_is_announced_with_its_marks_and_can_be_read_as_it_is() {
 
 #[test]
 fn each_language_is_announced_for_itself() {
-    let mut played = Played::new();
+    let mut played = PlayedBoard::new();
     let part = |words: &str, tag: &str| crate::words::WordsPart {
         words: words.to_owned(),
         language: aaep::LanguageTag::parse(tag).ok(),
@@ -348,7 +348,7 @@ fn each_language_is_announced_for_itself() {
         ]
     );
     assert_eq!(played.reports, [Report::Began(1), Report::Ended(1)]);
-    // One language, or one that is not known, is one announcement.
+    // Words in one language, or in an unknown one, are one announcement.
     said.parts = vec![part("Weaver asks:", "en"), part("Alles? Yes or no?", "?")];
     assert_eq!(said.language_runs().len(), 1);
     assert_eq!(said.language_runs()[0].language, None);

@@ -1,4 +1,4 @@
-//! The conversation with a speech server that is played line by line.
+//! The conversation with a simulated speech server, line by line.
 
 use std::time::Duration;
 
@@ -6,17 +6,18 @@ use super::*;
 use crate::device::socket::Address;
 use crate::utterance::{Kind, Weight};
 
-struct Played {
-    talk: Talk,
+struct PlayedSpeech {
+    talk: SpeechConversation,
     now: Instant,
 }
 
-impl Played {
-    /// A conversation that has been greeted by a server with one English voice.
+impl PlayedSpeech {
+    /// A conversation that was greeted by a server with one English voice.
     fn new() -> Self {
         let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
-        let mut played = Played { talk: Talk::new(settings), now: Instant::now() };
-        let mut out = Out::default();
+        let mut played =
+            PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
+        let mut out = ConversationOutput::default();
         played.talk.connected(played.now, &mut out);
         assert_eq!(sent(&out), "SET SELF CLIENT_NAME someone:aaep:main\r\n");
         assert_eq!(played.hears("208 OK\r\n").0, "SET SELF NOTIFICATION ALL ON\r\n");
@@ -27,8 +28,8 @@ impl Played {
     }
 
     fn try_hear(&mut self, text: &str) -> Result<(String, Vec<Report>), String> {
-        let mut out = Out::default();
-        self.talk.heard(self.now, text.as_bytes(), &mut out)?;
+        let mut out = ConversationOutput::default();
+        self.talk.take_bytes(self.now, text.as_bytes(), &mut out)?;
         Ok((sent(&out), out.reports))
     }
 
@@ -36,22 +37,22 @@ impl Played {
         self.try_hear(text).expect("it goes on")
     }
 
-    fn told(&mut self, order: Order) -> (String, Vec<Report>) {
-        let mut out = Out::default();
-        self.talk.told(self.now, order, &mut out);
+    fn take_order(&mut self, order: Order) -> (String, Vec<Report>) {
+        let mut out = ConversationOutput::default();
+        self.talk.take_order(self.now, order, &mut out);
         (sent(&out), out.reports)
     }
 
     fn later(&mut self, seconds: u64) -> Result<(String, Vec<Report>), String> {
         self.now += Duration::from_secs(seconds);
-        let mut out = Out::default();
-        self.talk.passed(self.now, &mut out)?;
+        let mut out = ConversationOutput::default();
+        self.talk.time_passed(self.now, &mut out)?;
         Ok((sent(&out), out.reports))
     }
 
-    /// Says something as far as the server's question for the words.
+    /// Says something, up to the point where the server is asked to accept words.
     fn asks_to_speak(&mut self, id: UtteranceId, weight: Weight) {
-        let (sent, _) = self.told(Order::Say(utterance(id, weight)));
+        let (sent, _) = self.take_order(Order::Say(utterance(id, weight)));
         if sent.starts_with("SET SELF PRIORITY") {
             assert_eq!(self.hears("202 OK\r\n").0, "SPEAK\r\n");
         } else {
@@ -61,7 +62,7 @@ impl Played {
     }
 }
 
-fn sent(out: &Out) -> String {
+fn sent(out: &ConversationOutput) -> String {
     String::from_utf8(out.bytes.clone()).expect("text")
 }
 
@@ -81,7 +82,7 @@ fn utterance(id: UtteranceId, weight: Weight) -> Utterance {
 
 #[test]
 fn events_that_come_before_the_number_of_their_message_are_not_lost() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
     assert_eq!(played.hears("701-8\r\n701-1\r\n701 BEGIN\r\n702-8\r\n702-1\r\n702 END\r\n").1, []);
     let (_, reports) = played.hears("225-8\r\n225 OK MESSAGE QUEUED\r\n");
@@ -90,7 +91,7 @@ fn events_that_come_before_the_number_of_their_message_are_not_lost() {
 
 #[test]
 fn events_of_other_messages_change_nothing() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
     played.hears("702-7\r\n702-1\r\n702 END\r\n225-8\r\n225 OK\r\n");
     let (_, reports) = played.hears(
@@ -106,10 +107,10 @@ fn events_of_other_messages_change_nothing() {
 
 #[test]
 fn an_answer_that_nobody_asked_for_ends_the_conversation_before_words_become_commands() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     assert!(played.try_hear("230 OK RECEIVING DATA\r\n").is_err());
-    let mut played = Played::new();
-    let (sent, _) = played.told(Order::Say(utterance(1, Weight::Normal)));
+    let mut played = PlayedSpeech::new();
+    let (sent, _) = played.take_order(Order::Say(utterance(1, Weight::Normal)));
     assert_eq!(sent, "SET SELF PRIORITY message\r\n");
     played.hears("202 OK\r\n");
     assert!(played.try_hear("202 OK\r\n").is_err(), "words are sent after 230 and nothing else");
@@ -117,7 +118,7 @@ fn an_answer_that_nobody_asked_for_ends_the_conversation_before_words_become_com
 
 #[test]
 fn an_event_between_the_lines_of_an_answer_is_an_event() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
     played.hears("225-8\r\n701-8\r\n");
     let (_, reports) = played.hears("701-1\r\n225 OK\r\n701 BEGIN\r\n");
@@ -126,9 +127,9 @@ fn an_event_between_the_lines_of_an_answer_is_an_event() {
 
 #[test]
 fn stopping_between_the_words_and_their_number_stops_them() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
-    assert_eq!(played.told(Order::Stop).0, "", "the answer comes first");
+    assert_eq!(played.take_order(Order::Stop).0, "", "the answer comes first");
     assert_eq!(played.hears("225-8\r\n225 OK\r\n").0, "CANCEL SELF\r\n");
     assert_eq!(played.hears("213 OK CANCELED\r\n").1, [Report::Cut(1)]);
     assert_eq!(played.hears("703-8\r\n703-1\r\n703 CANCELED\r\n").1, [], "cut is cut");
@@ -136,25 +137,25 @@ fn stopping_between_the_words_and_their_number_stops_them() {
 
 #[test]
 fn a_server_that_does_not_answer_in_time_is_given_up() {
-    let mut played = Played::new();
-    played.told(Order::Say(utterance(1, Weight::Normal)));
+    let mut played = PlayedSpeech::new();
+    played.take_order(Order::Say(utterance(1, Weight::Normal)));
     assert!(played.later(4).is_ok());
     assert!(played.later(4).is_err());
-    let mut out = Out::default();
+    let mut out = ConversationOutput::default();
     played.talk.lost(&mut out);
     assert_eq!(out.reports, [Report::Cut(1)]);
-    assert_eq!(played.told(Order::Say(utterance(2, Weight::Critical))).1, [Report::Cut(2)]);
+    assert_eq!(played.take_order(Order::Say(utterance(2, Weight::Critical))).1, [Report::Cut(2)]);
     assert_eq!(played.talk.due(), None);
 }
 
 #[test]
 fn words_that_never_begin_or_never_end_do_not_hold_everything_up() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
     played.hears("225-8\r\n225 OK\r\n");
     assert!(played.later(20).is_ok(), "others may be speaking");
     assert!(played.later(20).is_err(), "it never begins");
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Normal);
     played.hears("225-8\r\n225 OK\r\n701-8\r\n701-1\r\n701 BEGIN\r\n");
     assert!(played.later(3600).is_err(), "it never ends");
@@ -162,7 +163,7 @@ fn words_that_never_begin_or_never_end_do_not_hold_everything_up() {
 
 #[test]
 fn background_words_that_the_server_passed_over_are_cut_and_taken_back() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     played.asks_to_speak(1, Weight::Background);
     played.hears("225-8\r\n225 OK\r\n");
     let (sent, reports) = played.later(5).expect("it goes on");
@@ -175,17 +176,17 @@ fn paced(wanted: Pace, percent: u32) -> Vec<Report> {
 
 #[test]
 fn a_step_begins_at_the_rate_of_the_server_and_stays_on_the_next_connection() {
-    let mut played = Played::new();
-    assert_eq!(played.told(Order::Pace(Pace::Faster)), ("GET RATE\r\n".to_owned(), vec![]));
+    let mut played = PlayedSpeech::new();
+    assert_eq!(played.take_order(Order::Pace(Pace::Faster)), ("GET RATE\r\n".to_owned(), vec![]));
     let (sent, reports) = played.hears("251-20\r\n251 OK GET RETURNED\r\n");
     assert_eq!((sent.as_str(), reports), ("SET SELF RATE 30\r\n", paced(Pace::Faster, 111)));
     played.hears("203 OK RATE SET\r\n");
-    // It is known now, and asked for no more.
-    let (sent, reports) = played.told(Order::Pace(Pace::Slower));
+    // The rate is known now, and not requested again.
+    let (sent, reports) = played.take_order(Order::Pace(Pace::Slower));
     assert_eq!((sent.as_str(), reports), ("SET SELF RATE 20\r\n", paced(Pace::Slower, 89)));
-    let mut out = Out::default();
+    let mut out = ConversationOutput::default();
     played.talk.lost(&mut out);
-    assert_eq!(played.told(Order::Pace(Pace::Slower)), (String::new(), vec![]));
+    assert_eq!(played.take_order(Order::Pace(Pace::Slower)), (String::new(), vec![]));
     played.talk.connected(played.now, &mut out);
     played.hears("208 OK\r\n");
     assert_eq!(played.hears("220 OK\r\n").0, "SET SELF RATE 20\r\n");
@@ -194,41 +195,45 @@ fn a_step_begins_at_the_rate_of_the_server_and_stays_on_the_next_connection() {
 #[test]
 fn a_rate_is_never_beyond_its_bounds_whatever_the_server_says() {
     for answer in ["251-9999\r\n251 OK\r\n", "251-fast\r\n251 OK\r\n", "300 ERR\r\n"] {
-        let mut played = Played::new();
-        played.told(Order::Pace(Pace::Faster));
+        let mut played = PlayedSpeech::new();
+        played.take_order(Order::Pace(Pace::Faster));
         let (sent, reports) = played.hears(answer);
         assert_eq!((sent.as_str(), reports), ("SET SELF RATE 10\r\n", paced(Pace::Faster, 115)));
         let refused = "The speech server refuses the setting rate 10.".to_owned();
         assert_eq!(played.hears("409 ERR\r\n").1, [Report::Notice(refused)]);
     }
-    let mut played = Played::new();
-    assert_eq!(played.told(Order::Pace(Pace::Rate(i8::MAX))).0, "SET SELF RATE 100\r\n");
+    let mut played = PlayedSpeech::new();
+    assert_eq!(played.take_order(Order::Pace(Pace::Rate(i8::MAX))).0, "SET SELF RATE 100\r\n");
     played.hears("203 OK\r\n");
-    assert_eq!(played.told(Order::Pace(Pace::Faster)).1, paced(Pace::Faster, 100));
+    assert_eq!(played.take_order(Order::Pace(Pace::Faster)).1, paced(Pace::Faster, 100));
 }
 
 #[test]
 fn the_word_for_another_pace_is_spoken_at_that_pace() {
-    let mut played = Played::new();
-    assert_eq!(played.told(Order::Pace(Pace::Rate(40))).0, "SET SELF RATE 40\r\n");
-    assert_eq!(played.told(Order::Say(utterance(1, Weight::Normal))).0, "", "the rate comes first");
+    let mut played = PlayedSpeech::new();
+    assert_eq!(played.take_order(Order::Pace(Pace::Rate(40))).0, "SET SELF RATE 40\r\n");
+    assert_eq!(
+        played.take_order(Order::Say(utterance(1, Weight::Normal))).0,
+        "",
+        "the rate comes first"
+    );
     assert_eq!(played.hears("203 OK\r\n").0, "SET SELF PRIORITY message\r\n");
 }
 
 #[test]
 fn wishes_without_a_connection_are_kept_within_a_bound() {
     let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
-    let mut played = Played { talk: Talk::new(settings), now: Instant::now() };
-    (0..1000).for_each(|_| drop(played.told(Order::Pace(Pace::Faster))));
+    let mut played = PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
+    (0..1000).for_each(|_| drop(played.take_order(Order::Pace(Pace::Faster))));
     assert_eq!(played.talk.tasks.len(), MAX_TASKS);
 }
 
 #[test]
 fn orders_without_a_connection_are_kept_within_a_bound() {
     let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
-    let mut played = Played { talk: Talk::new(settings), now: Instant::now() };
+    let mut played = PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
     let cut: Vec<Report> = (0..1000)
-        .flat_map(|id| played.told(Order::Say(utterance(id, Weight::Critical))).1)
+        .flat_map(|id| played.take_order(Order::Say(utterance(id, Weight::Critical))).1)
         .collect();
     assert_eq!(cut.len(), 1000 - MAX_SAYINGS);
 }
@@ -246,13 +251,13 @@ fn whatever_a_server_says_the_conversation_goes_on_or_ends_in_order() {
         "\r\n",
         "x\n",
     ];
-    // Every sequence of three, in every state that an utterance can be in.
+    // Every sequence of three lines, in every state of an utterance.
     let count = lines.len();
     for number in 0..count * count * count {
         let [one, two, three] =
             [number / count / count, number / count % count, number % count].map(|at| lines[at]);
         for is_speaking in [false, true] {
-            let mut played = Played::new();
+            let mut played = PlayedSpeech::new();
             if is_speaking {
                 played.asks_to_speak(1, Weight::Normal);
             }
@@ -267,7 +272,7 @@ fn whatever_a_server_says_the_conversation_goes_on_or_ends_in_order() {
                     break;
                 }
             }
-            let mut out = Out::default();
+            let mut out = ConversationOutput::default();
             played.talk.lost(&mut out);
             reports.extend(out.reports);
             let ends =
@@ -279,9 +284,9 @@ fn whatever_a_server_says_the_conversation_goes_on_or_ends_in_order() {
 
 #[test]
 fn what_is_asked_is_spoken_with_its_marks_and_whole() {
-    let mut played = Played::new();
+    let mut played = PlayedSpeech::new();
     let words = "Pay DE89370400440532013000? ~~Do not~~ edit __init__.".to_owned();
-    played.told(Order::Say(Utterance {
+    played.take_order(Order::Say(Utterance {
         kind: Kind::Question,
         words,
         ..utterance(1, Weight::Critical)
