@@ -1,8 +1,8 @@
 //! An audience: all subscribers whose terms shape events alike (§5.6, §5.9).
 //!
-//! Filtering, wording, coalescing and encoding happen once per audience and event. What comes out is
-//! a log of [`Unit`]s, a pure function of the events and the terms: subscribers only differ in how far
-//! they are in it. Pace and rate are personal and live in `member`.
+//! The engine filters, words, coalesces and encodes each event once for each audience. The result
+//! is a log of [`Unit`]s, a pure function of the events and the terms: subscribers differ only in
+//! how far they are in the log. Pace and rate are personal and live in `member`.
 
 mod rebuild;
 mod text;
@@ -24,150 +24,154 @@ use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 use crate::io::AgentTags;
 pub(crate) use crate::io::Hears;
-use crate::member::Joined;
+use crate::member::JoinedText;
 use crate::terms::Terms;
-pub(crate) use rebuild::Past;
-use text::Texts;
+pub(crate) use rebuild::PastEvents;
+use text::HeldOutputs;
 pub(crate) use text::{extensions_of_text, is_text_alike};
 
-/// How many units an audience remembers. Who is further behind has a gap, and is told so.
+/// How many units an audience keeps. A subscriber that is further behind has a gap, and is told so.
 pub const MAX_UNITS: usize = 2048;
 
-/// How many units an audience may have at first, from what happened before.
+/// How many units a new log may start with, made from past events.
 const MAX_PRIMED_UNITS: usize = 16 * MAX_UNITS;
 
-/// How many bytes of text an audience may hold however little room there is, so that text is cut for want of room
-/// only where very much of it is open.
+/// How many bytes of text an audience may always hold. With this minimum, text is cut for lack of memory only
+/// when a great deal of text is open.
 const MIN_TEXT_BYTES: usize = 64 * 1024;
 
-/// Where a log begins, so that there is room before it for what happened earlier.
+/// The position of the first unit of a new log. It leaves positions before it free for older events that are
+/// added later.
 const FIRST_POSITION: u64 = 1 << 32;
 
-/// A session, by the number that the engine gave it.
+/// The engine's number for a session.
 pub(crate) type SessionKey = u64;
 
-/// An output, by its session and id.
+/// An output, identified by its session and its id.
 pub(crate) type TextKey = (SessionKey, Option<Box<str>>);
 
-/// A subscriber, by the number that the engine gave it.
+/// The engine's number for a subscriber.
 pub type SubscriberKey = u32;
 
-/// An event as the engine takes it in.
+/// An event that the engine accepted, as it is kept in the history of its session.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    /// Its place among all events of all sessions.
+pub(crate) struct HistoryEntry {
+    /// Its number among all events of all sessions: its *global order*.
     pub(crate) order: u64,
     pub(crate) session: SessionKey,
     pub(crate) tags: AgentTags,
     pub(crate) event: Arc<Event>,
     pub(crate) sequence_number: u64,
-    /// Told to everyone at once, past filter and rate: critical events, and how a question ended.
-    pub(crate) is_urgent: bool,
-    /// How many bytes it takes.
+    /// Whether the event is delivered to everyone at once, past filter and rate. True for critical events and
+    /// for the outcome of an ask.
+    pub(crate) is_critical: bool,
+    /// How many bytes of memory it is counted as.
     pub(crate) weight: usize,
 }
 
-/// What kind of thing a unit tells, as far as merging is concerned (ruling 10).
+/// What a unit says, as far as merging is concerned (ruling 10).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A piece of an output; pieces of one output can be joined.
+pub(crate) enum UnitKind {
+    /// A piece of an output. Pieces of one output can be joined.
     Text,
-    /// The newest progress wins.
+    /// Progress. Only the newest is delivered.
     Progress,
-    /// States can be folded: from the first one left to the last one entered.
+    /// A state change. Several fold into one, from the first state left to the last state entered.
     State,
-    /// A tool that can be summed up with others when there are too many.
+    /// A tool event that can be merged into a digest when too many wait.
     PlainTool,
-    /// Anything else stays an event of its own.
+    /// Anything else. It is never merged.
     Other,
-    /// Its session was deleted: there is nothing to tell any more.
+    /// A unit of a deleted session. There is nothing left to deliver.
     Deleted,
 }
 
-/// Something to tell an audience.
+/// One entry of the log: an event, or a piece of a text.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    /// The place of the last event that it tells of, among all events.
+    /// The global order of the last event that it stands for.
     pub(crate) order: u64,
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
-    pub(crate) kind: Kind,
-    pub(crate) is_urgent: bool,
+    pub(crate) kind: UnitKind,
+    pub(crate) is_critical: bool,
     /// How many of the agent's events it stands for.
     pub(crate) stands_for: u64,
-    /// The place among all events of the one with which it was made.
+    /// The global order of the event that caused it.
     made_at: u64,
-    /// How many bytes it takes, its frame not counted.
+    /// How many bytes it takes without its frame.
     weight: usize,
     pub(crate) sequence_number: Option<u64>,
     frame: OnceCell<Arc<Frame>>,
 }
 
-/// The subscribers of an audience, by what a new unit means for them.
+/// The subscribers of an audience, sorted by what a new unit means for them.
 #[derive(Debug, Default)]
-pub(crate) struct Subscribers {
-    /// No rate, no pace, nothing held: every unit at once.
+pub(crate) struct DeliveryLists {
+    /// Those without rate, pace and held events. They receive every unit at once.
     pub(crate) unlimited: Vec<SubscriberKey>,
-    /// A rate or a pace, and nothing held.
+    /// Those with a rate or a pace for which nothing is held.
     pub(crate) ready: BTreeSet<SubscriberKey>,
-    /// A rate or a pace, connected, with or without something held.
+    /// All connected subscribers with a rate or a pace.
     pub(crate) connected: BTreeSet<SubscriberKey>,
-    /// All that belong to the audience, connected or not.
+    /// All members of the audience, connected or not.
     pub(crate) members: BTreeSet<SubscriberKey>,
-    /// How many of them are connected. Without any, nothing is shaped and nothing kept.
+    /// How many members are connected. While this is zero, nothing is shaped and nothing is kept.
     pub(crate) present: usize,
 }
 
-/// One audience.
+/// The subscribers with equal terms, and the log of what they are told.
 #[derive(Debug)]
 pub(crate) struct Audience {
     pub(crate) terms: Terms,
     pub(crate) hears: Hears,
-    /// Tells its derived ids from those of other audiences.
+    /// Distinguishes its derived ids from those of other audiences.
     pub(crate) number: u64,
-    pub(crate) subscribers: Subscribers,
-    texts: Texts,
+    pub(crate) subscribers: DeliveryLists,
+    texts: HeldOutputs,
     log: VecDeque<Unit>,
-    /// The position of the first unit that is remembered.
+    /// The position of the first unit that is kept.
     first: u64,
-    /// All that was made with events from this place on is remembered.
+    /// The log is complete from this global order on.
     from: u64,
-    /// Since which place nothing is shaped, because nobody is there.
+    /// The global order from which on nothing is shaped, because nobody is connected.
     asleep_since: Option<u64>,
-    /// From this place on, the same events give the same units again: no session left memory that had some before.
+    /// From this global order on, the same events give the same units again: no session that left memory had
+    /// later events.
     pure_from: u64,
-    /// The last event of the sessions that left memory since nothing is shaped.
+    /// The last event of the sessions that left memory while nothing was shaped.
     gone: Option<u64>,
     /// How many bytes the log takes.
     bytes: Cell<usize>,
-    /// How many bytes may be taken: half of them by the log, half by text that is held.
+    /// How many bytes the audience may take: half for the log, half for held text.
     pub(crate) room_bytes: usize,
-    /// What part of the room for all logs it may take (`engine::rooms`).
+    /// Its part of the memory for all logs (`engine::log_space`).
     pub(crate) weight: u64,
-    /// The outputs that were cut for want of room, or begun without what was held: until they are complete, the same
-    /// events would not give the same units again.
+    /// The outputs that were cut for lack of memory, or that began without their held text. Until they are
+    /// complete, the same events would not give the same units again.
     impure: BTreeSet<TextKey>,
-    /// Where the newest progress of a session is, and the newest state of each agent in it.
+    /// The position of the newest progress of each session, and of the newest state of each agent in it.
     latest_progress: BTreeMap<SessionKey, u64>,
     latest_state: BTreeMap<(SessionKey, Box<str>), u64>,
-    /// Where an urgent event last told the state of an agent: states before are not told after it.
-    urgent_state: BTreeMap<(SessionKey, Box<str>), u64>,
-    /// Where each session starts.
+    /// The position at which a critical event last told the state of an agent. Earlier states are not
+    /// delivered after it.
+    critical_state: BTreeMap<(SessionKey, Box<str>), u64>,
+    /// The position at which each session starts.
     starts: BTreeMap<SessionKey, u64>,
-    /// Where the questions are, by their places among all events.
-    questions: BTreeMap<u64, u64>,
+    /// The positions of asks, by their global order.
+    asks: BTreeMap<u64, u64>,
     /// The text that was joined last.
-    pub(crate) joined: RefCell<Option<Joined>>,
+    pub(crate) joined: RefCell<Option<JoinedText>>,
 }
 
 impl Audience {
     pub(crate) fn new(terms: Terms, hears: Hears, number: u64) -> Self {
-        let texts = Texts::new(&terms);
+        let texts = HeldOutputs::new(&terms);
         Audience {
             terms,
             hears,
             number,
-            subscribers: Subscribers::default(),
+            subscribers: DeliveryLists::default(),
             texts,
             log: VecDeque::new(),
             first: FIRST_POSITION,
@@ -181,16 +185,16 @@ impl Audience {
             impure: BTreeSet::new(),
             latest_progress: BTreeMap::new(),
             latest_state: BTreeMap::new(),
-            urgent_state: BTreeMap::new(),
+            critical_state: BTreeMap::new(),
             starts: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            asks: BTreeMap::new(),
             joined: RefCell::new(None),
         }
     }
 
-    /// Shapes an event; what is to be told is appended to the log. Returns where that begins. The caller trims the
-    /// log when it has told what there is to tell.
-    pub(crate) fn take(&mut self, entry: &Entry) -> u64 {
+    /// Shapes an event and appends the result to the log. Returns the position at which the result begins.
+    /// The caller trims the log after delivery.
+    pub(crate) fn take(&mut self, entry: &HistoryEntry) -> u64 {
         let begin = self.end();
         if self.asleep_since.is_some() || !self.hears.includes(&entry.tags) {
             return begin;
@@ -198,15 +202,15 @@ impl Audience {
         let event = &entry.event;
         let core = event.event_type().core();
         self.note_purity(entry);
-        // Nobody is asked, and no session ends, before the text that went before was told (rulings 7 and 8).
+        // The text before an ask, or before the end of a session, is delivered first (rulings 7 and 8).
         if core.is_some_and(aaep::CoreType::is_terminal) || is_before_ask(event) {
             for unit in self.texts.cut_session(entry.session, self.number) {
                 self.push(unit, entry.order);
             }
         }
-        if entry.is_urgent {
+        if entry.is_critical {
             let told = self.substitute(event);
-            self.push(Unit::new(entry, told, Kind::Other, self.number_of(entry)), entry.order);
+            self.push(Unit::new(entry, told, UnitKind::Other, self.number_of(entry)), entry.order);
         } else if self.wants(event) {
             let is_text = matches!(event.payload, Payload::OutputStreaming(_));
             if is_text && !self.terms.keeps_every_event() {
@@ -234,28 +238,27 @@ impl Audience {
         begin
     }
 
-    /// Where the text begins and ends that is held of each open output, waiting for its boundary.
+    /// Where the held text of each open output begins and ends.
     pub(crate) fn held_texts(&self) -> impl Iterator<Item = (TextKey, u64, u64)> + '_ {
         self.texts.held()
     }
 
-    /// Whether the terms let an event pass that is not urgent (§5.3.1.7, §5.3.1.10).
+    /// Whether the terms let a non-critical event pass (§5.3.1.7, §5.3.1.10).
     fn wants(&self, event: &Event) -> bool {
         let is_background = event.envelope.urgency == Some(Urgency::Background);
         let is_too_much = self.terms.cognitive_load == CognitiveLoad::Low && is_background;
         !is_too_much && self.terms.wants(&event.event_type())
     }
 
-    /// Whether the terms let text pass.
     pub(crate) fn wants_text(&self) -> bool {
         self.terms.wants(&EventType::Core(aaep::CoreType::OutputStreaming))
     }
 
-    fn number_of(&self, entry: &Entry) -> Option<u64> {
+    fn number_of(&self, entry: &HistoryEntry) -> Option<u64> {
         self.terms.keeps_every_event().then_some(entry.sequence_number)
     }
 
-    /// A question goes only to those who can answer; the others hear that there is one (ruling 1).
+    /// Replaces an ask for audiences that cannot answer it: they hear only that there is one (ruling 1).
     fn substitute(&self, event: &Arc<Event>) -> Arc<Event> {
         let can_answer = match &event.payload {
             Payload::AwaitingConfirmation(_) => self.terms.confirmation_reply,
@@ -269,8 +272,8 @@ impl Audience {
         }
     }
 
-    /// An output that is complete cannot make a difference any more.
-    fn note_purity(&mut self, entry: &Entry) {
+    /// Removes outputs that are complete from the impure ones: they can no longer make a difference.
+    fn note_purity(&mut self, entry: &HistoryEntry) {
         if self.impure.is_empty() {
             return;
         }
@@ -286,7 +289,7 @@ impl Audience {
         self.pure_from = self.pure_from.max(entry.order + 1);
     }
 
-    /// Where more text is held than there is room for, the one that waits longest is told as far as it came.
+    /// While more text is held than fits, cuts the output that has waited longest and delivers its text so far.
     fn cut_for_room(&mut self, made_at: u64) {
         while self.texts.bytes() > MIN_TEXT_BYTES.max(self.room_bytes / 2) {
             let Some((key, units)) = self.texts.cut_oldest(self.number) else { return };
@@ -303,11 +306,11 @@ impl Audience {
         let key = || (unit.session, Box::from(unit.agent()));
         match (&unit.kind, &unit.event.payload) {
             (_, Payload::SessionStarted(_)) => drop(self.starts.insert(unit.session, at)),
-            (Kind::Progress, _) => drop(self.latest_progress.insert(unit.session, at)),
-            (Kind::State, _) => drop(self.latest_state.insert(key(), at)),
-            (_, Payload::StateChanged(_)) => drop(self.urgent_state.insert(key(), at)),
+            (UnitKind::Progress, _) => drop(self.latest_progress.insert(unit.session, at)),
+            (UnitKind::State, _) => drop(self.latest_state.insert(key(), at)),
+            (_, Payload::StateChanged(_)) => drop(self.critical_state.insert(key(), at)),
             (_, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) => {
-                self.questions.insert(unit.order, at);
+                self.asks.insert(unit.order, at);
             }
             _ => {}
         }
@@ -315,8 +318,9 @@ impl Audience {
         self.log.push_back(unit);
     }
 
-    /// Forgets the oldest that is too much, after it grew by so many units: twice as fast as it grows, in case it
-    /// was made with more than it keeps. Of the bytes, all that is too much.
+    /// Forgets the oldest units beyond the limits, after the log grew by `grown` units. A log that was
+    /// rebuilt with more than it keeps shrinks twice as fast as it grows; bytes beyond the limit are freed at
+    /// once.
     pub(crate) fn trim(&mut self, grown: u64) {
         let mut left = grown.saturating_mul(2);
         while self.log.len() > MAX_UNITS && left > 0 {
@@ -325,12 +329,11 @@ impl Audience {
         while self.bytes.get() > self.room_bytes / 2 && self.forget_oldest() > 0 {}
     }
 
-    /// How many bytes the log takes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
 
-    /// Forgets all that was made with one event, the oldest; how many units these were.
+    /// Forgets all units that the oldest event caused. Returns how many they were.
     fn forget_oldest(&mut self) -> u64 {
         let before = self.first;
         while let Some(unit) = self.log.pop_front() {
@@ -347,8 +350,8 @@ impl Audience {
         self.first - before
     }
 
-    /// Takes the words of a session out of the log. Its units keep their places, so that everyone stays where they
-    /// are; whoever still was to be told one of them is told that something is missing.
+    /// Removes the words of a session from the log. Its units keep their positions, so that no cursor moves.
+    /// A subscriber that had yet to receive one of them is told of a gap.
     pub(crate) fn delete_session(&mut self, session_id: &SessionId) {
         let is_meant = |unit: &&mut Unit| unit.event.envelope.session_id == *session_id;
         let mut freed = 0;
@@ -361,27 +364,27 @@ impl Audience {
         self.joined.take();
     }
 
-    /// Drops what points to units that are no longer remembered.
+    /// Drops map entries that point to units that are no longer kept.
     fn forget_old(&mut self) {
         let first = self.first;
         self.latest_progress.retain(|_, at| *at >= first);
         self.latest_state.retain(|_, at| *at >= first);
-        self.urgent_state.retain(|_, at| *at >= first);
+        self.critical_state.retain(|_, at| *at >= first);
         self.starts.retain(|_, at| *at >= first);
-        self.questions.retain(|_, at| *at >= first);
+        self.asks.retain(|_, at| *at >= first);
     }
 
-    /// Whether the log has everything from this place among all events on.
+    /// Whether the log is complete from this global order on.
     pub(crate) fn reaches_back_to(&self, order: u64) -> bool {
         self.from <= order
     }
 
-    /// The position behind the last unit.
+    /// The position after the last unit.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.log.len() as u64
     }
 
-    /// The position of the first unit that is still remembered.
+    /// The position of the first unit that is kept.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
@@ -390,39 +393,41 @@ impl Audience {
         self.log.get(usize::try_from(at.checked_sub(self.first)?).ok()?)
     }
 
-    /// Whether a later unit makes this one superfluous for someone who is behind.
-    pub(crate) fn superseded(&self, at: u64, unit: &Unit) -> Superseded {
+    /// Whether a later unit makes this one superfluous for a subscriber that is behind.
+    pub(crate) fn superseded(&self, at: u64, unit: &Unit) -> SupersededBy {
         let later = |position: Option<&u64>| position.is_some_and(|it| *it > at);
         match unit.kind {
-            Kind::Progress if later(self.latest_progress.get(&unit.session)) => Superseded::ByLater,
-            Kind::State => {
+            UnitKind::Progress if later(self.latest_progress.get(&unit.session)) => {
+                SupersededBy::LaterUnit
+            }
+            UnitKind::State => {
                 let key = (unit.session, Box::from(unit.agent()));
-                if later(self.urgent_state.get(&key)) {
-                    Superseded::ByUrgent
+                if later(self.critical_state.get(&key)) {
+                    SupersededBy::CriticalUnit
                 } else if later(self.latest_state.get(&key)) {
-                    Superseded::ByLater
+                    SupersededBy::LaterUnit
                 } else {
-                    Superseded::No
+                    SupersededBy::Nothing
                 }
             }
-            _ => Superseded::No,
+            _ => SupersededBy::Nothing,
         }
     }
 
-    /// The encoded unit, made when first asked for.
+    /// The encoded unit. It is encoded once, when first needed.
     pub(crate) fn frame(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
         let frame = unit.frame.get_or_init(|| {
             let number = unit.sequence_number;
-            let frame = encode(&unit.event, unit.is_urgent, number, &self.terms, primary);
+            let frame = encode(&unit.event, unit.is_critical, number, &self.terms, primary);
             self.bytes.set(self.bytes.get() + frame.json.len());
             frame
         });
         Arc::clone(frame)
     }
 
-    /// The unit as it is told to who counts and was told something later before.
+    /// Encodes the unit without a sequence number, for a subscriber that already received a later one.
     pub(crate) fn frame_without_number(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
-        encode(&unit.event, unit.is_urgent, None, &self.terms, primary)
+        encode(&unit.event, unit.is_critical, None, &self.terms, primary)
     }
 
     /// Whether an event with this id stands for the unit at this position.
@@ -430,33 +435,33 @@ impl Audience {
         self.unit(at).is_some_and(|unit| unit.ids(self.number).contains(id))
     }
 
-    /// The place among all events right behind what comes before this position.
+    /// The global order right after the unit before this position.
     pub(crate) fn order_before(&self, at: u64) -> u64 {
         match at.checked_sub(1).and_then(|at| self.unit(at)) {
             Some(last) => last.order + 1,
-            // What is no longer remembered was made with events before this.
+            // Units that are no longer kept were caused by events before this.
             None => self.from,
         }
     }
 
-    /// Whether a unit may have been told before others that come before it: it is urgent, or it may have gone along with
-    /// something urgent of its session (ruling 7).
+    /// Whether a unit may have been delivered before earlier ones: it is critical, or it may have been
+    /// delivered as context of a critical event of its session (ruling 7).
     pub(crate) fn may_have_overtaken(&self, at: u64, unit: &Unit) -> bool {
         let mut later = (at + 1..self.end()).filter_map(|at| self.unit(at));
-        unit.is_urgent || later.any(|later| later.is_urgent && later.session == unit.session)
+        unit.is_critical || later.any(|later| later.is_critical && later.session == unit.session)
     }
 
-    /// Where a session starts, if that is still remembered.
+    /// The position at which a session starts, if it is kept.
     pub(crate) fn start_of(&self, session: SessionKey) -> Option<u64> {
         self.starts.get(&session).copied().filter(|at| *at >= self.first)
     }
 
-    /// Where the question is that has this place among all events.
-    pub(crate) fn position_of_question(&self, order: u64) -> Option<u64> {
-        self.questions.get(&order).copied().filter(|at| *at >= self.first)
+    /// The position of the ask with this global order.
+    pub(crate) fn position_of_ask(&self, order: u64) -> Option<u64> {
+        self.asks.get(&order).copied().filter(|at| *at >= self.first)
     }
 
-    /// Where the unit with this id is, or the last unit that an event with this id stood for.
+    /// The position of the unit with this id, or of the last unit that a merged event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
         let is_it =
             |unit: &Unit| unit.event.envelope.event_id == *id && unit.session != SessionKey::MAX;
@@ -467,28 +472,27 @@ impl Audience {
     }
 }
 
-/// The output that a chunk belongs to.
 pub(crate) fn text_key(session: SessionKey, chunk: &OutputStreaming) -> TextKey {
     (session, chunk.output_id.as_ref().map(|id| Box::from(id.as_str())))
 }
 
-/// The id of an event that a subscriber gets for several units, the last of which has this id.
+/// The id of a merged event, from the id of the last unit that it stands for.
 pub(crate) fn merged_id(last: &EventId, audience: u64) -> EventId {
     derived_event_id(last, u64::MAX, audience)
 }
 
-/// Whether someone who is behind needs not be told a unit.
+/// Why a subscriber that is behind need not receive a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Superseded {
-    No,
-    /// A later one tells what it would.
-    ByLater,
-    /// An urgent one, which was told at once, has gone beyond it.
-    ByUrgent,
+pub(crate) enum SupersededBy {
+    Nothing,
+    /// A later unit says the same and more.
+    LaterUnit,
+    /// A critical unit, delivered at once, already told a later state.
+    CriticalUnit,
 }
 
 impl Unit {
-    /// The chunk, if the unit is one.
+    /// The chunk, if the unit is text.
     pub(crate) fn text(&self) -> Option<&OutputStreaming> {
         match &self.event.payload {
             Payload::OutputStreaming(chunk) => Some(chunk),
@@ -496,23 +500,23 @@ impl Unit {
         }
     }
 
-    /// The ids under which a subscriber may get it: its own, and that of a merged one that ends here.
+    /// The ids under which a subscriber may receive it: that of a merged event that ends with it, and its
+    /// own.
     pub(crate) fn ids(&self, audience: u64) -> [EventId; 2] {
         let own = &self.event.envelope.event_id;
         [merged_id(own, audience), own.clone()]
     }
 
-    /// How many bytes it takes.
+    /// How many bytes it takes, with its frame.
     fn bytes(&self) -> usize {
         self.weight + self.frame.get().map_or(0, |frame| frame.json.len())
     }
 
-    /// Whether its session was deleted.
     pub(crate) fn is_deleted(&self) -> bool {
-        self.kind == Kind::Deleted
+        self.kind == UnitKind::Deleted
     }
 
-    /// Stands for what left memory: whoever comes to it is told that something is missing.
+    /// A placeholder for events that left memory. A subscriber that reaches it is told of a gap.
     fn gone(order: u64) -> Self {
         const RIGHT: &str = "a constant of the right form";
         let event_id = EventId::parse("evt_gone").expect(RIGHT);
@@ -521,38 +525,37 @@ impl Unit {
         let envelope = Envelope::new(event_id, session_id, timestamp, Producer::new("gone"));
         let event = Arc::new(Event::new(envelope, state_without_words(state::IDLE)));
         let weight = crate::weight::weight(&event);
-        let entry = Entry {
+        let entry = HistoryEntry {
             order,
             session: SessionKey::MAX,
             tags: AgentTags::default(),
             event: Arc::clone(&event),
             sequence_number: 0,
-            is_urgent: false,
+            is_critical: false,
             weight,
         };
-        Unit::new(&entry, event, Kind::Deleted, None)
+        Unit::new(&entry, event, UnitKind::Deleted, None)
     }
 
-    /// Nothing is left of it but its ids, by which someone may say where they were.
+    /// Removes everything except the ids, which a subscriber may still name to say how far it is.
     fn delete(&mut self) {
         let Envelope { event_id, session_id, timestamp, .. } = self.event.envelope.clone();
         let producer = Producer::new(self.agent());
         let envelope = Envelope::new(event_id, session_id, timestamp, producer);
         self.event = Arc::new(Event::new(envelope, state_without_words(state::IDLE)));
-        self.kind = Kind::Deleted;
+        self.kind = UnitKind::Deleted;
         self.weight = size_of::<Unit>() + crate::weight::weight(&self.event);
         self.frame.take();
     }
 
-    /// The agent that it is about.
     pub(crate) fn agent(&self) -> &str {
         &self.event.envelope.producer.agent_id
     }
 
     pub(crate) fn new(
-        entry: &Entry,
+        entry: &HistoryEntry,
         event: Arc<Event>,
-        kind: Kind,
+        kind: UnitKind,
         sequence_number: Option<u64>,
     ) -> Self {
         Unit {
@@ -560,7 +563,7 @@ impl Unit {
             session: entry.session,
             event,
             kind,
-            is_urgent: entry.is_urgent,
+            is_critical: entry.is_critical,
             stands_for: 1,
             made_at: entry.order,
             weight: size_of::<Unit>() + entry.weight,
@@ -570,32 +573,31 @@ impl Unit {
     }
 }
 
-/// Whether an event asks the person something, or says that its agent is about to.
+/// Whether an event asks the person something, or announces that its agent will.
 pub(crate) fn is_before_ask(event: &Event) -> bool {
     let waits = matches!(&event.payload,
         Payload::StateChanged(change) if change.to_state == state::AWAITING_INPUT);
     waits || is_ask(event)
 }
 
-/// Whether an event asks the person something.
 fn is_ask(event: &Event) -> bool {
     matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
 }
 
-fn kind_of(payload: &Payload) -> Kind {
+fn kind_of(payload: &Payload) -> UnitKind {
     match payload {
-        Payload::OutputStreaming(_) => Kind::Text,
-        Payload::ProgressUpdated(_) => Kind::Progress,
-        Payload::StateChanged(_) => Kind::State,
-        Payload::ToolInvoked(tool) if tool.irreversible != Some(true) => Kind::PlainTool,
+        Payload::OutputStreaming(_) => UnitKind::Text,
+        Payload::ProgressUpdated(_) => UnitKind::Progress,
+        Payload::StateChanged(_) => UnitKind::State,
+        Payload::ToolInvoked(tool) if tool.irreversible != Some(true) => UnitKind::PlainTool,
         Payload::ToolCompleted(tool) if tool.status == aaep::event::action::ToolStatus::Success => {
-            Kind::PlainTool
+            UnitKind::PlainTool
         }
-        _ => Kind::Other,
+        _ => UnitKind::Other,
     }
 }
 
-/// What someone hears who cannot answer a question: that the agent waits, and for what (ruling 1).
+/// The event for subscribers that cannot answer an ask: the agent waits, and for what (ruling 1).
 fn waiting_for_someone(event: &Event, audience: u64) -> Event {
     let (what, terse) = match &event.payload {
         Payload::AwaitingConfirmation(AwaitingConfirmation { action, summary_terse, .. }) => {
@@ -631,7 +633,7 @@ fn state_without_words(state: &str) -> StateChanged {
     }
 }
 
-/// A text within the bound of a summary.
+/// Cuts a text to the maximum length of a summary.
 pub(crate) fn cut(text: String) -> String {
     const LONG: usize = 16_384;
     match text.char_indices().nth(LONG) {

@@ -1,7 +1,8 @@
-//! The engine: one entry, `handle`, and the moment when to call it again, `deadline`.
+//! The engine has one entry point, `handle`, and says with `deadline` when to call it again.
 //!
-//! It owns sessions, questions, audiences and subscribers. Its parts are below: `publish` takes events
-//! in, `asks` settles questions, `subscribers` lets people in and out, `deliver` tells them.
+//! It owns sessions, asks, audiences and subscribers. Of its parts, `publish` takes events in,
+//! `asks` settles asks, `subscribers` adds and removes subscribers, and `deliver` sends them
+//! events.
 
 mod asks;
 mod deliver;
@@ -9,8 +10,8 @@ mod dropped_ids;
 mod ending;
 mod history;
 mod languages;
+mod log_space;
 mod publish;
-mod rooms;
 mod shares;
 mod subscribers;
 mod work;
@@ -24,71 +25,71 @@ use aaep::{
     Capabilities, Envelope, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId,
 };
 
-use self::asks::AskedOf;
+use self::asks::SubscriberAsks;
 pub use self::asks::WaitingAsk;
 use self::dropped_ids::DroppedIds;
 pub use self::recover::{Recovered, Replayed};
-use self::subscribers::Newcomer;
+use self::subscribers::NewSubscriber;
 use crate::ask::Ask;
-use crate::audience::{Audience, Entry, SessionKey, SubscriberKey, TextKey};
+use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::{Digest, Ids};
 use crate::io::{AgentTags, Hears, Input, Output, Principal};
-use crate::member::{Cursor, Limits, Place};
+use crate::member::{Cursor, CursorSnapshot, DeliveryLimits};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
-use asks::TimeWish;
+use asks::AskTimeRequest;
 
-/// The most questions that are open at a time.
+/// The most asks that are open at a time.
 pub const MAX_OPEN_ASKS: usize = 4096;
-/// The most tokens of settled questions that are remembered.
+/// The most reply tokens of settled asks that are remembered.
 pub const MAX_USED_TOKENS: usize = 65_536;
-/// The most sessions that are remembered, running or ended.
+/// The most sessions that are kept in memory, running or ended.
 pub const MAX_SESSIONS: usize = 1024;
-/// The most events of a session that are remembered.
+/// The most events of a session that are kept in memory.
 pub const MAX_SESSION_EVENTS: usize = 8192;
 
-/// How many bytes the histories of sessions and the logs of audiences may take, unless it is configured.
+/// How many bytes the histories of sessions and the logs of audiences may take by default.
 pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
 
-/// The longest name of an agent, in bytes. The specification sets no limit (§3.2.6.1).
+/// The longest `agent_id`, in bytes. The specification sets no limit (§3.2.6.1).
 pub const MAX_AGENT_ID_BYTES: usize = 1024;
 
-/// How far the clock of an agent may be ahead of ours or behind it. Every later event of a session
-/// has to follow, so one wrong moment would spoil the session for good (§3.2.5).
+/// How far an agent's clock may be ahead of or behind ours. Timestamps of a session never go back, so one
+/// wrong timestamp would spoil the rest of the session (§3.2.5).
 pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
 
-/// How the engine is set up.
+/// How the engine is configured.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// What subscribers are offered.
     pub offer: Offer,
-    /// Where ids and tokens come from: 32 bytes that nobody can guess.
+    /// The source of ids and tokens: 32 bytes that nobody can guess.
     pub seed: [u8; 32],
-    /// How long it is waited for a subscriber whose connection broke before a question that only it
-    /// could answer gets its default (ruling 4).
+    /// How long an ask waits for a disconnected subscriber that alone could answer it, before its default
+    /// applies (ruling 4).
     pub resume_grace_us: u64,
-    /// How long a broken subscription can be taken up again.
+    /// How long a disconnected subscription can be resumed.
     pub keep_subscription_us: u64,
-    /// The most events that a subscriber who is behind is sent at a time, until its wire has taken them: so little waits
-    /// in it, where something critical could not overtake it. What is longer than 4 KiB counts as several. Not less
-    /// than 1.
+    /// The batch: the most events that a lagging subscriber is sent before its wire has taken them. It is
+    /// small because a critical event cannot overtake what already waits in a wire. An event longer than 4
+    /// KiB counts as several. At least 1.
     pub at_a_time: usize,
     /// How many bytes the histories of sessions and the logs of audiences may take together.
     pub memory_bytes: usize,
-    /// How many bytes of histories one principal may hold.
+    /// How many bytes of history one principal may hold.
     pub memory_bytes_per_principal: usize,
-    /// How long a session that is over stays in memory.
+    /// How long an ended session stays in memory.
     pub keep_ended_us: u64,
-    /// How many sessions of one principal may run at a time.
+    /// How many sessions one principal may run at a time.
     pub sessions_per_principal: usize,
-    /// How many questions of one principal may be open at a time.
+    /// How many asks one principal may have open at a time.
     pub asks_per_principal: usize,
 }
 
 impl Config {
-    /// The usual times: ten seconds for a question, an hour for a subscription, ten minutes for a session that is
-    /// over. 64 events at a time. 64 MiB of memory, of which one principal has a quarter.
+    /// The default configuration: ten seconds for an ask, an hour for a subscription and ten minutes for an
+    /// ended session. A batch of 64 events. 64 MiB of memory, of which one principal may hold a quarter.
     pub fn new(offer: Offer, seed: [u8; 32]) -> Self {
         Config {
             offer,
@@ -105,54 +106,53 @@ impl Config {
     }
 }
 
-/// One session.
+/// A session and the part of its history that is in memory.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct EngineSession {
     pub(crate) id: SessionId,
-    /// Who began it, and alone may speak in it.
+    /// The principal that began it, and the only one that may publish in it.
     pub(crate) principal: Principal,
-    /// What decides who hears it.
+    /// Determines which subscribers hear it.
     pub(crate) tags: AgentTags,
     pub(crate) order: SessionOrder,
-    /// The events, the oldest first, within [`MAX_SESSION_EVENTS`].
-    pub(crate) history: VecDeque<Entry>,
-    /// Up to where the outputs went that are not complete and of which something is no longer in the history.
+    /// The events, oldest first, at most [`MAX_SESSION_EVENTS`].
+    pub(crate) history: VecDeque<HistoryEntry>,
+    /// The incomplete outputs of which a part is no longer in the history, and up to where that part went.
     pub(crate) dropped_texts: BTreeMap<TextKey, u64>,
-    /// Its events before this place among all are no longer in memory.
+    /// Its events before this global order are no longer in memory.
     pub(crate) dropped_before: u64,
-    /// Which events left memory lately.
+    /// The events that left memory most recently.
     pub(crate) dropped_ids: DroppedIds,
-    /// The envelope of its last event, if that is no longer in the history.
+    /// The envelope of its last event, if that event is no longer in the history.
     pub(crate) last_envelope: Option<Box<Envelope>>,
-    /// The place of its first event among all.
+    /// The global order of its first event.
     pub(crate) first_order: u64,
-    /// When it ended.
     pub(crate) ended_us: Option<u64>,
-    /// When its agent was last heard, or when the engine started since.
+    /// When its agent last published, or when the engine started, if that is later.
     pub(crate) heard_us: u64,
-    /// How long its agent had not been heard when the engine started; zero once it is heard again.
+    /// How long its agent had been silent when the engine started. Zero once it publishes again.
     pub(crate) silent_before_us: u64,
     /// Whether it counts among the running sessions of its principal.
     pub(crate) is_counted: bool,
-    /// The number of the next event as subscribers count.
+    /// The sequence number of the next event.
     pub(crate) next_number: u64,
-    /// The moment of the last event.
+    /// The timestamp of the last event.
     pub(crate) last_us: i64,
-    /// The state that was announced last, by agent.
+    /// The state that was last announced for each agent.
     pub(crate) announced: BTreeMap<String, String>,
-    /// The state that the engine announced for an agent since its own last announcement.
+    /// The state that the engine announced for an agent since that agent's own last announcement.
     pub(crate) spoken: BTreeMap<String, String>,
-    /// How far the agent's clock is ahead of ours, or behind if negative.
+    /// How far the agent's clock is ahead of ours. Negative if it is behind.
     pub(crate) clock_ahead_us: i64,
-    /// Who speaks in the session, by name, as far as it is needed for events of the engine's own.
+    /// The producers in the session, by agent id, for events that the engine makes itself.
     pub(crate) producers: BTreeMap<String, aaep::Producer>,
-    /// How many bytes it takes beside its history, as they are counted for its principal.
+    /// How many bytes it takes besides its history, as counted for its principal.
     pub(crate) counted_bytes: history::OwnBytes,
 }
 
-impl Session {
+impl EngineSession {
     pub(crate) fn new(id: SessionId, principal: Principal, tags: AgentTags) -> Self {
-        Session {
+        EngineSession {
             id,
             principal,
             tags,
@@ -177,13 +177,14 @@ impl Session {
         }
     }
 
-    /// Whose share of the memory its history takes.
+    /// The principal whose share of memory its history takes.
     pub(crate) fn owner(&self) -> Principal {
         self.principal
     }
 
-    /// Notices who speaks in the session and how its clock goes, for events of the engine's own.
-    pub(crate) fn take_note(&mut self, event: &Event, unix_us: i64) {
+    /// Remembers the producer of an event and the difference between the clocks, for events that the engine
+    /// makes itself.
+    pub(crate) fn note_producer(&mut self, event: &Event, unix_us: i64) {
         let producer = &event.envelope.producer;
         self.clock_ahead_us = event.envelope.timestamp.unix_us() - unix_us;
         if self.producers.len() < crate::order::MAX_PRODUCERS
@@ -193,12 +194,12 @@ impl Session {
         }
     }
 
-    /// Whether there is more to come of it for who has this wish.
-    pub(crate) fn is_running_for(&self, wish: &Wish) -> bool {
-        !self.order.is_ended() && wish.hears.includes(&self.tags)
+    /// Whether a subscriber with these terms will hear more from this session.
+    pub(crate) fn is_running_for(&self, agreed: &SubscriptionTerms) -> bool {
+        !self.order.is_ended() && agreed.hears.includes(&self.tags)
     }
 
-    /// The engine announces a state for an agent.
+    /// Announces a state on behalf of an agent.
     pub(crate) fn speak_for(&mut self, agent_id: &str, state: &str) {
         self.order.tell(agent_id, state);
         self.announced.insert(agent_id.to_owned(), state.to_owned());
@@ -206,10 +207,10 @@ impl Session {
     }
 }
 
-/// The longest version, name, model or address of a producer that is remembered.
+/// A producer's version, name, model or address is not remembered if it is longer than this.
 const MAX_KEPT_WORDS_BYTES: usize = 256;
 
-/// A producer without what is long.
+/// The producer without its long fields.
 fn without_long_words(producer: &aaep::Producer) -> aaep::Producer {
     let short = |words: &Option<String>| {
         words.as_ref().filter(|words| words.len() <= MAX_KEPT_WORDS_BYTES).cloned()
@@ -224,94 +225,96 @@ fn without_long_words(producer: &aaep::Producer) -> aaep::Producer {
     }
 }
 
-/// The most bytes that such a producer takes beside its name, which it has twice.
+/// The most bytes that such a producer takes besides its agent id, which is stored twice.
 pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of::<aaep::Producer>();
 
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Whether a subscriber can be told something now.
+/// Whether a subscriber can be sent something now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub(crate) enum MemberPresence {
     Here,
-    /// Here, but its wire is full.
+    /// Connected, but its wire is full.
     Blocked,
-    /// Its connection broke at this moment.
+    /// Disconnected since this moment.
     Away(u64),
 }
 
-/// One subscription. What many subscribers have in common is shared.
+/// One subscription. There may be very many, so common parts are shared.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct AudienceMember {
     pub(crate) id: SubscriptionId,
     pub(crate) principal: Principal,
     pub(crate) may_reply: bool,
-    pub(crate) presence: Presence,
-    /// It was sent as much as goes at a time, and its wire has yet to take that. Only what is urgent goes now.
-    pub(crate) rests: bool,
-    pub(crate) wish: Arc<Wish>,
-    pub(crate) limits: Option<Box<Limits>>,
+    pub(crate) presence: MemberPresence,
+    /// Whether a batch was sent that the wire has yet to take. Until then, only critical events are sent.
+    pub(crate) awaits_wire: bool,
+    pub(crate) agreed: Arc<SubscriptionTerms>,
+    pub(crate) limits: Option<Box<DeliveryLimits>>,
     pub(crate) cursor: Cursor,
     /// When it is due, or [`NEVER`].
     pub(crate) due_us: u64,
-    /// Its place among those who take everything as it comes.
+    /// Its index in the list of subscribers that receive everything at once.
     pub(crate) slot: Option<SubscriberKey>,
-    /// What is missing since it was connected, for the summaries to say.
-    pub(crate) missing: Option<Box<Missing>>,
-    /// Where its subscription began.
-    pub(crate) began: Began,
-    /// Everything after this event was sent in its place, if there is neither a rate nor a pace.
+    /// What it missed since it connected, for the summaries to mention.
+    pub(crate) missing: Option<Box<MissedEvents>>,
+    /// Where its subscription started.
+    pub(crate) start: SubscriptionStart,
+    /// Every event after this one was sent in order. Used only without rate and pace.
     pub(crate) in_order_after: Option<EventId>,
-    /// The questions that it was asked.
-    pub(crate) asked: AskedOf,
-    /// How many summaries it was told.
+    /// The asks that it was sent.
+    pub(crate) asked: SubscriberAsks,
+    /// How many summaries it was sent.
     pub(crate) summaries: u64,
-    /// From which place among all events on it needs the log of its audience again, while it is away.
+    /// While it is away, the global order from which on it will need the log of its audience.
     pub(crate) needs_from: u64,
-    /// The ids of what it was sent last before its connection broke, if that was in its place.
+    /// The last event that was sent before the connection broke, if it was sent in order.
     pub(crate) sent_last: Option<Box<SentLast>>,
 }
 
-/// What a subscriber was sent last, in its place: it is found again by this, also when the log has it no more.
+/// The last event that a subscriber was sent in order. It identifies the position even after the log has
+/// dropped the event.
 #[derive(Debug)]
 pub(crate) struct SentLast {
-    /// The position behind it.
+    /// The position after the event.
     pub(crate) at: u64,
-    /// The ids that it may have.
+    /// The ids that the event may have had.
     pub(crate) ids: [Digest; 2],
 }
 
-/// Something that a subscriber can no longer be told.
+/// Events that a subscriber missed and that can no longer be delivered.
 #[derive(Debug)]
-pub(crate) struct Missing {
-    /// The event after which it is missing, if that is known.
+pub(crate) struct MissedEvents {
+    /// The event after which they are missing, if known.
     pub(crate) after: Option<EventId>,
 }
 
-/// Where a subscription began: there it goes on for who got nothing of it yet.
+/// Where to restart a subscriber that reconnects without having received anything.
 #[derive(Debug)]
-pub(crate) enum Began {
-    /// Before this event, by its place among all.
-    At(u64),
+pub(crate) enum SubscriptionStart {
+    /// At the event with this global order.
+    AtOrder(u64),
     /// Where an earlier subscription left off.
-    Where(Box<Place>),
-    /// Before the hub stopped; what it was sent until this event is not known.
+    AtSnapshot(Box<CursorSnapshot>),
+    /// Before the hub stopped. What was sent before this global order is not known.
     BeforeStop(u64),
 }
 
-impl Began {
-    /// What was sent before this event is not known, or was nothing.
+impl SubscriptionStart {
+    /// What was sent before this global order is not known, or was nothing.
     pub(crate) fn known_from(&self) -> u64 {
         match self {
-            Began::At(order) | Began::BeforeStop(order) => *order,
-            Began::Where(_) => 0,
+            SubscriptionStart::AtOrder(order) | SubscriptionStart::BeforeStop(order) => *order,
+            SubscriptionStart::AtSnapshot(_) => 0,
         }
     }
 }
 
-/// What was asked for and what was granted, shared by all who asked for the same.
+/// The capabilities that were requested and the terms that were granted. Shared by all subscribers that
+/// requested the same.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wish {
+pub(crate) struct SubscriptionTerms {
     pub(crate) asked: Capabilities,
     pub(crate) terms: Terms,
     pub(crate) hears: Hears,
@@ -319,66 +322,68 @@ pub(crate) struct Wish {
     pub(crate) audience: AudienceKey,
 }
 
-impl Wish {
+impl SubscriptionTerms {
     pub(crate) fn new(asked: Capabilities, terms: Terms, hears: Hears) -> Self {
         let audience = terms.audience_key().of_those_who_hear(&hears);
-        Wish { asked, terms, hears, audience }
+        SubscriptionTerms { asked, terms, hears, audience }
     }
 }
 
-/// The rules of AAEP at work.
+/// The rules of AAEP, without clock, files or sockets.
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
     primary: LanguageTag,
-    /// How many of the offered languages each principal brought.
+    /// How many of the offered languages each principal introduced.
     languages_brought: BTreeMap<Principal, usize>,
     ids: Ids,
     next_session: SessionKey,
     next_order: u64,
-    /// The newest event of all.
+    /// The newest event of all sessions.
     newest: Option<EventId>,
-    sessions: BTreeMap<SessionKey, Session>,
+    sessions: BTreeMap<SessionKey, EngineSession>,
     session_keys: HashMap<SessionId, SessionKey>,
-    /// The ids of the events in the histories, so that a repeated one is noticed.
+    /// The ids of the events in the histories, to recognize repeated ones.
     event_ids: HashMap<EventId, SessionKey>,
     asks: BTreeMap<ReplyToken, Ask>,
-    /// The open questions by their places among all events, which are shorter than tokens.
+    /// The open asks by global order, which is shorter than a token.
     ask_tokens: BTreeMap<u64, ReplyToken>,
-    /// Which question is due when: its default, or that people are told how much time is left.
+    /// The open asks by when they are due: for their default, or to announce how much time is left.
     asks_due: BTreeSet<(u64, ReplyToken)>,
-    /// The open questions of each session that has any.
+    /// The open asks of each session that has any.
     asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
-    /// The places of the open questions that are heard by whoever hears a tag.
+    /// For each tag, the global orders of the open asks that subscribers with that tag hear.
     asks_by_tag: BTreeMap<String, BTreeSet<u64>>,
-    work: work::Work,
+    work: work::WorkCounters,
     used_tokens: shares::UsedTokens,
-    /// When the last event was recorded, by the clock of the machine.
+    /// When the last event was recorded, by the machine's clock.
     event_unix_us: Option<i64>,
-    shares: shares::Shares,
+    shares: shares::SharesByPrincipal,
     audiences: BTreeMap<AudienceKey, Audience>,
-    rooms: rooms::Rooms,
-    holdings: history::Holdings,
-    /// The sessions that are over, by when they leave memory.
+    log_space: log_space::LogSpace,
+    holdings: history::HistoryHoldings,
+    /// The ended sessions, by when they leave memory.
     leaving: VecDeque<(u64, SessionKey)>,
-    members: Vec<Option<Member>>,
+    members: Vec<Option<AudienceMember>>,
     free: Vec<SubscriberKey>,
     subscriptions: BTreeMap<SubscriptionId, SubscriberKey>,
-    /// The ids that subscribers may still believe to have, because the answer with the new one was cut off.
+    /// Former subscription ids that a subscriber may still use, because the message with its new id was lost.
     former_ids: BTreeMap<SubscriptionId, SubscriberKey>,
-    /// The same, by subscriber; most have none.
+    /// The same by subscriber. Most have none.
     former_id_of: BTreeMap<SubscriberKey, SubscriptionId>,
-    wishes: BTreeMap<Box<str>, Arc<Wish>>,
-    /// Who is due when: something held, or a broken subscription that ends.
+    shared_terms: BTreeMap<Box<str>, Arc<SubscriptionTerms>>,
+    /// The subscribers by when they are due: because something is held for them, or because their
+    /// disconnected subscription ends.
     due: BTreeSet<(u64, SubscriberKey)>,
-    /// Who is to be told that something is missing, as soon as there is a session to say it in.
+    /// The subscribers that are owed a gap notice as soon as there is a session to send it in.
     owed_gaps: BTreeSet<SubscriberKey>,
 }
 
 impl Engine {
-    /// An engine with nothing in it.
+    /// An engine without sessions and subscribers.
     ///
     /// # Panics
+    ///
     /// If the offer names no language: the first one is the primary one.
     pub fn new(config: Config) -> Self {
         let primary = config.offer.languages.first().cloned();
@@ -398,27 +403,27 @@ impl Engine {
             asks_due: BTreeSet::new(),
             asks_of: BTreeMap::new(),
             asks_by_tag: BTreeMap::new(),
-            work: work::Work::default(),
+            work: work::WorkCounters::default(),
             used_tokens: shares::UsedTokens::default(),
             event_unix_us: None,
-            shares: shares::Shares::default(),
+            shares: shares::SharesByPrincipal::default(),
             audiences: BTreeMap::new(),
-            rooms: rooms::Rooms::default(),
-            holdings: history::Holdings::default(),
+            log_space: log_space::LogSpace::default(),
+            holdings: history::HistoryHoldings::default(),
             leaving: VecDeque::new(),
             members: Vec::new(),
             free: Vec::new(),
             subscriptions: BTreeMap::new(),
             former_ids: BTreeMap::new(),
             former_id_of: BTreeMap::new(),
-            wishes: BTreeMap::new(),
+            shared_terms: BTreeMap::new(),
             due: BTreeSet::new(),
             owed_gaps: BTreeSet::new(),
         }
     }
 
-    /// Handles what happened and says what is to be done, in this order. Everything that was due by
-    /// now comes first.
+    /// Handles an input and returns what is to be done, in this order. Handles everything that is due by
+    /// `now` first.
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
         let mut outputs = Vec::new();
         self.tick(now, &mut outputs);
@@ -432,8 +437,8 @@ impl Engine {
                 self.withdraw(now, principal, &reply_token, out);
             }
             Input::Subscribe { principal, door, may_reply, hears, request, resume } => {
-                let who = Newcomer { principal, may_reply, hears };
-                self.subscribe(now, &who, door, *request, resume.as_ref(), out);
+                let newcomer = NewSubscriber { principal, may_reply, hears };
+                self.subscribe(now, &newcomer, door, *request, resume.as_ref(), out);
             }
             Input::Replace { subscriber, door, request } => {
                 self.replace(now, subscriber, door, *request, out);
@@ -460,34 +465,34 @@ impl Engine {
             Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
             Input::Presented { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
-                self.change_time(now, principal, about, TimeWish::Presented, out);
+                self.change_time(now, principal, about, AskTimeRequest::Presented, out);
             }
             Input::Extend { principal, subscription_id, reply_token, by_seconds } => {
-                let wish = TimeWish::Extend { by_seconds };
-                self.change_time(now, principal, (&subscription_id, &reply_token), wish, out);
+                let request = AskTimeRequest::Extend { by_seconds };
+                self.change_time(now, principal, (&subscription_id, &reply_token), request, out);
             }
             Input::Pause { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
-                self.change_time(now, principal, about, TimeWish::Pause, out);
+                self.change_time(now, principal, about, AskTimeRequest::Pause, out);
             }
             Input::Resume { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
-                self.change_time(now, principal, about, TimeWish::Resume, out);
+                self.change_time(now, principal, about, AskTimeRequest::Resume, out);
             }
             Input::Tick => {}
         }
         outputs
     }
 
-    /// When something is due next; nothing, if only an input can change anything. After `handle`, it
-    /// is later than the moment that was handled.
+    /// When something is next due. None if only an input can change anything. After `handle`, it is later
+    /// than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
         let asks = self.asks_due.first().map(|(at, _)| *at);
         let subscribers = self.due.first().map(|(at, _)| *at);
         [asks, subscribers].into_iter().flatten().min()
     }
 
-    /// How many subscriptions there are, broken ones that may come back counted.
+    /// How many subscriptions there are, including disconnected ones that can be resumed.
     pub fn subscriptions(&self) -> usize {
         self.subscriptions.len()
     }
@@ -508,7 +513,7 @@ impl Engine {
         let away = self.subscriptions.values().filter_map(|subscriber| {
             let member = self.members.get(*subscriber as usize)?.as_ref()?;
             match member.presence {
-                Presence::Away(since) => Some((since, *subscriber, member.principal)),
+                MemberPresence::Away(since) => Some((since, *subscriber, member.principal)),
                 _ => None,
             }
         });
@@ -516,43 +521,43 @@ impl Engine {
         theirs.min().map(|(_, subscriber, _)| subscriber)
     }
 
-    /// Whether an event may have come before although it is not in memory: it left memory lately, or its
-    /// session did.
+    /// Whether an event that is not in memory may have been published before: it, or its session, left memory
+    /// recently.
     pub fn may_have_dropped(&self, session_id: &SessionId, event_id: &EventId) -> bool {
         self.session(session_id).is_none_or(|session| session.dropped_ids.may_have(event_id))
     }
 
-    /// How many subscribers are here and have something waiting for their rate or pace. Looks at all that
-    /// are due.
+    /// How many connected subscribers have events held by their rate or pace. Takes time in proportion to the
+    /// subscribers that are due.
     pub fn held_subscribers(&self) -> usize {
         let is_here = |key: SubscriberKey| {
             let member = self.members.get(key as usize).and_then(Option::as_ref);
-            member.is_some_and(|member| member.presence == Presence::Here)
+            member.is_some_and(|member| member.presence == MemberPresence::Here)
         };
         self.due.iter().filter(|(_, subscriber)| is_here(*subscriber)).count()
     }
 
-    /// How many different audiences there are.
+    /// How many audiences there are.
     pub fn audiences(&self) -> usize {
         self.audiences.len()
     }
 
-    /// Whether a question waits for its answer.
+    /// Whether an ask is open.
     pub fn is_open(&self, reply_token: &ReplyToken) -> bool {
         self.asks.contains_key(reply_token)
     }
 
-    /// How many questions are open.
+    /// How many asks are open.
     pub fn open_asks(&self) -> usize {
         self.asks.len()
     }
 
-    /// What is offered to subscribers.
+    /// What subscribers are offered.
     pub fn offer(&self) -> &crate::terms::Offer {
         &self.config.offer
     }
 
-    /// From now on, subscribers are told of this manifest. Who has terms keeps them.
+    /// Sets the manifest that new subscribers are told of. Existing terms do not change.
     pub fn offer_manifest(
         &mut self,
         manifest_uri: Option<aaep::Uri>,
@@ -562,66 +567,66 @@ impl Engine {
         self.config.offer.signed_manifest = signed_manifest;
     }
 
-    /// Whose session this is, if it is remembered.
+    /// The principal of a session, if the session is in memory.
     pub fn principal_of(&self, session_id: &SessionId) -> Option<Principal> {
         self.session(session_id).map(|session| session.principal)
     }
 
-    /// Whether a session is over.
+    /// Whether a session has ended.
     pub fn has_ended(&self, session_id: &SessionId) -> bool {
         self.session(session_id).is_some_and(|session| session.order.is_ended())
     }
 
-    /// Whom the subscriber of this subscription hears, if it is remembered.
+    /// Which agents the subscriber of this subscription hears, if the subscription exists.
     pub fn hears_of(&self, id: &SubscriptionId) -> Option<&Hears> {
         let key = *self.subscriptions.get(id)?;
         let member = self.members.get(key as usize)?.as_ref()?;
-        Some(&member.wish.hears)
+        Some(&member.agreed.hears)
     }
 
-    /// The names under which its principal speaks in a session.
+    /// The agent ids under which the principal of a session publishes in it.
     pub fn speakers(&self, session_id: &SessionId) -> impl Iterator<Item = &str> {
         let session = self.session(session_id).into_iter();
         session.flat_map(|session| session.producers.keys().map(String::as_str))
     }
 
-    /// An agent that speaks in a session, as it described itself last.
+    /// An agent that publishes in a session, as it last described itself.
     pub fn speaker(&self, session_id: &SessionId, agent_id: &str) -> Option<&aaep::Producer> {
         self.session(session_id)?.producers.get(agent_id)
     }
 
-    /// The events of a session that are remembered, the newest first.
+    /// The events of a session that are in memory, newest first.
     pub fn newest_events(&self, session_id: &SessionId) -> impl Iterator<Item = &aaep::Event> {
         let session = self.session(session_id).into_iter();
         session.flat_map(|session| session.history.iter().rev().map(|entry| &*entry.event))
     }
 
-    /// What decides who hears a session, if it is remembered.
+    /// The tags that determine which subscribers hear a session, if it is in memory.
     pub fn tags_of(&self, session_id: &SessionId) -> Option<&AgentTags> {
         self.session(session_id).map(|session| &session.tags)
     }
 
-    /// Whether a principal speaks under this name in a session that runs.
+    /// Whether a principal publishes under this agent id in a running session.
     pub fn speaks_as(&self, principal: Principal, agent_id: &str) -> bool {
         let running = self.sessions.values().filter(|session| !session.order.is_ended());
         let mut own = running.filter(|session| session.principal == principal);
         own.any(|session| session.producers.contains_key(agent_id))
     }
 
-    /// The sessions that run, with their principals.
+    /// The running sessions and their principals.
     pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, Principal)> {
         let running = self.sessions.values().filter(|session| !session.order.is_ended());
         running.map(|session| (&session.id, session.principal))
     }
 
-    /// Whose subscription this is, if it is remembered, and its subscriber.
+    /// The subscriber and the principal of a subscription, if it exists.
     pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, Principal)> {
         let key = *self.subscriptions.get(id)?;
         let member = self.members.get(key as usize)?.as_ref()?;
         Some((key, member.principal))
     }
 
-    fn session(&self, id: &SessionId) -> Option<&Session> {
+    fn session(&self, id: &SessionId) -> Option<&EngineSession> {
         self.sessions.get(self.session_keys.get(id)?)
     }
 

@@ -1,25 +1,28 @@
-//! The log of an audience for which nothing was shaped for a while, made again from the histories.
+//! Rebuilds the log of an audience from the histories, after nothing was shaped for a while.
 //!
-//! A log is a pure function of the events and the terms, so that the same events give the same units again, and every
-//! subscriber finds its place where it was. Where the histories no longer have all of it, the log begins later, and
-//! whoever was before that is told that something is missing. Nothing is ever guessed.
+//! A log is a pure function of the events and the terms, so the same events give the same units
+//! again and every cursor stays valid. Where the histories are no longer complete, the log begins
+//! later, and subscribers that were before its beginning are told of a gap. Nothing is guessed.
 
-use super::{Audience, Entry, FIRST_POSITION, MAX_PRIMED_UNITS, Texts, Unit, is_before_ask};
+use super::{
+    Audience, FIRST_POSITION, HeldOutputs, HistoryEntry, MAX_PRIMED_UNITS, Unit, is_before_ask,
+};
 
-/// What the histories have of a time.
-pub(crate) struct Past<'e> {
-    /// From which place among all events on they are whole.
+/// The part of the histories that a log is rebuilt from.
+pub(crate) struct PastEvents<'e> {
+    /// The histories are complete from this global order on.
     pub(crate) from: u64,
-    /// The chunks of text and the asks before, of the sessions that went on after it: what is cut where depends on them.
-    pub(crate) chunks: Vec<&'e Entry>,
-    /// The events from there on, in their order.
-    pub(crate) entries: Vec<&'e Entry>,
-    /// Whether every output is there from its beginning.
+    /// The earlier text chunks and asks of sessions that continue after `from`. They determine where text is
+    /// cut.
+    pub(crate) chunks: Vec<&'e HistoryEntry>,
+    /// The events from `from` on, in order.
+    pub(crate) entries: Vec<&'e HistoryEntry>,
+    /// Whether every output is present from its beginning.
     pub(crate) is_exact: bool,
 }
 
 impl Audience {
-    /// Nobody is there: nothing is kept, and from this place among all events on nothing is shaped.
+    /// Stops shaping from this global order on and drops the log, because nobody is connected.
     pub(crate) fn sleep(&mut self, order: u64) {
         if self.asleep_since.is_some() {
             return;
@@ -31,29 +34,29 @@ impl Audience {
 
     fn forget_all(&mut self) {
         self.log = std::collections::VecDeque::new();
-        self.texts = Texts::new(&self.terms);
+        self.texts = HeldOutputs::new(&self.terms);
         self.bytes.set(0);
         self.latest_progress.clear();
         self.latest_state.clear();
-        self.urgent_state.clear();
+        self.critical_state.clear();
         self.starts.clear();
-        self.questions.clear();
+        self.asks.clear();
         self.joined.take();
     }
 
-    /// Since which place nothing was shaped; none if someone is there.
+    /// The global order from which on nothing was shaped. None while somebody is connected.
     pub(crate) fn asleep_since(&self) -> Option<u64> {
         self.asleep_since
     }
 
-    /// From which place among all events on the log has everything.
+    /// The log is complete from this global order on.
     pub(crate) fn from(&self) -> u64 {
         self.from
     }
 
-    /// Someone is there again, or for the first time. Whoever was here before is where it was, as far as the past
-    /// reaches; `next` is the place of the next event among all.
-    pub(crate) fn wake(&mut self, past: &Past<'_>, next: u64) {
+    /// Rebuilds the log for the first connected subscriber. Members that were here before keep their
+    /// positions, as far as the past reaches. `next` is the global order of the next event.
+    pub(crate) fn wake(&mut self, past: &PastEvents<'_>, next: u64) {
         let Some(since) = self.asleep_since.take() else { return };
         let gone = self.gone.take();
         let before = past.entries.partition_point(|entry| entry.order < since);
@@ -70,10 +73,10 @@ impl Audience {
         fresh.take_all(&later[at..]);
         let is_whole = past.from <= since && fresh.impure.is_empty() && self.impure.is_empty();
         if is_whole && (past.is_exact || self.terms.keeps_every_event()) {
-            fresh.move_to(self.first.wrapping_sub(boundary));
+            fresh.shift_positions(self.first.wrapping_sub(boundary));
             self.take_log_of(fresh);
         } else {
-            // Nobody is where it was: what was not told in between is missing, and so is text that was held.
+            // No cursor stays valid: the events in between are missing, and so is held text.
             self.first += 1;
             self.from = next;
             self.pure_from = next;
@@ -81,7 +84,7 @@ impl Audience {
         }
     }
 
-    /// A session that was heard left memory, with events at these places.
+    /// Notes that a session of this audience left memory, with events of these global orders.
     pub(crate) fn note_gone(&mut self, orders: &[u64]) {
         let Some(last) = orders.last().copied() else { return };
         let Some(since) = self.asleep_since else {
@@ -96,28 +99,29 @@ impl Audience {
         }
     }
 
-    /// Whether the log has all that came after what is right before this position.
+    /// Whether the log has everything after the unit before this position.
     pub(crate) fn has_all_after(&self, at: u64) -> bool {
         let last = at.checked_sub(1).and_then(|at| self.unit(at));
         last.is_some_and(|last| self.reaches_back_to(last.made_at + 1))
     }
 
-    /// Of what happened before this, something may be missing here that other logs have.
+    /// Marks everything before this global order as possibly incomplete: other logs may have events that this
+    /// one lacks.
     pub(crate) fn distrust_before(&mut self, order: u64) {
         self.from = self.from.max(order);
         self.pure_from = self.pure_from.max(order);
     }
 
-    /// From which place on the log can be made again.
+    /// The log can be rebuilt from this global order on.
     pub(crate) fn pure_from(&self) -> u64 {
         self.pure_from
     }
 
-    /// Someone is back who was further behind than the log reaches.
-    pub(crate) fn reach_back(&mut self, past: &Past<'_>) {
+    /// Extends the log into the past, for a returning subscriber that is further behind than the log reaches.
+    pub(crate) fn reach_back(&mut self, past: &PastEvents<'_>) {
         let mut fresh = self.empty(past);
         let end = past.entries.partition_point(|entry| entry.order < self.from);
-        // What is held at the end is in the log already.
+        // The text that is held at the end is in the log already.
         let is_exact = past.is_exact || self.terms.keeps_every_event();
         fresh.take_all(&past.entries[..end]);
         let units = fresh.log.len() as u64;
@@ -126,7 +130,7 @@ impl Audience {
             return;
         }
         let Some(first) = self.first.checked_sub(units) else { return };
-        fresh.move_to(first.wrapping_sub(fresh.first));
+        fresh.shift_positions(first.wrapping_sub(fresh.first));
         self.first = first;
         self.from = fresh.from;
         self.bytes.set(self.bytes.get() + fresh.bytes.get());
@@ -139,17 +143,17 @@ impl Audience {
         for (key, at) in fresh.latest_state {
             self.latest_state.entry(key).or_insert(at);
         }
-        for (key, at) in fresh.urgent_state {
-            self.urgent_state.entry(key).or_insert(at);
+        for (key, at) in fresh.critical_state {
+            self.critical_state.entry(key).or_insert(at);
         }
         for (key, at) in fresh.starts {
             self.starts.entry(key).or_insert(at);
         }
-        self.questions.append(&mut fresh.questions);
+        self.asks.append(&mut fresh.asks);
     }
 
-    /// The same audience with nothing in its log, and with the text held that the past begins with.
-    fn empty(&self, past: &Past<'_>) -> Audience {
+    /// The same audience with an empty log, holding the text that is open where the past begins.
+    fn empty(&self, past: &PastEvents<'_>) -> Audience {
         let mut fresh = Audience::new(self.terms.clone(), self.hears.clone(), self.number);
         fresh.room_bytes = self.room_bytes;
         fresh.from = past.from;
@@ -160,7 +164,7 @@ impl Audience {
                 }
                 if is_before_ask(&entry.event) {
                     fresh.texts.cut_session(entry.session, self.number);
-                } else if !entry.is_urgent && self.wants(&entry.event) {
+                } else if !entry.is_critical && self.wants(&entry.event) {
                     fresh.texts.take(entry, self.number, None);
                 }
             }
@@ -168,7 +172,7 @@ impl Audience {
         fresh
     }
 
-    fn take_all(&mut self, entries: &[&Entry]) {
+    fn take_all(&mut self, entries: &[&HistoryEntry]) {
         for entry in entries {
             self.take(entry);
             while self.log.len() > MAX_PRIMED_UNITS || self.bytes() > self.room_bytes / 2 {
@@ -187,21 +191,21 @@ impl Audience {
         self.bytes = fresh.bytes;
         self.latest_progress = fresh.latest_progress;
         self.latest_state = fresh.latest_state;
-        self.urgent_state = fresh.urgent_state;
+        self.critical_state = fresh.critical_state;
         self.starts = fresh.starts;
-        self.questions = fresh.questions;
+        self.asks = fresh.asks;
     }
 
-    /// All positions are further by so much.
-    fn move_to(&mut self, by: u64) {
+    /// Moves all positions by this distance.
+    fn shift_positions(&mut self, by: u64) {
         self.first = self.first.wrapping_add(by);
-        let maps = self.latest_state.values_mut().chain(self.urgent_state.values_mut());
-        let maps = maps.chain(self.latest_progress.values_mut()).chain(self.questions.values_mut());
+        let maps = self.latest_state.values_mut().chain(self.critical_state.values_mut());
+        let maps = maps.chain(self.latest_progress.values_mut()).chain(self.asks.values_mut());
         let maps = maps.chain(self.starts.values_mut());
         maps.for_each(|at| *at = at.wrapping_add(by));
     }
 
-    /// An audience that nobody was in yet.
+    /// A new audience that nobody has entered yet.
     pub(crate) fn asleep(mut self, order: u64) -> Self {
         self.first = FIRST_POSITION;
         self.asleep_since = Some(order);

@@ -1,8 +1,8 @@
 //! Streamed text, cut at the boundaries of an audience (§5.6.3, ruling 10).
 //!
-//! The pieces of an output joined are the output: no character is lost or repeated. Each piece has
-//! the place of its last character in the order of the session. A change of language or content type
-//! is a boundary under every setting (ruling 32), and so is an ask (ruling 7).
+//! The joined pieces of an output are the output: no character is lost or repeated. Each piece
+//! takes the place of its last character in the order of the session. A change of language or
+//! content type is a boundary under every setting (ruling 32), and so is an ask (ruling 7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,68 +11,68 @@ use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::extension::{Delivery, Merged, PREFIX};
 use aaep::{CognitiveLoad, Event, EventId, LanguageTag, Object, Payload};
 
-use super::{Entry, Kind, SessionKey, TextKey, Unit, text_key};
+use super::{HistoryEntry, SessionKey, TextKey, Unit, UnitKind, text_key};
 use crate::boundary::{Boundaries, Cutter};
 use crate::ids::derived_event_id;
 use crate::terms::Terms;
 
-/// The outputs of all sessions that are not complete yet.
+/// The incomplete outputs of all sessions.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct HeldOutputs {
     boundaries: Boundaries,
-    /// Whether merged events may say so.
+    /// Whether merged events may be marked as such.
     extension: bool,
-    open: BTreeMap<TextKey, Output>,
-    /// How many bytes all of it takes.
+    open: BTreeMap<TextKey, HeldOutput>,
+    /// How many bytes all outputs take.
     bytes: usize,
 }
 
-/// What the text of an output takes beside its characters.
+/// What an output takes besides its characters.
 const OUTPUT_BYTES: usize = 1024;
 
-/// One output and what is held of it.
+/// One output and its held text.
 #[derive(Debug)]
-struct Output {
+struct HeldOutput {
     cutter: Cutter,
     boundaries: Boundaries,
-    /// The position of the first character that is held.
+    /// The position of the first held character.
     position: u64,
-    /// How many events the held text is from, the newest one, and how many pieces it gave so far.
+    /// How many events the held text comes from, the newest of them, and how many pieces it gave so far.
     held_events: u64,
-    newest: Entry,
+    newest: HistoryEntry,
     parts: u64,
 }
 
-impl Texts {
+impl HeldOutputs {
     pub(super) fn new(terms: &Terms) -> Self {
-        // Who wants to hear little hears an answer when it is complete (§5.3.1.10).
+        // With a low cognitive load, an answer is delivered when it is complete (§5.3.1.10).
         let boundaries = if terms.cognitive_load == CognitiveLoad::Low {
             Boundaries::from_list(&[CoalesceBoundary::Completion])
         } else {
             Boundaries::from_list(&terms.boundaries)
         };
         let extension = terms.understands_our_extension();
-        Texts { boundaries, extension, open: BTreeMap::new(), bytes: 0 }
+        HeldOutputs { boundaries, extension, open: BTreeMap::new(), bytes: 0 }
     }
 
-    /// Takes a chunk and gives the pieces that are certain now.
+    /// Takes a chunk and returns the pieces whose ends are now certain.
     pub(super) fn take(
         &mut self,
-        entry: &Entry,
+        entry: &HistoryEntry,
         audience: u64,
         sequence_number: Option<u64>,
     ) -> Vec<Unit> {
         let Payload::OutputStreaming(chunk) = &entry.event.payload else { return Vec::new() };
         let key = text_key(entry.session, chunk);
-        let is_alike = |output: &Output| is_text_alike(&output.newest.event, &entry.event);
+        let is_alike = |output: &HeldOutput| is_text_alike(&output.newest.event, &entry.event);
         let mut units = match self.open.get(&key) {
             Some(output) if !is_alike(output) => self.cut(&key, audience),
             _ => Vec::new(),
         };
         let language = text_language(&entry.event);
         let boundaries = self.boundaries;
-        let bytes_before = self.open.get(&key).map_or(0, Output::bytes);
-        let output = self.open.entry(key.clone()).or_insert_with(|| Output {
+        let bytes_before = self.open.get(&key).map_or(0, HeldOutput::bytes);
+        let output = self.open.entry(key.clone()).or_insert_with(|| HeldOutput {
             cutter: Cutter::new(boundaries, language),
             boundaries,
             position: chunk.position,
@@ -108,12 +108,12 @@ impl Texts {
         units
     }
 
-    /// How many bytes the outputs take that are not complete yet.
+    /// How many bytes the incomplete outputs take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Tells what is held of the output that waits longest, as far as it came.
+    /// Cuts the output that has waited longest and returns its text so far.
     pub(super) fn cut_oldest(&mut self, audience: u64) -> Option<(TextKey, Vec<Unit>)> {
         let oldest = self.open.iter().min_by_key(|(_, output)| output.newest.order);
         let key = oldest.map(|(key, _)| key.clone())?;
@@ -121,12 +121,12 @@ impl Texts {
         Some((key, units))
     }
 
-    /// The outputs that are not complete yet.
+    /// The incomplete outputs.
     pub(super) fn open(&self) -> impl Iterator<Item = &TextKey> {
         self.open.keys()
     }
 
-    /// Tells what is held of an output, and forgets the output.
+    /// Returns the held text of an output, and forgets the output.
     fn cut(&mut self, key: &TextKey, audience: u64) -> Vec<Unit> {
         let Some(mut output) = self.open.remove(key) else { return Vec::new() };
         self.bytes = self.bytes.saturating_sub(output.bytes());
@@ -145,17 +145,16 @@ impl Texts {
         })
     }
 
-    /// The session is over, or asks something: what is held of its outputs is told as it is.
+    /// Returns the held text of all outputs of a session, because the session ends or asks something.
     pub(super) fn cut_session(&mut self, session: SessionKey, audience: u64) -> Vec<Unit> {
         let keys: Vec<_> = self.open.keys().filter(|(of, _)| *of == session).cloned().collect();
         keys.iter().flat_map(|key| self.cut(key, audience)).collect()
     }
 }
 
-impl Output {
-    /// How many bytes it takes.
+impl HeldOutput {
     fn bytes(&self) -> usize {
-        size_of::<Output>() + OUTPUT_BYTES + self.cutter.held_chars() * 4 + self.newest.weight
+        size_of::<HeldOutput>() + OUTPUT_BYTES + self.cutter.held_chars() * 4 + self.newest.weight
     }
 
     fn units(
@@ -178,7 +177,7 @@ impl Output {
             units.push(unit);
             self.position += chars;
             self.parts += 1;
-            // What is left over of the newest event is still that event.
+            // The remaining text still comes from the newest event.
             self.held_events = 1;
         }
         if count > 0 && self.cutter.held_chars() == 0 {
@@ -187,7 +186,7 @@ impl Output {
         units
     }
 
-    /// A piece as an event; the agent's own event where the piece is exactly that.
+    /// A piece as an event. If the piece is exactly the agent's event, that event itself.
     fn unit(
         &self,
         text: String,
@@ -198,7 +197,7 @@ impl Output {
     ) -> Unit {
         let source = &self.newest.event;
         let Payload::OutputStreaming(chunk) = &source.payload else {
-            return Unit::new(&self.newest, Arc::clone(source), Kind::Other, sequence_number);
+            return Unit::new(&self.newest, Arc::clone(source), UnitKind::Other, sequence_number);
         };
         let is_whole = chunk.position == self.position
             && chunk.chunk == text
@@ -218,7 +217,7 @@ impl Output {
                 (self.parts, audience),
             ))
         };
-        let mut unit = Unit::new(&self.newest, event, Kind::Text, sequence_number);
+        let mut unit = Unit::new(&self.newest, event, UnitKind::Text, sequence_number);
         unit.stands_for = self.held_events.max(1);
         unit.weight += own_bytes;
         unit
@@ -251,8 +250,8 @@ fn piece_of(
     event
 }
 
-/// The extension data of an event for another piece of its text. How far the agent has counted is true of its own event
-/// only.
+/// The extension data of an event, for another piece of its text. The agent's count is true only of its own
+/// event and is left out.
 pub(crate) fn extensions_of_text(source: &Event) -> Option<aaep::Extensions> {
     let mut extensions = source.extensions.clone()?;
     for (_, data) in extensions.0.iter_mut().filter(|(prefix, _)| prefix.as_str() == PREFIX) {
@@ -262,7 +261,8 @@ pub(crate) fn extensions_of_text(source: &Event) -> Option<aaep::Extensions> {
     (!extensions.0.is_empty()).then_some(extensions)
 }
 
-/// The agent's own event. A `coalesce_hint` that was not negotiated is replaced by where the text really ends (§4.3.3).
+/// The agent's own event. A `coalesce_hint` that was not negotiated is replaced by the boundary at which the
+/// text really ends (§4.3.3).
 pub(super) fn with_hint(
     event: &Arc<Event>,
     chunk: &OutputStreaming,
@@ -276,7 +276,7 @@ pub(super) fn with_hint(
     Arc::new(Event { payload: chunk.into(), ..(**event).clone() })
 }
 
-/// The language of the text of an event: its own, or else that of all its words.
+/// The language of the text of an event: that of the chunk, or else that of the whole event.
 fn text_language(event: &Event) -> Option<&LanguageTag> {
     let Payload::OutputStreaming(chunk) = &event.payload else { return None };
     let hints = event.envelope.localization_hints.as_ref();
@@ -292,7 +292,7 @@ pub(crate) fn is_text_alike(one: &Event, other: &Event) -> bool {
     a.content_type == b.content_type && text_language(one) == text_language(other)
 }
 
-/// Says on a unit that it stands for several events.
+/// Marks a unit as standing for several events.
 fn mark_merged(unit: &mut Unit, last: &EventId) {
     let mut event = (*unit.event).clone();
     let merged =

@@ -1,8 +1,8 @@
-//! Questions: who is asked, which reply counts, and what follows (chapter 6).
+//! Asks: which subscribers receive them, which reply counts, and what follows (chapter 6).
 //!
-//! Every question is settled exactly once: by the first valid reply, by time, because nobody is left
-//! who could answer, or because the agent withdrew it. Only a reply that says so, or a default that
-//! says so and is allowed to, ever means yes.
+//! Every ask is settled exactly once: by the first valid reply, by time, because nobody is left to
+//! answer, or because the agent withdrew it. Only a reply that says so, or a default that says so
+//! and is allowed to, ever means yes.
 
 mod late;
 mod time;
@@ -17,7 +17,7 @@ use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
-use super::{Engine, Member, Presence};
+use super::{AudienceMember, Engine, MemberPresence};
 use crate::ask::Ask;
 use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
@@ -25,13 +25,13 @@ use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal
 use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
 
-pub(crate) use late::AskedOf;
-pub(super) use time::TimeWish;
+pub(crate) use late::SubscriberAsks;
+pub(super) use time::AskTimeRequest;
 pub use waiting::WaitingAsk;
 
 impl Engine {
-    /// Asks: everyone is told, those who can answer get the question itself. If nobody can answer,
-    /// the default applies at once (ruling 2).
+    /// Opens an ask. Everyone hears that there is one; subscribers that can answer receive the ask itself. If nobody
+    /// can answer, the default applies at once (ruling 2).
     pub(super) fn ask(
         &mut self,
         now: Now,
@@ -44,7 +44,7 @@ impl Engine {
         let whose = (in_session.principal, in_session.tags.clone());
         let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
         let all_told: BTreeSet<SubscriberKey> =
-            self.able(is_confirmation, whose.0, &whose.1).collect();
+            self.able_to_answer(is_confirmation, whose.0, &whose.1).collect();
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
         let mut ask = Ask::new(whose, session, Arc::clone(event), self.next_order, times);
         ask.told = all_told;
@@ -54,20 +54,20 @@ impl Engine {
         self.open_ask(token, ask);
         self.append(now, session, Arc::clone(event), (Author::Agent, true), out);
         self.store_time(now, token, out);
-        self.look_for_someone(now, token, out);
+        self.check_answerable(now, token, out);
     }
 
-    /// The subscribers who can answer a question, here or just away.
-    pub(super) fn able(
+    /// The subscribers that can answer an ask, connected or briefly away.
+    pub(super) fn able_to_answer(
         &self,
         is_confirmation: bool,
         asks: Principal,
         tags: &AgentTags,
     ) -> impl Iterator<Item = SubscriberKey> {
         let audiences = self.audiences.values();
-        let able =
+        let able_to_answer =
             audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, tags));
-        let members = able.flat_map(|audience| &audience.subscribers.members);
+        let members = able_to_answer.flat_map(|audience| &audience.subscribers.members);
         let may_reply = move |key: &&SubscriberKey| {
             let member = self.members.get(**key as usize).and_then(Option::as_ref);
             member.is_some_and(|member| member.may_reply && member.principal != asks)
@@ -75,18 +75,18 @@ impl Engine {
         members.filter(may_reply).copied()
     }
 
-    /// If nobody who was asked can answer any more, the default applies: at once, or when the time
-    /// to come back is over (ruling 4).
-    pub(super) fn look_for_someone(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
+    /// Applies the default of an ask if no subscriber that received it can still answer: at once, or when the
+    /// time to reconnect is over (ruling 4).
+    pub(super) fn check_answerable(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let grace_us = self.config.resume_grace_us;
         let Some(ask) = self.asks.get(token) else { return };
         let mut until = Some(ask.grace_until_us);
         for subscriber in &ask.told {
             match self.members.get(*subscriber as usize).and_then(Option::as_ref) {
-                Some(Member { presence: Presence::Away(since), .. }) => {
+                Some(AudienceMember { presence: MemberPresence::Away(since), .. }) => {
                     until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
                 }
-                // One who is here is enough: there may be very many.
+                // One connected subscriber is enough, and there may be very many.
                 Some(_) => {
                     until = None;
                     break;
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Files a question under the moment when something is next due for it.
+    /// Files an ask under the moment when it is next due.
     pub(super) fn file(&mut self, token: &ReplyToken) {
         let Some(ask) = self.asks.get_mut(token) else { return };
         let next_us = ask.next_us();
@@ -123,7 +123,7 @@ impl Engine {
         self.asks_due.insert((next_us, token.clone()));
     }
 
-    /// Takes a question out of everything that knows it as open.
+    /// Removes an ask from all indexes of open asks.
     fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
         let ask = self.asks.remove(token)?;
         self.ask_tokens.remove(&ask.order);
@@ -141,13 +141,13 @@ impl Engine {
         Some(ask)
     }
 
-    /// The open questions of a session.
+    /// The open asks of a session.
     pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &Ask> {
         let tokens = self.asks_of.get(&session).into_iter().flatten();
         tokens.filter_map(|token| self.asks.get(token))
     }
 
-    /// Does what is due for questions.
+    /// Does what is due for asks.
     pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
         let mut due = Vec::new();
         while let Some((at, _)) = self.asks_due.first()
@@ -159,10 +159,10 @@ impl Engine {
             }
             due.push(token);
         }
-        // In the order of their names, whichever was due first, so that late timers change nothing.
+        // Handled in the order of their tokens, not of their times, so that late timers change nothing.
         due.sort_unstable();
         for token in due {
-            self.look_for_someone(now, &token, out);
+            self.check_answerable(now, &token, out);
             let left =
                 self.asks.get_mut(&token).and_then(|ask| ask.time.countdown(now.monotonic_us));
             self.file(&token);
@@ -180,7 +180,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let decide = |ask: &Ask| match ask.decide(reply)? {
-            // A no counts whatever a clock says.
+            // A no counts, whatever a clock says.
             resolution if resolution != Resolution::Accept => Ok(resolution),
             resolution => ask.check_stamp(now, &reply.timestamp).map(|()| resolution),
         };
@@ -203,7 +203,7 @@ impl Engine {
         self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
     }
 
-    /// The checks of §6.3.4; the sender only learns whether the reply counts (ruling 12).
+    /// Makes the checks of §6.3.4. The sender learns only whether the reply counts (ruling 12).
     fn reply(
         &mut self,
         now: Now,
@@ -267,8 +267,8 @@ impl Engine {
         self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, subscriber, it))
     }
 
-    /// Settles a question, once and for all: grants what was accepted, tells the agent and everyone
-    /// who was told of the question.
+    /// Settles an ask for good: grants what was accepted, and tells the agent and everyone that was told of
+    /// the ask.
     pub(super) fn settle(
         &mut self,
         now: Now,
@@ -298,7 +298,7 @@ impl Engine {
         self.tell_settled(now, &ask, token, resolution, decided_by, out);
     }
 
-    /// The notice of ruling 18.
+    /// Sends the notice of ruling 18.
     fn tell_settled(
         &mut self,
         now: Now,
@@ -321,9 +321,10 @@ impl Engine {
         if let Some(session) = self.sessions.get_mut(&ask.session) {
             session.speak_for(agent_id, to);
         }
-        let summary = cut(format!("{}: {}", how(resolution, &decided_by), about(&ask.event)));
+        let summary =
+            cut(format!("{}: {}", outcome_words(resolution, &decided_by), subject_of(&ask.event)));
         let mut envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
-        // Only what is critical may pass a filter and a rate (§5.3.1.1, §5.5.4).
+        // Only critical events may pass a filter and a rate (§5.3.1.1, §5.5.4).
         envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
         let mut event = Event::new(envelope, change);
@@ -332,7 +333,7 @@ impl Engine {
         self.append(now, ask.session, Arc::new(event), (Author::Hub, true), out);
     }
 
-    /// The agent no longer needs an answer.
+    /// Withdraws an ask, because the agent no longer needs an answer.
     pub(super) fn withdraw(
         &mut self,
         now: Now,
@@ -347,7 +348,7 @@ impl Engine {
         }
     }
 
-    /// Withdraws the open questions of a session, or of one agent in it.
+    /// Withdraws the open asks of a session, or of one agent in it.
     pub(super) fn withdraw_all(
         &mut self,
         now: Now,
@@ -366,8 +367,8 @@ impl Engine {
         }
     }
 
-    /// An agent that leaves the waiting state by itself withdraws its questions (§6.8); its own event
-    /// then goes on from the state that the notice told.
+    /// Withdraws the asks of an agent that leaves the waiting state by itself (§6.8). The agent's event is
+    /// then changed to start from the state that the notice told.
     pub(super) fn withdraw_by_state(
         &mut self,
         now: Now,
@@ -389,12 +390,12 @@ impl Engine {
     }
 }
 
-impl Member {
-    /// Whether the person behind this subscriber can answer a question.
+impl AudienceMember {
+    /// Whether the person behind this subscriber can answer an ask.
     pub(super) fn can_answer(&self, ask: &Ask) -> bool {
         self.may_reply
             && self.principal != ask.principal
-            && can_answer(&self.wish.terms, &self.wish.hears, ask.is_confirmation(), &ask.tags)
+            && can_answer(&self.agreed.terms, &self.agreed.hears, ask.is_confirmation(), &ask.tags)
     }
 }
 
@@ -425,8 +426,8 @@ fn resolution_notice(
     Delivery { resolution: Some(resolution), ..Delivery::new() }
 }
 
-/// How a question was settled, in words.
-fn how(resolution: &Resolution, decided_by: &DecidedBy) -> String {
+/// The outcome of an ask, in words.
+fn outcome_words(resolution: &Resolution, decided_by: &DecidedBy) -> String {
     let what = match resolution {
         Resolution::Accept => "Accepted",
         Resolution::Reject => "Rejected",
@@ -441,8 +442,7 @@ fn how(resolution: &Resolution, decided_by: &DecidedBy) -> String {
     }
 }
 
-/// What a question is about.
-fn about(event: &Event) -> &str {
+fn subject_of(event: &Event) -> &str {
     match &event.payload {
         Payload::AwaitingConfirmation(it) => &it.action,
         Payload::AwaitingClarification(it) => &it.question,
@@ -450,7 +450,7 @@ fn about(event: &Event) -> &str {
     }
 }
 
-/// Whether a subscription was sent an ask, and it does not just wait to be sent.
-fn was_sent(ask: &Ask, subscriber: SubscriberKey, member: &Member) -> bool {
+/// Whether a subscription was sent an ask, and not merely queued to be sent it.
+fn was_sent(ask: &Ask, subscriber: SubscriberKey, member: &AudienceMember) -> bool {
     ask.told.contains(&subscriber) && !member.asked.waits(ask.order)
 }

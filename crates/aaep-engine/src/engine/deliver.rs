@@ -1,22 +1,24 @@
-//! Telling subscribers: urgent things at once, everything else as their terms allow (§5.5.4, §5.6).
+//! Delivery to subscribers: critical events at once, everything else as their terms allow (§5.5.4,
+//! §5.6).
 
 use std::sync::Arc;
 
-use super::{Engine, Member, NEVER, Presence};
-use crate::audience::{Audience, Entry, SubscriberKey};
+use super::{AudienceMember, Engine, MemberPresence, NEVER};
+use crate::audience::{Audience, HistoryEntry, SubscriberKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::member::{Cursor, Progressed, Telling};
+use crate::member::{Cursor, DeliveryPass, DeliveryProgress};
 
-/// How long a wire has at most to take what goes at a time. It says when it has; should that get lost, it goes on.
-const REST_US: u64 = 1_000_000;
+/// How long a wire has at most to take a batch. The wire says when it has; if that message is lost, delivery
+/// continues after this time.
+const WIRE_WAIT_US: u64 = 1_000_000;
 
-/// When to go on with what is held for a subscriber.
+/// When to continue with events that are held for a subscriber.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldUntil {
     pub(super) at_us: u64,
-    /// Only text is held, for the sake of the pace: the next event may go before (ruling 30).
+    /// Only text is held, by the pace. The next event may go earlier (ruling 30).
     is_text: bool,
 }
 
@@ -27,17 +29,17 @@ impl HeldUntil {
 }
 
 impl Engine {
-    /// Shapes an event for every audience and tells who can be told now.
-    pub(super) fn deliver(&mut self, now: Now, entry: &Entry, out: &mut Vec<Output>) {
+    /// Shapes an event for every audience and delivers it to every subscriber that may receive it now.
+    pub(super) fn deliver(&mut self, now: Now, entry: &HistoryEntry, out: &mut Vec<Output>) {
         let log_bytes = self.log_bytes();
-        let Engine { audiences, members, primary, config, rooms, .. } = self;
+        let Engine { audiences, members, primary, config, log_space, .. } = self;
         let mut told = Vec::new();
         for full in audiences.values_mut() {
-            full.room_bytes = rooms.room(full.weight, log_bytes);
+            full.room_bytes = log_space.bytes_for(full.weight, log_bytes);
             let begin = full.take(entry);
             let grown = full.end() - begin;
             if grown == 0 {
-                // Its room may have become smaller since it last grew.
+                // Its memory may have shrunk since the log last grew.
                 full.trim(0);
                 continue;
             }
@@ -48,9 +50,9 @@ impl Engine {
                     out.push(Output::Deliver { frame, to: audience.subscribers.unlimited.clone() });
                 }
             }
-            // Something urgent concerns everyone; anything else only those for whom nothing is held.
+            // A critical event concerns everyone. Any other concerns only subscribers without held events.
             let others = &audience.subscribers;
-            let others = if entry.is_urgent { &others.connected } else { &others.ready };
+            let others = if entry.is_critical { &others.connected } else { &others.ready };
             for subscriber in others {
                 let Some(Some(member)) = members.get_mut(*subscriber as usize) else { continue };
                 told.push((
@@ -61,18 +63,18 @@ impl Engine {
             full.trim(grown);
         }
         for (subscriber, held) in told {
-            let held = self.or_tell_of_deleted(now, subscriber, held);
-            self.sort_in(subscriber, held);
+            let held = self.or_schedule_gap_notice(now, subscriber, held);
+            self.file_subscriber(subscriber, held);
             self.note_order(subscriber, out);
         }
     }
 
-    /// A subscriber is due: something held for it can go, or its time to come back is over.
+    /// Handles a subscriber that is due: a held event can go, or its time to reconnect is over.
     pub(super) fn wake(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
         member.due_us = NEVER;
         match member.presence {
-            Presence::Away(since) => {
+            MemberPresence::Away(since) => {
                 let end_us = since.saturating_add(self.config.keep_subscription_us);
                 if end_us <= now.monotonic_us {
                     self.remove(now, subscriber, out);
@@ -81,61 +83,66 @@ impl Engine {
                     self.set_due(subscriber, end_us);
                 }
             }
-            Presence::Blocked => {}
-            Presence::Here => {
-                member.rests = false;
+            MemberPresence::Blocked => {}
+            MemberPresence::Here => {
+                member.awaits_wire = false;
                 self.catch_up(now, subscriber, out);
             }
         }
     }
 
-    /// Tells a subscriber everything that it may be told now, and notes when to go on.
+    /// Delivers everything that a subscriber may receive now, and notes when to continue.
     pub(super) fn catch_up(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let must_be_asked = self.tell_gap(subscriber);
+        let must_be_asked = self.check_for_gap(subscriber);
         if must_be_asked {
             self.note_late(subscriber);
         }
-        self.sum_up(now, subscriber, out);
+        self.deliver_summaries(now, subscriber, out);
         self.send_late(subscriber, out);
         if must_be_asked {
-            self.look_at_asks_of(now, subscriber, out);
+            self.recheck_asks_of(now, subscriber, out);
         }
         self.tell_more(now, subscriber, out);
     }
 
-    /// Tells a subscriber what is critical and was left behind, and then what goes on now.
-    pub(super) fn sum_up(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+    /// Delivers critical events that were left behind, and then summaries of the running sessions.
+    pub(super) fn deliver_summaries(
+        &mut self,
+        now: Now,
+        subscriber: SubscriberKey,
+        out: &mut Vec<Output>,
+    ) {
         let Engine { audiences, members, primary, config, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
-        let Some(audience) = audiences.get(&member.wish.audience) else { return };
-        if member.presence != Presence::Here || member.rests {
+        let Some(audience) = audiences.get(&member.agreed.audience) else { return };
+        if member.presence != MemberPresence::Here || member.awaits_wire {
             return;
         }
-        let (cursor, mut telling) =
-            telling(member, subscriber, (audience, config.at_a_time), now, primary, out);
-        let is_told = cursor.tell_left_behind(&mut telling);
-        drop(telling);
+        let (cursor, mut pass) =
+            start_pass(member, subscriber, (audience, config.at_a_time), now, primary, out);
+        let is_told = cursor.tell_left_behind(&mut pass);
+        drop(pass);
         if is_told {
             self.tell_summaries(now, subscriber, out);
         }
     }
 
-    /// Tells a subscriber what it may be told now, after the summaries.
+    /// Delivers what a subscriber may receive now, after the summaries.
     pub(super) fn tell_more(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let held = self.proceed_now(now, subscriber, out);
         if let Some(Some(member)) = self.members.get(subscriber as usize)
-            && let Some(audience) = self.audiences.get_mut(&member.wish.audience)
+            && let Some(audience) = self.audiences.get_mut(&member.agreed.audience)
         {
             audience.trim(0);
         }
-        let held = self.or_tell_of_deleted(now, subscriber, held);
-        self.sort_in(subscriber, held);
+        let held = self.or_schedule_gap_notice(now, subscriber, held);
+        self.file_subscriber(subscriber, held);
         self.note_order(subscriber, out);
     }
 
-    /// Stores from when on everything was sent in its place, if something just was not: after a stop,
-    /// an urgent event that came last tells where a subscriber is only if it overtook nothing. With a
-    /// rate or a pace that happens all the time, and is not known after a stop.
+    /// If an event was just sent out of order, stores from when on everything was sent in order. After a
+    /// restart, a critical event that arrived last says how far a subscriber is only if it overtook nothing.
+    /// With a rate or a pace that happens all the time, so it is not stored for those.
     fn note_order(&mut self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
         let has_strayed = member.cursor.has_strayed();
@@ -154,21 +161,21 @@ impl Engine {
     ) -> Option<HeldUntil> {
         let Engine { audiences, members, primary, config, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return None };
-        if member.presence != Presence::Here {
+        if member.presence != MemberPresence::Here {
             return None;
         }
-        let audience = audiences.get(&member.wish.audience)?;
+        let audience = audiences.get(&member.agreed.audience)?;
         proceed(member, subscriber, (audience, config.at_a_time), now, primary, out)
     }
 
-    /// Files a subscriber by what the next event means for it.
-    fn sort_in(&mut self, subscriber: SubscriberKey, held: Option<HeldUntil>) {
+    /// Files a subscriber in the lists by what the next event means for it.
+    fn file_subscriber(&mut self, subscriber: SubscriberKey, held: Option<HeldUntil>) {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
-        if member.presence != Presence::Here {
+        if member.presence != MemberPresence::Here {
             return;
         }
         let is_plain = member.limits.is_none() && member.cursor.is_plain();
-        let key = member.wish.audience.clone();
+        let key = member.agreed.audience.clone();
         self.leave_lists(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(audience) = audiences.get_mut(&key) else { return };
@@ -187,22 +194,22 @@ impl Engine {
         }
     }
 
-    /// Takes a subscriber out of all lists of who is told what when; it stays in its audience. One that
-    /// is away is in none of them, and its subscription still ends when it is due.
+    /// Removes a subscriber from all delivery lists, but not from its audience. A subscriber that is away is
+    /// in none of them, and its subscription still ends when it is due.
     pub(super) fn leave_lists(&mut self, subscriber: SubscriberKey) {
-        let is_away = |member: &Member| matches!(member.presence, Presence::Away(_));
+        let is_away = |member: &AudienceMember| matches!(member.presence, MemberPresence::Away(_));
         if self.members.get(subscriber as usize).and_then(Option::as_ref).is_none_or(is_away) {
             return;
         }
         self.forget_due(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
-        let Some(audience) = audiences.get_mut(&member.wish.audience) else { return };
+        let Some(audience) = audiences.get_mut(&member.agreed.audience) else { return };
         audience.subscribers.ready.remove(&subscriber);
         audience.subscribers.connected.remove(&subscriber);
         if let Some(slot) = member.slot.take() {
-            // Whoever takes everything as it comes has had everything up to now.
-            (member.cursor.at, member.cursor.urgent_at) = (audience.end(), audience.end());
+            // A subscriber in the `unlimited` list has received everything so far.
+            (member.cursor.at, member.cursor.critical_at) = (audience.end(), audience.end());
             let unlimited = &mut audience.subscribers.unlimited;
             unlimited.swap_remove(slot as usize);
             let moved = unlimited.get(slot as usize).copied();
@@ -230,9 +237,9 @@ impl Engine {
     }
 }
 
-/// Tells a subscriber what it may be told now; when the rest may go, if something is held.
+/// Delivers what a subscriber may receive now. Returns when to continue, if something is held.
 fn proceed(
-    member: &mut Member,
+    member: &mut AudienceMember,
     subscriber: SubscriberKey,
     (audience, at_a_time): (&Audience, usize),
     now: Now,
@@ -240,52 +247,56 @@ fn proceed(
     out: &mut Vec<Output>,
 ) -> Option<HeldUntil> {
     let now_us = now.monotonic_us;
-    let (rests, due_us) = (member.rests, member.due_us);
-    let (cursor, mut telling) =
-        telling(member, subscriber, (audience, at_a_time), now, primary, out);
+    let (awaits_wire, due_us) = (member.awaits_wire, member.due_us);
+    let (cursor, mut pass) =
+        start_pass(member, subscriber, (audience, at_a_time), now, primary, out);
     let owes_summaries = cursor.owes_summaries();
-    // A subscriber that receives every event receives them in their order.
+    // A subscriber that receives every event receives them in order.
     let counts = audience.terms.keeps_every_event();
-    if rests {
+    if awaits_wire {
         if !counts {
-            cursor.tell_urgent(&mut telling);
+            cursor.tell_critical(&mut pass);
         }
-        return Some(HeldUntil::new(due_us.min(now_us + REST_US)));
+        return Some(HeldUntil::new(due_us.min(now_us + WIRE_WAIT_US)));
     }
     let progressed = if owes_summaries {
-        // Urgent things do not wait for summaries; everything else comes after them.
-        let is_told = counts || cursor.tell_urgent(&mut telling);
-        let next_us = telling.limits.as_deref_mut().map_or(now_us, |it| it.next_us(now_us));
-        if is_told && next_us > now_us { Progressed::Until(next_us) } else { Progressed::Enough }
+        // Critical events do not wait for summaries. Everything else comes after them.
+        let is_told = counts || cursor.tell_critical(&mut pass);
+        let next_us = pass.limits.as_deref_mut().map_or(now_us, |it| it.next_us(now_us));
+        if is_told && next_us > now_us {
+            DeliveryProgress::Until(next_us)
+        } else {
+            DeliveryProgress::Enough
+        }
     } else {
-        cursor.proceed(&mut telling)
+        cursor.proceed(&mut pass)
     };
-    drop(telling);
+    drop(pass);
     match progressed {
-        Progressed::CaughtUp => None,
-        Progressed::Until(at_us) => Some(HeldUntil::new(at_us)),
-        Progressed::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
-        Progressed::Enough => {
-            member.rests = true;
+        DeliveryProgress::CaughtUp => None,
+        DeliveryProgress::Until(at_us) => Some(HeldUntil::new(at_us)),
+        DeliveryProgress::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
+        DeliveryProgress::Enough => {
+            member.awaits_wire = true;
             out.push(Output::More { subscriber });
-            Some(HeldUntil::new(now_us + REST_US))
+            Some(HeldUntil::new(now_us + WIRE_WAIT_US))
         }
     }
 }
 
-/// Where a subscriber is, and how it is told things now.
-fn telling<'a>(
-    member: &'a mut Member,
+/// The cursor of a subscriber, and a delivery pass for it.
+fn start_pass<'a>(
+    member: &'a mut AudienceMember,
     subscriber: SubscriberKey,
     (audience, at_a_time): (&'a Audience, usize),
     now: Now,
     primary: &'a aaep::LanguageTag,
     out: &'a mut Vec<Output>,
-) -> (&'a mut Cursor, Telling<'a, impl FnMut(Arc<Frame>)>) {
+) -> (&'a mut Cursor, DeliveryPass<'a, impl FnMut(Arc<Frame>)>) {
     let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
-    let Member { cursor, limits, .. } = member;
+    let AudienceMember { cursor, limits, .. } = member;
     let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![subscriber] });
     let limits = limits.as_deref_mut();
     let left = at_a_time.max(1);
-    (cursor, Telling { audience, limits, now, primary, is_gap_owed, left, send })
+    (cursor, DeliveryPass { audience, limits, now, primary, is_gap_owed, left, send })
 }

@@ -1,19 +1,20 @@
 //! The ids of the newest events of a session that left memory, in a few bytes each.
 //!
-//! They say whether an event may have come before, so that the store is asked only then, and none is taken in twice.
-//! An id that is here may be another's with the same hash; one that is not did not leave memory lately.
+//! They say whether an event may have been published before, so that the store is asked only then
+//! and no event is accepted twice. There are false positives, from equal hashes. An id that is not
+//! found did not leave memory recently.
 
 use std::collections::BTreeSet;
 
 use aaep::EventId;
 
-/// How many are in one half. When the newer half is full, the older one is forgotten.
+/// How many ids one half holds. When the newer half is full, the older one is forgotten.
 const HALF: usize = 8192;
 
-/// About how much memory one takes in the tree, half-empty nodes counted.
+/// Roughly how much memory one id takes in the tree, including half-empty nodes.
 const BYTES_EACH: usize = 16;
 
-/// Hashes of ids.
+/// Hashes of ids, in two generations.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedIds {
     newer: BTreeSet<u64>,
@@ -21,7 +22,7 @@ pub(crate) struct DroppedIds {
 }
 
 impl DroppedIds {
-    /// An event left memory.
+    /// Notes that an event left memory.
     pub(crate) fn add(&mut self, id: &EventId) {
         if self.newer.len() >= HALF {
             self.older = std::mem::take(&mut self.newer);
@@ -29,20 +30,20 @@ impl DroppedIds {
         self.newer.insert(hash(id));
     }
 
-    /// About how much memory they take.
+    /// Roughly how much memory the hashes take.
     pub(crate) fn memory_bytes(&self) -> usize {
         (self.newer.len() + self.older.len()) * BYTES_EACH
     }
 
-    /// Whether an event with this id may have left memory lately.
+    /// Whether an event with this id may have left memory recently.
     pub(crate) fn may_have(&self, id: &EventId) -> bool {
         let hash = hash(id);
         self.newer.contains(&hash) || self.older.contains(&hash)
     }
 }
 
-/// FNV-1a. Whoever makes two ids of its own session collide makes the hub look into its store once more, and has the
-/// second event refused; nothing else.
+/// FNV-1a. A producer that makes two ids of its own session collide causes one more lookup in the store, and
+/// its second event is refused. Nothing else happens.
 fn hash(id: &EventId) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,13 +1,15 @@
-//! Sessions that the hub ends: whose agent is gone without a word, or that someone ended by hand.
+//! Sessions that the hub ends, because the agent went silent or because somebody ended them by
+//! hand.
 //!
-//! Everyone hears it as the end of the session, its open questions are withdrawn, and nothing is ever accepted.
+//! Everyone hears it as the end of the session. Its open asks are withdrawn, and nothing is ever
+//! accepted.
 
 use std::sync::Arc;
 
 use aaep::event::lifecycle::{ErrorCategory, SessionErrored};
 use aaep::{Event, Object, SessionId, Urgency};
 
-use super::{Engine, Session};
+use super::{Engine, EngineSession};
 use crate::clock::{Now, SECOND_US};
 use crate::io::{Author, Output, SessionEnd};
 
@@ -25,7 +27,7 @@ impl SessionEnd {
     }
 }
 
-/// A time in the largest unit that it is a whole number of.
+/// A duration in the largest unit of which it is a whole number.
 fn in_words(seconds: u64) -> String {
     let (count, unit) = match seconds {
         it if it >= 3600 && it.is_multiple_of(3600) => (it / 3600, "hour"),
@@ -35,15 +37,15 @@ fn in_words(seconds: u64) -> String {
     if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
 }
 
-/// How long after a start an agent has to say something before its session can be called silent. The time of the stop
-/// counts only as far as the clock of the machine is right.
+/// How long after a restart an agent has to publish before its session can be called silent. The time before
+/// the restart is only as reliable as the machine's clock.
 const TIME_TO_RETURN_US: u64 = 600 * SECOND_US;
 
 impl Engine {
-    /// The sessions that run, of whose agents nothing was heard for this long, also before the engine started, and in
-    /// which no ask is open.
+    /// The running sessions without an open ask whose agents have been silent for this long. Time before the
+    /// engine started counts, too.
     pub fn silent_sessions(&self, now: Now, for_us: u64) -> Vec<SessionId> {
-        let is_silent = |session: &Session| {
+        let is_silent = |session: &EngineSession| {
             let since_us = now.monotonic_us.saturating_sub(session.heard_us);
             since_us.saturating_add(session.silent_before_us) >= for_us
                 && since_us >= for_us.min(TIME_TO_RETURN_US)
@@ -54,7 +56,7 @@ impl Engine {
         silent.map(|(_, session)| session.id.clone()).collect()
     }
 
-    /// Ends a session that runs.
+    /// Ends a running session.
     pub(super) fn end_session(
         &mut self,
         now: Now,

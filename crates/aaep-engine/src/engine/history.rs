@@ -1,60 +1,64 @@
-//! The histories of sessions within their budget: in bytes, for each principal and in all, the oldest first.
+//! Keeps the histories of sessions within their memory budget, for each principal and in total, by
+//! dropping the oldest events.
 //!
-//! What leaves memory is stored all the same; whoever comes back and was before it is told that something is missing.
-//! Nothing here decides what anyone is told.
+//! Dropped events stay in the store. A subscriber that returns to a point before them is told of a
+//! gap. Nothing here decides what anyone is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::Envelope;
 
-use super::{Engine, MAX_PRODUCER_BYTES, MAX_SESSION_EVENTS, Session};
-use crate::audience::{Entry, Hears, Past, SessionKey, TextKey, is_before_ask, text_key};
+use super::{Engine, EngineSession, MAX_PRODUCER_BYTES, MAX_SESSION_EVENTS};
+use crate::audience::{
+    Hears, HistoryEntry, PastEvents, SessionKey, TextKey, is_before_ask, text_key,
+};
 use crate::clock::Now;
 use crate::io::{AgentTags, Principal};
 
-/// How many bytes sessions take beside their histories.
+/// How many bytes sessions take besides their histories.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnBytes {
-    /// What the rules need: ids and names that have to be told apart.
+    /// What the rules need: ids and names that must be distinguished.
     needed: usize,
     all: usize,
 }
 
-/// What a principal holds of the budget for histories.
+/// A principal's part of the budget for histories.
 #[derive(Debug, Default)]
-struct Holding {
+struct PrincipalHolding {
     bytes: usize,
-    /// How many of these its sessions take beside their histories. They leave memory only with the sessions.
+    /// How many of the bytes its sessions take besides their histories. They leave memory only with the
+    /// sessions.
     own: OwnBytes,
-    /// Its events, the oldest first.
+    /// Its events, oldest first.
     events: BTreeMap<u64, SessionKey>,
 }
 
-/// Who holds how much.
+/// How much each principal holds.
 #[derive(Debug, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct HistoryHoldings {
     bytes: usize,
-    held: BTreeMap<Principal, Holding>,
-    /// The same by how much, the most last.
+    held: BTreeMap<Principal, PrincipalHolding>,
+    /// The principals by how much they hold, largest last.
     by_bytes: BTreeSet<(usize, Principal)>,
-    /// The newest events that are no longer in memory, of sessions that are.
-    dropped: Newest,
-    /// The newest events of sessions that left memory as a whole, although they were not deleted.
-    gone: Newest,
+    /// The newest dropped events of sessions that are in memory.
+    dropped: NewestByTags,
+    /// The newest events of sessions that left memory completely without being deleted.
+    gone: NewestByTags,
 }
 
-/// How many different agents are told apart in [`Newest`].
+/// How many different tags [`NewestByTags`] distinguishes.
 const MAX_TAGS: usize = 1024;
 
-/// The newest of some events, by who hears them.
+/// The newest of some events, by the tags of their agents.
 #[derive(Debug, Default)]
-struct Newest {
+struct NewestByTags {
     by_tags: BTreeMap<AgentTags, u64>,
-    /// The newest of those that are not told apart.
+    /// The newest of the events that are no longer distinguished by tags.
     other: Option<u64>,
 }
 
-impl Newest {
+impl NewestByTags {
     fn note(&mut self, tags: &AgentTags, order: u64) {
         if self.by_tags.len() >= MAX_TAGS && !self.by_tags.contains_key(tags) {
             self.other = self.other.max(self.by_tags.values().max().copied());
@@ -70,13 +74,12 @@ impl Newest {
     }
 }
 
-impl Holdings {
-    /// How many bytes all histories take.
+impl HistoryHoldings {
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    fn change(&mut self, owner: Principal, change: impl FnOnce(&mut Holding)) {
+    fn change(&mut self, owner: Principal, change: impl FnOnce(&mut PrincipalHolding)) {
         let holding = self.held.entry(owner).or_default();
         let before = holding.bytes;
         change(holding);
@@ -91,14 +94,14 @@ impl Holdings {
         }
     }
 
-    fn hold(&mut self, owner: Principal, entry: &Entry) {
+    fn hold(&mut self, owner: Principal, entry: &HistoryEntry) {
         self.change(owner, |holding| {
             holding.bytes += entry.weight;
             holding.events.insert(entry.order, entry.session);
         });
     }
 
-    /// A session takes another number of bytes beside its history than before.
+    /// Updates what a session takes besides its history.
     fn count_own(&mut self, owner: Principal, before: OwnBytes, after: OwnBytes) {
         self.change(owner, |holding| {
             let own = &mut holding.own;
@@ -108,19 +111,19 @@ impl Holdings {
         });
     }
 
-    /// How many bytes the rules need of the sessions of a principal.
+    /// How many bytes the rules need for the sessions of a principal.
     pub(super) fn needed_bytes(&self, owner: Principal) -> usize {
         self.held.get(&owner).map_or(0, |holding| holding.own.needed)
     }
 
-    /// Whoever holds most and has events that can leave memory.
+    /// The principal that holds most, among those with events that can be dropped.
     fn largest(&self) -> Option<Principal> {
         let has_events =
             |owner: &Principal| self.held.get(owner).is_some_and(|it| !it.events.is_empty());
         self.by_bytes.iter().rev().map(|(_, owner)| *owner).find(has_events)
     }
 
-    fn let_go(&mut self, owner: Principal, entry: &Entry) {
+    fn release(&mut self, owner: Principal, entry: &HistoryEntry) {
         self.change(owner, |holding| {
             holding.bytes = holding.bytes.saturating_sub(entry.weight);
             holding.events.remove(&entry.order);
@@ -128,14 +131,14 @@ impl Holdings {
     }
 }
 
-/// What every session may take beside its history without being counted. There are 1024 at most.
+/// What every session may take besides its history without being counted. There are at most 1024 sessions.
 const FREE_BYTES: usize = 8 * 1024;
 
-/// About what an entry of a small map takes beside its words.
+/// Roughly what an entry of a small map takes besides its strings.
 const MAP_ENTRY_BYTES: usize = 96;
 
-impl Session {
-    /// About how many bytes it takes beside its history, beyond what every session may.
+impl EngineSession {
+    /// Roughly how many bytes the session takes besides its history, beyond the free allowance.
     fn own_bytes(&self) -> OwnBytes {
         let states = self.announced.iter().chain(&self.spoken);
         let words = states.map(|(agent_id, state)| agent_id.len() + state.len()).sum::<usize>()
@@ -150,14 +153,13 @@ impl Session {
         OwnBytes { needed: needed.saturating_sub(FREE_BYTES), all: all.saturating_sub(FREE_BYTES) }
     }
 
-    /// The envelope of its last event.
     pub(super) fn last_envelope(&self) -> Option<&Envelope> {
         let last = self.history.back().map(|entry| &entry.event.envelope);
         last.or(self.last_envelope.as_deref())
     }
 
-    /// The oldest event leaves memory. Up to where its output went stays known.
-    fn drop_oldest(&mut self) -> Option<Entry> {
+    /// Drops the oldest event from memory. The end of its output stays known.
+    fn drop_oldest(&mut self) -> Option<HistoryEntry> {
         let entry = self.history.pop_front()?;
         self.dropped_ids.add(&entry.event.envelope.event_id);
         if let aaep::Payload::OutputStreaming(chunk) = &entry.event.payload {
@@ -178,8 +180,8 @@ impl Session {
         Some(entry)
     }
 
-    /// Whether an output that was open at this place of its history had begun with what is no longer there. Some of it
-    /// may have been held, also if none of its chunks are there any more.
+    /// Whether an output that was open at this index of the history began with chunks that were dropped. Some
+    /// of its text may have been held, even if none of its chunks are left.
     fn misses_text_before(&self, begin: usize) -> bool {
         if self.dropped_texts.is_empty() {
             return false;
@@ -189,8 +191,8 @@ impl Session {
         !self.dropped_texts.keys().all(|key| complete.contains(key))
     }
 
-    /// Whether an output may have been open at a place among all events, other than the one of this chunk.
-    pub(super) fn may_have_open_text_at(&self, order: u64, but_of: &Entry) -> bool {
+    /// Whether an output other than that of `but_of` may have been open at a global order.
+    pub(super) fn may_have_open_text_at(&self, order: u64, but_of: &HistoryEntry) -> bool {
         if self.dropped_before > order {
             return true;
         }
@@ -210,8 +212,8 @@ impl Session {
         open.iter().any(|key| Some(key) != own.as_ref())
     }
 
-    /// Up to where one of its outputs went before a place among all events; none if that is no longer known.
-    pub(super) fn told_at(&self, key: &TextKey, order: u64) -> Option<u64> {
+    /// The end of one of its outputs before a global order. None if it is no longer known.
+    pub(super) fn text_end_before(&self, key: &TextKey, order: u64) -> Option<u64> {
         let mut before = self.history.iter().rev().filter(|entry| entry.order < order);
         let end = before.find_map(|entry| match &entry.event.payload {
             aaep::Payload::OutputStreaming(chunk) if text_key(entry.session, chunk) == *key => {
@@ -241,8 +243,8 @@ impl Engine {
         self.config.memory_bytes / 2
     }
 
-    /// An event is in the history of its session.
-    pub(super) fn hold(&mut self, entry: &Entry) {
+    /// Counts an event that was added to the history of its session.
+    pub(super) fn hold(&mut self, entry: &HistoryEntry) {
         let Some(session) = self.sessions.get(&entry.session) else { return };
         let (owner, is_long) = (session.owner(), session.history.len() > MAX_SESSION_EVENTS);
         self.holdings.hold(owner, entry);
@@ -252,8 +254,8 @@ impl Engine {
         }
     }
 
-    /// Lets the oldest go that is beyond the budget: of whoever holds more than its share, and then of whoever holds
-    /// most.
+    /// Drops the oldest events beyond the budget: first those of this principal beyond its share, then those
+    /// of the principal that holds most.
     pub(super) fn trim_history(&mut self, owner: Principal) {
         let share = self.config.memory_bytes_per_principal.min(self.history_bytes());
         let held = |engine: &Engine| engine.holdings.held.get(&owner).map_or(0, |it| it.bytes);
@@ -279,13 +281,13 @@ impl Engine {
         let owner = session.owner();
         let Some(entry) = session.drop_oldest() else { return false };
         self.event_ids.remove(&entry.event.envelope.event_id);
-        self.holdings.let_go(owner, &entry);
+        self.holdings.release(owner, &entry);
         self.holdings.dropped.note(&entry.tags, entry.order);
         self.count_own_bytes(key);
         true
     }
 
-    /// Counts what a session takes beside its history.
+    /// Recounts what a session takes besides its history.
     fn count_own_bytes(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let after = session.own_bytes();
@@ -295,13 +297,14 @@ impl Engine {
         }
     }
 
-    /// The place after the newest event of a session that left memory as a whole, of those that are heard.
+    /// The global order after the newest event of the sessions that left memory completely, among those that
+    /// are heard.
     pub(super) fn gone_before(&self, hears: &Hears) -> u64 {
         self.holdings.gone.heard(hears).map_or(0, |order| order + 1)
     }
 
-    /// A session that is over leaves memory. It is stored all the same.
-    pub(super) fn let_go(&mut self, key: SessionKey) {
+    /// Removes an ended session from memory. It stays in the store.
+    pub(super) fn drop_ended_session(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get(&key) else { return };
         if let Some(last) = session.history.back() {
             self.holdings.gone.note(&session.tags, last.order);
@@ -309,14 +312,14 @@ impl Engine {
         self.forget(key);
     }
 
-    /// A session is no longer in memory.
+    /// Removes a session from memory and from all indexes.
     pub(super) fn forget(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.remove(&key) else { return };
         self.session_keys.remove(&session.id);
         self.holdings.count_own(session.owner(), session.counted_bytes, OwnBytes::default());
         for entry in &session.history {
             self.event_ids.remove(&entry.event.envelope.event_id);
-            self.holdings.let_go(session.owner(), entry);
+            self.holdings.release(session.owner(), entry);
         }
         let orders: Vec<u64> = session.history.iter().map(|entry| entry.order).collect();
         for audience in self.audiences.values_mut() {
@@ -326,15 +329,15 @@ impl Engine {
         }
     }
 
-    /// From which place among all events on the histories are whole, at the earliest from this one.
+    /// The histories are complete from this global order on, which is never before `from`.
     pub(super) fn past_from(&self, hears: &Hears, from: u64) -> u64 {
         self.holdings.dropped.heard(hears).map_or(from, |dropped| from.max(dropped + 1))
     }
 
-    /// What the histories have, from this place among all events on at the earliest, for who hears these.
-    pub(super) fn past(&self, hears: &Hears, from: u64) -> Past<'_> {
+    /// What the histories have of the sessions that are heard, never from before `from`.
+    pub(super) fn past(&self, hears: &Hears, from: u64) -> PastEvents<'_> {
         let from = self.past_from(hears, from);
-        let mut past = Past { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
+        let mut past = PastEvents { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
         for session in self.sessions.values().filter(|session| hears.includes(&session.tags)) {
             let is_before = session.history.back().is_none_or(|last| last.order < from);
             if is_before && session.order.is_ended() {
@@ -342,7 +345,7 @@ impl Engine {
             }
             let begin = session.history.partition_point(|entry| entry.order < from);
             let is_text_or_ask =
-                |entry: &&Entry| text_of(entry).is_some() || is_before_ask(&entry.event);
+                |entry: &&HistoryEntry| text_of(entry).is_some() || is_before_ask(&entry.event);
             past.chunks.extend(session.history.range(..begin).filter(is_text_or_ask));
             past.entries.extend(session.history.range(begin..));
             past.is_exact &= !session.misses_text_before(begin);
@@ -354,8 +357,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// After an event: what is beyond the budget leaves memory, and so do sessions that are over for long enough.
-    pub(super) fn look_at_memory(&mut self, now: Now, entry: &Entry) {
+    /// After an event, drops what exceeds the budget and sessions that ended long enough ago.
+    pub(super) fn trim_memory(&mut self, now: Now, entry: &HistoryEntry) {
         self.count_session(entry.session);
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             if session.order.is_ended() && session.ended_us.is_none() {
@@ -370,22 +373,21 @@ impl Engine {
             && at <= now.monotonic_us
         {
             self.leaving.pop_front();
-            self.let_go(key);
+            self.drop_ended_session(key);
         }
     }
 }
 
-fn ends_session(entry: &Entry) -> bool {
+fn ends_session(entry: &HistoryEntry) -> bool {
     entry.event.event_type().core().is_some_and(aaep::CoreType::is_terminal)
 }
 
-/// Whether an event is the last chunk of an output.
-fn ends_text(entry: &Entry) -> bool {
+fn ends_text(entry: &HistoryEntry) -> bool {
     matches!(&entry.event.payload, aaep::Payload::OutputStreaming(chunk) if chunk.complete)
 }
 
-/// The output that an event is a chunk of.
-fn text_of(entry: &Entry) -> Option<TextKey> {
+/// The output of which an event is a chunk.
+fn text_of(entry: &HistoryEntry) -> Option<TextKey> {
     match &entry.event.payload {
         aaep::Payload::OutputStreaming(chunk) => Some(text_key(entry.session, chunk)),
         _ => None,

@@ -1,17 +1,17 @@
-//! The languages in which subscribers can be served: those that were offered from the start, and those in which agents
-//! have spoken since (ruling 22).
+//! The languages in which subscribers can be served: those offered from the start, and those in
+//! which agents have published since (ruling 22).
 
 use aaep::{Event, LanguageTag, Payload};
 
 use super::Engine;
 use crate::io::Principal;
 
-/// How many languages are offered at most, and how many of them one principal may bring.
+/// How many languages are offered at most, and how many of them one principal may introduce.
 const MAX_LANGUAGES: usize = 32;
 const MAX_LANGUAGES_EACH: usize = 8;
 
 impl Engine {
-    /// Takes note of the languages in which an agent has words. Subscriptions that come later may have them.
+    /// Offers the languages of an event to later subscriptions.
     pub(super) fn note_languages(&mut self, principal: Principal, event: &Event) {
         let hints = event.envelope.localization_hints.as_ref();
         let own = hints.and_then(|hints| hints.primary_language.as_ref());

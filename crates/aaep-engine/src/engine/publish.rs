@@ -1,4 +1,4 @@
-//! Taking events in: order first, then history, then everyone who listens (§4.5).
+//! Accepts events: checks their order, adds them to the history, and delivers them (§4.5).
 
 mod extension;
 mod fill;
@@ -10,9 +10,9 @@ use aaep::event::action::{OutputStreaming, ToolCompleted, ToolStatus};
 use aaep::event::reasoning::{StateChanged, state};
 use aaep::{Envelope, Event, EventId, Object, Payload, SessionId, Timestamp, Urgency};
 
-use super::{Engine, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS, Session};
+use super::{Engine, EngineSession, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, MAX_SESSIONS};
 use crate::ask::{is_default_safe, question};
-use crate::audience::{Entry, SessionKey, cut};
+use crate::audience::{HistoryEntry, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
@@ -39,7 +39,7 @@ impl Engine {
             Ok((session, admitted)) => {
                 out.push(Output::Published { principal, event_id });
                 if let Some(session) = self.sessions.get_mut(&session) {
-                    session.take_note(&event, now.unix_us);
+                    session.note_producer(&event, now.unix_us);
                     session.heard_us = now.monotonic_us;
                     session.silent_before_us = 0;
                 }
@@ -52,21 +52,21 @@ impl Engine {
         }
     }
 
-    /// Where the text of an event begins in its output, if it has some.
+    /// Where the text of an event begins in its output, if it has text.
     fn begins_at(&self, event: &Event) -> Option<u64> {
         let Payload::OutputStreaming(chunk) = &event.payload else { return None };
         let session = self.session(&event.envelope.session_id);
         Some(session.map_or(chunk.position, |session| session.order.begins_at(chunk)))
     }
 
-    /// An event that was taken in, if it is remembered.
+    /// An event that was accepted, if it is in memory.
     pub fn published(&self, event_id: &EventId) -> Option<&Event> {
         let session = self.sessions.get(self.event_ids.get(event_id)?)?;
         let mut events = session.history.iter().rev().map(|entry| &*entry.event);
         events.find(|event| event.envelope.event_id == *event_id)
     }
 
-    /// Whether the event may come now. On `Err` nothing has changed.
+    /// Whether the event may come now. On `Err`, nothing has changed.
     fn admit(
         &mut self,
         now: Now,
@@ -114,7 +114,7 @@ impl Engine {
             if session.dropped_ids.may_have(&event.envelope.event_id) {
                 return Err(Refusal::Repeated);
             }
-            // Subscribers hear a change of state from where they believe the agent to be.
+            // Subscribers hear a state change from the state in which they believe the agent to be.
             let agent_id = &event.envelope.producer.agent_id;
             if let Payload::StateChanged(change) = &event.payload
                 && let Some(known) = session.spoken.get(agent_id)
@@ -132,13 +132,16 @@ impl Engine {
         let key = self.next_session;
         self.next_session += 1;
         self.session_keys.insert(id.clone(), key);
-        self.sessions.insert(key, Session { order, ..Session::new(id.clone(), principal, tags) });
+        self.sessions.insert(
+            key,
+            EngineSession { order, ..EngineSession::new(id.clone(), principal, tags) },
+        );
         self.count_session(key);
         Ok((key, admitted))
     }
 
-    /// Whether the agent's clock is about right. A session that runs may go on from where it is, even
-    /// if it is our own clock that jumped.
+    /// Whether the agent's clock is about right. A running session may continue from its last timestamp even
+    /// if it was our clock that jumped.
     fn check_clock(&self, now: Now, event: &Event) -> Result<(), Refusal> {
         let at_us = event.envelope.timestamp.unix_us();
         let session = self.session_keys.get(&event.envelope.session_id);
@@ -149,7 +152,7 @@ impl Engine {
         if is_ahead || is_behind { Err(Refusal::ClockDiffers { ahead_us }) } else { Ok(()) }
     }
 
-    /// Whether the same action of the same session waits for an answer already (§6.1).
+    /// Whether the same action of the same session already waits for an answer (§6.1).
     fn is_being_asked(&self, event: &Event) -> bool {
         let Payload::AwaitingConfirmation(new) = &event.payload else { return false };
         let Some(session) = self.session_keys.get(&event.envelope.session_id) else { return false };
@@ -159,7 +162,7 @@ impl Engine {
         })
     }
 
-    /// Forgets the oldest ended session when there are too many; running ones are never forgotten.
+    /// Drops the oldest ended session when there are too many. Running ones are never dropped.
     fn make_room(&mut self) -> Result<(), Refusal> {
         if self.sessions.len() < MAX_SESSIONS {
             return Ok(());
@@ -168,11 +171,11 @@ impl Engine {
         let Some(key) = ended.map(|(key, _)| *key) else {
             return Err(Refusal::TooMany("sessions"));
         };
-        self.let_go(key);
+        self.drop_ended_session(key);
         Ok(())
     }
 
-    /// Lets go of a session that is over, and of what audiences remember of it, which may be longer.
+    /// Deletes an ended session, also from the logs of audiences, which may have kept it longer.
     pub(super) fn delete_session(&mut self, session_id: &SessionId) {
         if let Some(key) = self.session_keys.get(session_id).copied() {
             if !self.has_ended(session_id) {
@@ -185,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// Takes an admitted event into account, with what has to come before and after it.
+    /// Publishes an admitted event, with the events that must come before and after it.
     fn take_in(
         &mut self,
         now: Now,
@@ -209,25 +212,25 @@ impl Engine {
             }
             _ => event,
         };
-        let is_urgent = event.is_critical();
+        let is_critical = event.is_critical();
         let event = Arc::new(event);
         match asked {
             Some(token) => self.ask(now, session, &event, &token, out),
-            None => self.append(now, session, event, (Author::Agent, is_urgent), out),
+            None => self.append(now, session, event, (Author::Agent, is_critical), out),
         }
     }
 
-    /// Appends an event to the history of its session and tells everyone.
+    /// Appends an event to the history of its session and delivers it.
     pub(super) fn append(
         &mut self,
         now: Now,
         key: SessionKey,
         event: Arc<Event>,
-        (author, is_urgent): (Author, bool),
+        (author, is_critical): (Author, bool),
         out: &mut Vec<Output>,
     ) {
         let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
-        let Some(entry) = self.file_event(key, event, &json, is_urgent) else { return };
+        let Some(entry) = self.file_event(key, event, &json, is_critical) else { return };
         let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
         self.event_unix_us = Some(now.unix_us);
         out.push(Output::Record(Record {
@@ -235,12 +238,12 @@ impl Engine {
             tags: entry.tags.clone(),
             event: Arc::clone(&entry.event),
             json,
-            is_urgent,
+            is_urgent: is_critical,
             author,
             unix_us: now.unix_us,
         }));
         self.deliver(now, &entry, out);
-        self.look_at_memory(now, &entry);
+        self.trim_memory(now, &entry);
         if matches!(entry.event.payload, Payload::SessionStarted(_)) {
             self.tell_owed_gaps(now, key, out);
         }
@@ -252,21 +255,21 @@ impl Engine {
         key: SessionKey,
         event: Arc<Event>,
         json: &[u8],
-        is_urgent: bool,
-    ) -> Option<Entry> {
+        is_critical: bool,
+    ) -> Option<HistoryEntry> {
         let weight = weight_of_json(json);
         let session = self.sessions.get_mut(&key)?;
         if session.next_number == 0 {
             session.first_order = self.next_order;
         }
         session.last_us = session.last_us.max(event.envelope.timestamp.unix_us());
-        let entry = Entry {
+        let entry = HistoryEntry {
             order: self.next_order,
             session: key,
             tags: session.tags.clone(),
             event,
             sequence_number: session.next_number,
-            is_urgent,
+            is_critical,
             weight,
         };
         self.next_order += 1;
@@ -278,13 +281,13 @@ impl Engine {
         Some(entry)
     }
 
-    /// An envelope for an event that the engine makes itself.
+    /// An envelope with a new id, for an event that the engine makes itself.
     pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
         let id = self.ids.event();
         self.envelope_with(id, now, key, like)
     }
 
-    /// An envelope with this id for an event that the engine makes itself.
+    /// An envelope with this id, for an event that the engine makes itself.
     pub(super) fn envelope_with(
         &self,
         id: EventId,
@@ -295,7 +298,7 @@ impl Engine {
         let session = self.sessions.get(&key);
         let (last_us, ahead_us) =
             session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
-        // By the agent's clock, so that time does not go back with its next event.
+        // By the agent's clock, so that the agent's next timestamp is not earlier.
         let by_agent = Now { unix_us: now.unix_us.saturating_add(ahead_us), ..now };
         Envelope {
             event_id: id,
@@ -308,7 +311,7 @@ impl Engine {
         }
     }
 
-    /// Says that the agent waits, where it did not say so itself (appendix A.4).
+    /// Announces that the agent waits, if it did not say so itself (appendix A.4).
     fn announce_waiting(
         &mut self,
         now: Now,
@@ -329,7 +332,7 @@ impl Engine {
         self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, false), out);
     }
 
-    /// Says something in a session that is neither an agent's nor about a question.
+    /// Announces something in a session that comes neither from an agent nor from an ask.
     pub(super) fn announce(
         &mut self,
         now: Now,
@@ -347,14 +350,14 @@ impl Engine {
         let state = session.announced.get(agent_id).map_or(state::IDLE, String::as_str).to_owned();
         session.speak_for(agent_id, &state);
         let mut envelope = self.own_envelope(now, key, &like);
-        // Only what is critical may pass a filter and a rate (§5.3.1.1, §5.5.4).
+        // Only critical events may pass a filter and a rate (§5.3.1.1, §5.5.4).
         envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state.clone(), &state, Some(cut(words)));
         self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, true), out);
     }
 
-    /// The engine may have told subscribers of a state that the agent does not know of; then the
-    /// agent's next change starts from where subscribers believe it to be.
+    /// Changes a state change to start from the state that subscribers know. The engine may have announced a
+    /// state that the agent does not know about.
     fn as_subscribers_know_it(&mut self, key: SessionKey, mut event: Event) -> Event {
         let Some(session) = self.sessions.get_mut(&key) else { return event };
         let agent = event.envelope.producer.agent_id.clone();
@@ -367,7 +370,7 @@ impl Engine {
         event
     }
 
-    /// What an errored or cancelled session left open is closed before its end is told.
+    /// Closes what an errored or cancelled session left open, before its end is told.
     pub(super) fn close_left_open(
         &mut self,
         now: Now,
@@ -428,7 +431,7 @@ impl Engine {
     }
 }
 
-/// A state change that the engine tells.
+/// A state change that the engine makes itself.
 pub(super) fn state_changed(from: String, to: &str, summary: Option<String>) -> StateChanged {
     StateChanged {
         from_state: from,
@@ -441,7 +444,7 @@ pub(super) fn state_changed(from: String, to: &str, summary: Option<String>) -> 
     }
 }
 
-/// The agent goes on without waiting for an answer.
+/// Whether the agent continues without waiting for an answer.
 fn leaves_waiting(change: &StateChanged) -> bool {
     change.from_state == state::AWAITING_INPUT && change.to_state != state::AWAITING_INPUT
 }

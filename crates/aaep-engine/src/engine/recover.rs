@@ -1,10 +1,10 @@
-//! Going on after a stop: everything that counts is in what was recorded.
+//! Recovery after a stop, from what was recorded.
 //!
-//! Sessions are played again, so that their order, their consents and their open questions are what
-//! they were. Records come one at a time, so that a long session needs no more memory than a short one.
-//! Questions go on with the time that they had left at most, those that are over by now get their default,
-//! and a token that was used stays used. Subscriptions are there and their subscribers away. A
-//! session of which something is not there takes no more events, and its questions are no longer asked.
+//! Sessions are replayed, so that their order, consents and open asks are restored. Records come
+//! one at a time, so that a long session needs no more memory than a short one. Asks continue with
+//! at most the time they had left, expired ones get their default, and a used token stays used.
+//! Subscriptions are restored with their subscribers away. A session with missing records takes no
+//! more events, and its asks are withdrawn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use aaep::extension::{DecidedBy, Delivery, Outcome};
 use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
-use super::subscribers::Newcomer;
-use super::{Began, Config, Engine, Presence, Session, Wish};
+use super::subscribers::NewSubscriber;
+use super::{Config, Engine, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms};
 use crate::ask::{Ask, question};
-use crate::audience::{Entry, SessionKey};
+use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
 use crate::ids::Ids;
 use crate::io::{
@@ -25,12 +25,12 @@ use crate::io::{
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms::{self, Door};
 
-/// What was stored of the sessions, piece by piece.
+/// One piece of what was stored of the sessions.
 #[derive(Debug, Clone)]
 pub enum Replayed {
     /// An event.
     Record(Record),
-    /// Something of this session is lost from here on. It takes no more events.
+    /// A part of this session is lost from here on. It takes no more events.
     Lost(SessionId),
     /// This session has ended, whether or not one of its events says so.
     Ended(SessionId),
@@ -39,41 +39,42 @@ pub enum Replayed {
 /// What was stored.
 #[derive(Debug, Clone, Default)]
 pub struct Recovered {
-    /// The events of all sessions, in the order in which they were recorded. Running sessions have
-    /// to be whole; of ended ones some may be missing.
+    /// The events of all sessions, in the order in which they were recorded. Running sessions must be
+    /// complete; ended ones may lack events.
     pub records: Vec<Record>,
-    /// The times of questions, the newest of each.
+    /// The times of asks, only the newest of each.
     pub times: Vec<AskTimeRecord>,
-    /// The tokens of questions that were settled, the newest last, also those of sessions that are
-    /// no longer stored.
+    /// The tokens of settled asks, newest last, including those of sessions that are no longer stored.
     pub used_tokens: Vec<ReplyToken>,
     /// The subscriptions.
     pub subscriptions: Vec<Subscription>,
-    /// Something that was acknowledged is known to be lost. How a question was answered may be among it, so
-    /// every open question ends without consent.
+    /// Whether something that was acknowledged is known to be lost. It may include the answer to an ask, so
+    /// every open ask ends without consent.
     pub is_incomplete: bool,
 }
 
-/// A question that was open, as far as it was played again.
-struct OpenAsk {
+/// An ask that was open at this point of the replay.
+struct ReplayedAsk {
     session: SessionKey,
-    entry: Entry,
+    entry: HistoryEntry,
     asked_unix_us: i64,
 }
 
 impl Engine {
-    /// An engine that goes on where another one stopped, and what is to be done about it first.
+    /// An engine that continues where another one stopped, and what is to be done first.
     ///
     /// # Panics
+    ///
     /// If the offer names no language: the first one is the primary one.
     pub fn recover(config: Config, now: Now, mut recovered: Recovered) -> (Self, Vec<Output>) {
         let records = std::mem::take(&mut recovered.records);
         Engine::recover_from(config, now, records.into_iter().map(Replayed::Record), recovered)
     }
 
-    /// The same, with the events one at a time instead of `recovered.records`.
+    /// Like [`Engine::recover`], with the events one at a time instead of in `recovered.records`.
     ///
     /// # Panics
+    ///
     /// If the offer names no language: the first one is the primary one.
     pub fn recover_from(
         config: Config,
@@ -92,16 +93,16 @@ impl Engine {
             match event {
                 Replayed::Record(record) => {
                     engine.event_unix_us = Some(record.unix_us);
-                    engine.play_again(now, record, &mut open);
+                    engine.replay(now, record, &mut open);
                 }
                 Replayed::Lost(session_id) | Replayed::Ended(session_id) => {
-                    engine.lose_session(now, &session_id);
+                    engine.close_lost_session(now, &session_id);
                 }
             }
         }
         engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
         for subscription in recovered.subscriptions {
-            engine.take_back(now, subscription, &mut out);
+            engine.restore_subscription(now, subscription, &mut out);
         }
         let times: BTreeMap<_, _> =
             recovered.times.iter().map(|time| (&time.reply_token, time)).collect();
@@ -112,9 +113,9 @@ impl Engine {
         (engine, out)
     }
 
-    /// A session takes no more events: it was ended, or something of it is lost, so that nobody knows any more what
-    /// it may do.
-    fn lose_session(&mut self, now: Now, session_id: &SessionId) {
+    /// Makes a session take no more events: it has ended, or a part of it is lost, so that it is no longer
+    /// known what it may do.
+    fn close_lost_session(&mut self, now: Now, session_id: &SessionId) {
         let Some(key) = self.session_keys.get(session_id).copied() else { return };
         let Some(session) = self.sessions.get_mut(&key) else { return };
         if session.order.is_ended() {
@@ -127,7 +128,7 @@ impl Engine {
         self.count_session(key);
     }
 
-    /// Nobody knows whether a question was answered: it was not accepted.
+    /// Settles an ask without consent, because it is not known whether it was answered.
     fn end_without_consent(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token) else { return };
         let resolution =
@@ -135,13 +136,14 @@ impl Engine {
         self.settle(now, token, &resolution, DecidedBy::NoListener, out);
     }
 
-    fn play_again(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, OpenAsk>) {
-        let Record { principal, tags, event, json, is_urgent, author, unix_us } = record;
+    fn replay(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, ReplayedAsk>) {
+        let Record { principal, tags, event, json, is_urgent: is_critical, author, unix_us } =
+            record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(&key) else { return };
-        session.take_note(&event, unix_us);
+        session.note_producer(&event, unix_us);
         session.heard_us = now.monotonic_us;
-        // What the hub says is no sign of the agent.
+        // Events of the hub are not a sign of life of the agent.
         if author == Author::Agent {
             let since_us = now.unix_us.saturating_sub(unix_us);
             session.silent_before_us = u64::try_from(since_us).unwrap_or(0);
@@ -156,7 +158,7 @@ impl Engine {
                 session.speak_for(&event.envelope.producer.agent_id, &change.to_state);
             }
             (Author::Hub, Payload::SessionErrored(_)) => session.order.take_again(&event),
-            // It only closes what the end of the session left open, and the end follows.
+            // It only closes what the session left open. The end of the session follows.
             (Author::Hub, _) => {}
             (Author::Agent, payload) => {
                 session.order.take_again(&event);
@@ -167,13 +169,13 @@ impl Engine {
                 }
             }
         }
-        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, is_urgent) else {
+        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, is_critical) else {
             return;
         };
         self.count_session(key);
-        self.look_at_memory(now, &entry);
+        self.trim_memory(now, &entry);
         if let (Author::Agent, Some((token, _))) = (author, question(&event.payload)) {
-            open.insert(token.clone(), OpenAsk { session: key, entry, asked_unix_us: unix_us });
+            open.insert(token.clone(), ReplayedAsk { session: key, entry, asked_unix_us: unix_us });
         }
         let said = said.filter(|_| author == Author::Hub);
         if let Some(resolution) = said.and_then(|said| said.resolution) {
@@ -189,8 +191,8 @@ impl Engine {
         }
     }
 
-    /// The session of a recorded event; a new one, if this is its first. One whose beginning is no
-    /// longer there takes no more events.
+    /// The session of a recorded event. A new one if this is its first event. A session whose beginning is
+    /// missing takes no more events.
     fn session_of(
         &mut self,
         (principal, tags): (Principal, AgentTags),
@@ -202,7 +204,7 @@ impl Engine {
         }
         let key = self.next_session;
         self.next_session += 1;
-        let mut session = Session::new(id.clone(), principal, tags);
+        let mut session = EngineSession::new(id.clone(), principal, tags);
         if !matches!(event.payload, Payload::SessionStarted(_)) {
             session.order = SessionOrder::already_ended();
         }
@@ -211,8 +213,13 @@ impl Engine {
         key
     }
 
-    /// A subscription is there again, with its subscriber away.
-    fn take_back(&mut self, now: Now, subscription: Subscription, out: &mut Vec<Output>) {
+    /// Restores a subscription, with its subscriber away.
+    fn restore_subscription(
+        &mut self,
+        now: Now,
+        subscription: Subscription,
+        out: &mut Vec<Output>,
+    ) {
         let Subscription {
             subscription_id,
             principal,
@@ -225,7 +232,7 @@ impl Engine {
         } = subscription;
         let request = SubscriptionRequest {
             aaep_version,
-            // Who it was is not stored, and makes no difference to the terms.
+            // The original id is not stored, and makes no difference to the terms.
             subscriber_id: "recovered".to_owned(),
             subscriber_name: None,
             subscriber_version: None,
@@ -238,20 +245,24 @@ impl Engine {
         let id = subscription_id.clone();
         let active = self.subscriptions.len();
         match terms::negotiate(&self.config.offer, Door::Open, active, &request, id.clone()) {
-            // What is offered may be other than it was.
+            // The offer may have changed.
             Err(_) => out.push(Output::Forget { subscription_id }),
             Ok((_, granted)) => {
-                let wish = self.share(Wish::new(request.capabilities, granted, hears.clone()));
+                let agreed = self.share_terms(SubscriptionTerms::new(
+                    request.capabilities,
+                    granted,
+                    hears.clone(),
+                ));
                 let next = self.next_order;
-                let who = Newcomer { principal, may_reply, hears };
-                let subscriber = self.add(id, &who, wish, next);
+                let newcomer = NewSubscriber { principal, may_reply, hears };
+                let subscriber = self.add(id, &newcomer, agreed, next);
                 if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
-                    member.presence = Presence::Away(now.monotonic_us);
-                    member.began = Began::BeforeStop(self.next_order);
+                    member.presence = MemberPresence::Away(now.monotonic_us);
+                    member.start = SubscriptionStart::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
                     member.needs_from = 0;
-                    let key = member.wish.audience.clone();
-                    self.leave_room(principal, &key);
+                    let key = member.agreed.audience.clone();
+                    self.release_log_space(principal, &key);
                 }
                 if let Some(former_id) = former_id {
                     self.keep_former_id(subscriber, &former_id);
@@ -263,15 +274,15 @@ impl Engine {
         }
     }
 
-    /// A question is open again, with the time that it had left; if that is not known, it is over. What is
-    /// left now is stored, so that one stop after another never adds up to more. Whoever could answer it
-    /// counts as asked until it had the time to come back (ruling 4).
+    /// Reopens an ask with the time that it had left; if that is not known, its time is over. The time that
+    /// is left now is stored, so that several restarts never add up to more. Every subscriber that could
+    /// answer counts as asked until it had the time to reconnect (ruling 4).
     fn ask_again(
         &mut self,
         now: Now,
         is_incomplete: bool,
         (token, time): (&ReplyToken, Option<&AskTimeRecord>),
-        open: &OpenAsk,
+        open: &ReplayedAsk,
         out: &mut Vec<Output>,
     ) {
         let Some(session) = self.sessions.get(&open.session) else { return };
@@ -289,17 +300,17 @@ impl Engine {
             stored_unix_us: None,
             event_unix_us: None,
         };
-        // The time was stored after the last event, or the last event came after it.
+        // Either the time was stored after the last event, or the last event came after it.
         let event_unix_us = match time.map(|time| time.event_unix_us) {
             Some(before) if before == self.event_unix_us => None,
             _ => self.event_unix_us,
         };
-        // Where it is not known when the time was stored, it was not before the question was asked.
+        // If it is not known when the time was stored, it was not before the ask was made.
         let is_dated = time.is_some_and(|time| time.stored_unix_us.is_some());
         let asked_unix_us = if is_dated { i64::MIN } else { open.asked_unix_us };
         let seen_unix_us = event_unix_us.map_or(asked_unix_us, |it| it.max(asked_unix_us));
         ask.time.go_back_to(now, seen_unix_us, time.unwrap_or(&over));
-        ask.told = self.able(ask.is_confirmation(), ask.principal, &ask.tags).collect();
+        ask.told = self.able_to_answer(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
         self.open_ask(token, ask);
         self.store_time(now, token, out);
@@ -308,7 +319,7 @@ impl Engine {
         } else if is_incomplete {
             self.end_without_consent(now, token, out);
         } else {
-            self.look_for_someone(now, token, out);
+            self.check_answerable(now, token, out);
         }
     }
 }

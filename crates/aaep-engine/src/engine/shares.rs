@@ -1,6 +1,8 @@
-//! What each principal may take of what there is for all: running sessions, open questions, used tokens (ruling 38).
+//! How much each principal may take of what all share: running sessions, open asks and used tokens
+//! (ruling 38).
 //!
-//! One principal at its limit is refused, and nobody else notices. Nothing here ends or forgets anything by itself.
+//! A principal at its limit is refused, and nobody else is affected. Nothing here ends or forgets
+//! anything by itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,23 +16,23 @@ use crate::weight::weight;
 /// How many used tokens of one principal are remembered.
 const MAX_USED_TOKENS_EACH: usize = MAX_USED_TOKENS / 16;
 
-/// This part of the sessions and of the open asks is kept for principals that have none.
+/// One part in this many of the sessions and of the open asks is reserved for principals that have none.
 const KEPT_FREE: usize = 8;
 
 /// What one principal takes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Share {
+struct PrincipalShare {
     sessions: usize,
     asks: usize,
     ask_bytes: usize,
 }
 
-/// Who takes how much.
+/// What each principal takes.
 #[derive(Debug, Default)]
-pub(crate) struct Shares(BTreeMap<Principal, Share>);
+pub(crate) struct SharesByPrincipal(BTreeMap<Principal, PrincipalShare>);
 
-impl Shares {
-    fn of(&self, principal: Principal) -> Share {
+impl SharesByPrincipal {
+    fn of(&self, principal: Principal) -> PrincipalShare {
         self.0.get(&principal).copied().unwrap_or_default()
     }
 
@@ -38,16 +40,16 @@ impl Shares {
         self.0.values().map(|share| share.sessions).sum()
     }
 
-    fn change(&mut self, principal: Principal, change: impl FnOnce(&mut Share)) {
+    fn change(&mut self, principal: Principal, change: impl FnOnce(&mut PrincipalShare)) {
         let share = self.0.entry(principal).or_default();
         change(share);
-        if *share == Share::default() {
+        if *share == PrincipalShare::default() {
             self.0.remove(&principal);
         }
     }
 }
 
-/// The tokens of questions that are settled, the newest of each principal.
+/// The tokens of settled asks, the newest of each principal.
 #[derive(Debug, Default)]
 pub(crate) struct UsedTokens {
     known: BTreeSet<ReplyToken>,
@@ -59,7 +61,7 @@ impl UsedTokens {
         self.known.contains(token)
     }
 
-    /// A token is used up, by whoever asked, if that is known.
+    /// Marks a token as used. `principal` is the one that asked, if known.
     pub(super) fn add(&mut self, principal: Option<Principal>, token: &ReplyToken) {
         if !self.known.insert(token.clone()) {
             return;
@@ -82,7 +84,7 @@ impl UsedTokens {
 }
 
 impl Engine {
-    /// Whether a principal may ask one more question.
+    /// Whether a principal may open one more ask.
     pub(super) fn check_ask_share(
         &self,
         principal: Principal,
@@ -114,7 +116,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the running sessions of a principal may remember more ids and names. Unlike their histories, these
+    /// Whether the running sessions of a principal may remember more ids and names. Unlike histories, these
     /// cannot leave memory before the sessions end.
     pub(super) fn check_own_bytes(&self, principal: Principal) -> Result<(), Refusal> {
         let most = self.config.memory_bytes_per_principal / 2;
@@ -124,7 +126,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A session runs from now on, or is over.
+    /// Updates the count of running sessions when a session starts or ends.
     pub(super) fn count_session(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let is_running = !session.order.is_ended();
@@ -137,7 +139,7 @@ impl Engine {
         });
     }
 
-    /// A question is open from now on, or settled.
+    /// Updates the count of open asks when an ask is opened or settled.
     pub(super) fn count_ask(&mut self, principal: Principal, event: &Event, is_open: bool) {
         let bytes = weight(event);
         self.shares.change(principal, |share| {

@@ -1,4 +1,4 @@
-//! Letting subscribers in and out: subscribing, other terms, closing, coming back (chapter 5).
+//! Adds and removes subscribers: subscribing, changing terms, closing and reconnecting (chapter 5).
 
 mod resume;
 
@@ -7,21 +7,23 @@ use std::sync::Arc;
 use aaep::SubscriptionId;
 use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 
-use self::resume::told_at;
-use super::asks::AskedOf;
-use super::{Began, Engine, Member, NEVER, Presence, SentLast, Wish};
+use self::resume::text_end_before;
+use super::asks::SubscriberAsks;
+use super::{
+    AudienceMember, Engine, MemberPresence, NEVER, SentLast, SubscriptionStart, SubscriptionTerms,
+};
 use crate::audience::{Audience, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::ids::Digest;
 use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
-use crate::member::{Cursor, Limits};
+use crate::member::{Cursor, DeliveryLimits};
 use crate::terms::{self, Door};
 
-/// How many events may have been on their way to a subscriber whose connection broke.
+/// How many events may have been in transit to a subscriber whose connection broke.
 const ON_ITS_WAY: u64 = 1024;
 
-/// Who wants to listen.
-pub(super) struct Newcomer {
+/// A principal that wants to subscribe, and what it may do.
+pub(super) struct NewSubscriber {
     pub(super) principal: Principal,
     pub(super) may_reply: bool,
     pub(super) hears: Hears,
@@ -31,17 +33,17 @@ impl Engine {
     pub(super) fn subscribe(
         &mut self,
         now: Now,
-        who: &Newcomer,
+        newcomer: &NewSubscriber,
         door: Door,
         mut request: SubscriptionRequest,
         resume: Option<&Resume>,
         out: &mut Vec<Output>,
     ) {
         let named = resume.and_then(|resume| resume.subscription_id.as_ref());
-        let earlier = named.and_then(|id| self.owned_until_now(who.principal, id));
+        let earlier = named.and_then(|id| self.owned_until_now(newcomer.principal, id));
         let id = self.ids.subscription();
         let active = self.subscriptions.len() - usize::from(earlier.is_some());
-        if !who.may_reply {
+        if !newcomer.may_reply {
             refuse_answers(&mut request.capabilities);
         }
         match terms::negotiate(&self.config.offer, door, active, &request, id.clone()) {
@@ -49,19 +51,20 @@ impl Engine {
                 out.push(Output::Rejected { subscriber: None, message: Box::new(message) });
             }
             Ok((message, granted)) => {
-                let wish = Wish::new(request.capabilities, granted, who.hears.clone());
-                let wish = self.share(wish);
+                let agreed =
+                    SubscriptionTerms::new(request.capabilities, granted, newcomer.hears.clone());
+                let agreed = self.share_terms(agreed);
                 let message = Box::new(message);
                 let last = resume.and_then(|resume| resume.last_event_id.as_ref());
                 if let Some((subscriber, named)) = earlier.zip(named) {
-                    self.rename(subscriber, id, who.may_reply, out);
+                    self.rename(subscriber, id, newcomer.may_reply, out);
                     self.keep_former_id(subscriber, named);
                     out.push(Output::Accepted { subscriber, message });
-                    self.take_over(now, subscriber, &wish, last, out);
+                    self.take_over(now, subscriber, &agreed, last, out);
                     self.remember(subscriber, out);
                 } else {
                     let from = self.resumes_from(resume);
-                    let subscriber = self.add(id, who, wish, from);
+                    let subscriber = self.add(id, newcomer, agreed, from);
                     out.push(Output::Accepted { subscriber, message });
                     self.begin(now, subscriber, resume, out);
                     self.remember(subscriber, out);
@@ -70,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Other terms, asked for in a request of their own on the connection that there is.
+    /// Replaces the terms of a connected subscriber, after a new request on the same connection.
     pub(super) fn replace(
         &mut self,
         now: Now,
@@ -83,7 +86,7 @@ impl Engine {
             out.push(Output::NoSuchSubscription);
             return;
         };
-        let (may_reply, hears) = (member.may_reply, member.wish.hears.clone());
+        let (may_reply, hears) = (member.may_reply, member.agreed.hears.clone());
         let id = self.ids.subscription();
         let active = self.subscriptions.len().saturating_sub(1);
         if !may_reply {
@@ -96,8 +99,9 @@ impl Engine {
             Ok((message, granted)) => {
                 self.rename(subscriber, id, may_reply, out);
                 out.push(Output::Accepted { subscriber, message: Box::new(message) });
-                let wish = self.share(Wish::new(request.capabilities, granted, hears));
-                self.go_over(now, subscriber, &wish, out);
+                let agreed =
+                    self.share_terms(SubscriptionTerms::new(request.capabilities, granted, hears));
+                self.switch_terms(now, subscriber, &agreed, out);
             }
         }
     }
@@ -114,12 +118,12 @@ impl Engine {
             return;
         };
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
-        let wish = Arc::clone(&member.wish);
+        let agreed = Arc::clone(&member.agreed);
         let mut change = change.clone();
         if !member.may_reply {
             refuse_answers(&mut change.capabilities);
         }
-        match terms::renegotiate(&self.config.offer, &wish.terms, &wish.asked, &change) {
+        match terms::renegotiate(&self.config.offer, &agreed.terms, &agreed.asked, &change) {
             Err(message) => {
                 self.remove(now, subscriber, out);
                 out.push(Output::Rejected {
@@ -129,78 +133,84 @@ impl Engine {
             }
             Ok((message, granted, asked)) => {
                 out.push(Output::Accepted { subscriber, message: Box::new(message) });
-                let wish = self.share(Wish::new(asked, granted, wish.hears.clone()));
-                self.go_over(now, subscriber, &wish, out);
+                let agreed =
+                    self.share_terms(SubscriptionTerms::new(asked, granted, agreed.hears.clone()));
+                self.switch_terms(now, subscriber, &agreed, out);
             }
         }
     }
 
-    /// A subscriber that is here goes on with other terms.
-    fn go_over(
+    /// Continues with a connected subscriber under other terms.
+    fn switch_terms(
         &mut self,
         now: Now,
         subscriber: SubscriberKey,
-        wish: &Arc<Wish>,
+        agreed: &Arc<SubscriptionTerms>,
         out: &mut Vec<Output>,
     ) {
-        if !self.move_to(subscriber, wish) {
-            self.lose(subscriber, None);
+        if !self.move_to_terms(subscriber, agreed) {
+            self.restart_after_gap(subscriber, None);
         }
         self.remember(subscriber, out);
-        let unable = self.forget_unable(subscriber);
+        let unable = self.forget_unanswerable(subscriber);
         self.ask_late(now, subscriber, out);
         self.catch_up(now, subscriber, out);
-        self.look_for_others(now, &unable, out);
+        self.check_all_answerable(now, &unable, out);
     }
 
-    /// Other terms from now on, also for what is held: nothing of it is lost or told twice. Whether
-    /// the log of the new terms reaches back that far.
-    pub(super) fn move_to(&mut self, subscriber: SubscriberKey, wish: &Arc<Wish>) -> bool {
+    /// Moves a subscriber to other terms, including what is held: nothing is lost or sent twice. Returns
+    /// whether the log of the new terms reaches back far enough.
+    pub(super) fn move_to_terms(
+        &mut self,
+        subscriber: SubscriberKey,
+        agreed: &Arc<SubscriptionTerms>,
+    ) -> bool {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return false };
-        let (principal, before) = (member.principal, Arc::clone(&member.wish));
-        let is_away = matches!(member.presence, Presence::Away(_));
+        let (principal, before) = (member.principal, Arc::clone(&member.agreed));
+        let is_away = matches!(member.presence, MemberPresence::Away(_));
         let from = if is_away { member.needs_from } else { self.needs_from(subscriber) };
         if is_away {
-            self.enter(principal, &before, from);
+            self.enter_audience(principal, &before, from);
         }
-        self.enter(principal, wish, from);
+        self.enter_audience(principal, agreed, from);
         self.leave_lists(subscriber);
         let Engine { audiences, members, sessions, next_order, newest, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return false };
-        let old_key = member.wish.audience.clone();
-        let moves = old_key != wish.audience;
+        let old_key = member.agreed.audience.clone();
+        let moves = old_key != agreed.audience;
         if moves || member.limits.is_some() {
             member.in_order_after.clone_from(newest);
         }
         let mut reaches_back = true;
-        if let (Some(old), Some(new)) = (audiences.get(&old_key), audiences.get(&wish.audience))
+        if let (Some(old), Some(new)) = (audiences.get(&old_key), audiences.get(&agreed.audience))
             && moves
         {
-            let told_at = |key: &TextKey, order| told_at(sessions, key, order);
-            let known_from = member.began.known_from();
+            let text_end_before = |key: &TextKey, order| text_end_before(sessions, key, order);
+            let known_from = member.start.known_from();
             let (cursor, end) = (&member.cursor, *next_order);
-            let carried = cursor.carry_over((old, new), (known_from, end), told_at);
+            let carried = cursor.carry_over((old, new), (known_from, end), text_end_before);
             reaches_back = carried.is_some();
-            member.cursor = carried.unwrap_or_else(|| cursor.skip_to_end((old, new), end, told_at));
+            member.cursor =
+                carried.unwrap_or_else(|| cursor.skip_to_end((old, new), end, text_end_before));
         }
-        let (rate, pace) = (wish.terms.max_events_per_second, wish.terms.pace_wpm);
+        let (rate, pace) = (agreed.terms.max_events_per_second, agreed.terms.pace_wpm);
         match &mut member.limits {
             Some(limits) if rate.is_some() || pace.is_some() => limits.change(rate, pace),
-            limits => *limits = Limits::of(rate, pace),
+            limits => *limits = DeliveryLimits::of(rate, pace),
         }
-        if let Some(new) = audiences.get_mut(&wish.audience) {
+        if let Some(new) = audiences.get_mut(&agreed.audience) {
             new.subscribers.members.insert(subscriber);
         }
-        member.wish = Arc::clone(wish);
+        member.agreed = Arc::clone(agreed);
         if moves {
             member.sent_last = None;
         }
-        self.leave_room(principal, &old_key);
+        self.release_log_space(principal, &old_key);
         if is_away {
-            self.leave_room(principal, &wish.audience);
+            self.release_log_space(principal, &agreed.audience);
         }
         if moves {
-            self.leave_for_good(subscriber, &old_key);
+            self.leave_audience(subscriber, &old_key);
         }
         reaches_back
     }
@@ -221,7 +231,7 @@ impl Engine {
         }
     }
 
-    /// The producer ends a subscription, and says so first to who is here (§5.8).
+    /// Ends a subscription for the producer. A connected subscriber is told first (§5.8).
     pub(super) fn end(
         &mut self,
         now: Now,
@@ -230,7 +240,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
-        if !matches!(member.presence, Presence::Away(_)) {
+        if !matches!(member.presence, MemberPresence::Away(_)) {
             let message = Box::new(SubscriptionClose {
                 subscription_id: member.id.clone(),
                 reason_code: aaep::ReasonName::parse(reason.code()).ok(),
@@ -252,24 +262,24 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
-        if matches!(member.presence, Presence::Away(_)) {
+        if matches!(member.presence, MemberPresence::Away(_)) {
             return;
         }
         self.leave_lists(subscriber);
-        self.go_away(now, subscriber);
+        self.mark_away(now, subscriber);
         let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
         self.set_due(subscriber, end_us);
-        self.look_at_asks_of(now, subscriber, out);
+        self.recheck_asks_of(now, subscriber, out);
     }
 
-    /// Remembers where a subscriber is whose connection broke. Its audience may forget everything.
-    fn go_away(&mut self, now: Now, subscriber: SubscriberKey) {
+    /// Remembers where a disconnected subscriber is. Its audience may then forget everything.
+    fn mark_away(&mut self, now: Now, subscriber: SubscriberKey) {
         let needs_from = self.needs_from(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
-        let audience = audiences.get(&member.wish.audience);
+        let audience = audiences.get(&member.agreed.audience);
         let at = member.cursor.at;
-        let is_level = at == member.cursor.urgent_at && member.cursor.is_plain();
+        let is_level = at == member.cursor.critical_at && member.cursor.is_plain();
         let last = audience.filter(|_| is_level).zip(at.checked_sub(1));
         let last = last.and_then(|(audience, at)| Some((audience, audience.unit(at)?)));
         if let Some((audience, unit)) = last {
@@ -279,45 +289,45 @@ impl Engine {
             member.sent_last = None;
         }
         member.needs_from = needs_from;
-        member.presence = Presence::Away(now.monotonic_us);
-        let (principal, key) = (member.principal, member.wish.audience.clone());
-        self.leave_room(principal, &key);
+        member.presence = MemberPresence::Away(now.monotonic_us);
+        let (principal, key) = (member.principal, member.agreed.audience.clone());
+        self.release_log_space(principal, &key);
     }
 
     pub(super) fn block(&mut self, subscriber: SubscriberKey) {
-        let is_here = |it: &Member| it.presence == Presence::Here;
+        let is_here = |it: &AudienceMember| it.presence == MemberPresence::Here;
         if self.members.get(subscriber as usize).and_then(Option::as_ref).is_some_and(is_here) {
             self.leave_lists(subscriber);
             if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
-                member.presence = Presence::Blocked;
+                member.presence = MemberPresence::Blocked;
             }
         }
     }
 
     pub(super) fn unblock(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
-        let has_rested = std::mem::take(&mut member.rests);
+        let did_await_wire = std::mem::take(&mut member.awaits_wire);
         match member.presence {
-            Presence::Blocked => {
-                self.tell_gap(subscriber);
+            MemberPresence::Blocked => {
+                self.check_for_gap(subscriber);
                 if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
-                    member.presence = Presence::Here;
+                    member.presence = MemberPresence::Here;
                 }
-                self.tell_what_was_missed(now, subscriber, out);
+                self.deliver_missed(now, subscriber, out);
             }
-            Presence::Here if has_rested => self.catch_up(now, subscriber, out),
+            MemberPresence::Here if did_await_wire => self.catch_up(now, subscriber, out),
             _ => {}
         }
     }
 
-    /// The subscriber of a subscription, if it is this one's.
+    /// The subscriber of a subscription, if it belongs to this principal.
     fn owned(&self, principal: Principal, subscription: &SubscriptionId) -> Option<SubscriberKey> {
         let subscriber = *self.subscriptions.get(subscription)?;
         let member = self.members.get(subscriber as usize)?.as_ref()?;
         (member.principal == principal).then_some(subscriber)
     }
 
-    /// The same, also by the id that the subscriber had before this one.
+    /// Like `owned`, but also accepts the id that the subscriber had before.
     fn owned_until_now(&self, principal: Principal, id: &SubscriptionId) -> Option<SubscriberKey> {
         let formerly = || {
             let subscriber = *self.former_ids.get(id)?;
@@ -327,7 +337,7 @@ impl Engine {
         self.owned(principal, id).or_else(formerly)
     }
 
-    /// A subscriber can still come back with this id, in case it never hears of the new one.
+    /// Lets a subscriber resume with this id, in case it never receives the new one.
     pub(super) fn keep_former_id(&mut self, subscriber: SubscriberKey, id: &SubscriptionId) {
         if let Some(before) = self.former_id_of.insert(subscriber, id.clone()) {
             self.former_ids.remove(&before);
@@ -335,41 +345,43 @@ impl Engine {
         self.former_ids.insert(id.clone(), subscriber);
     }
 
-    /// The same wish, once for all who have it.
-    pub(super) fn share(&mut self, wish: Wish) -> Arc<Wish> {
-        let key = serde_json::to_string(&(&wish.asked, &wish.terms.version)).unwrap_or_default();
-        if let Some(known) = self.wishes.get(key.as_str()).filter(|known| ***known == wish) {
+    /// Returns the shared copy of equal terms.
+    pub(super) fn share_terms(&mut self, agreed: SubscriptionTerms) -> Arc<SubscriptionTerms> {
+        let key =
+            serde_json::to_string(&(&agreed.asked, &agreed.terms.version)).unwrap_or_default();
+        if let Some(known) = self.shared_terms.get(key.as_str()).filter(|known| ***known == agreed)
+        {
             return Arc::clone(known);
         }
-        let wish = Arc::new(wish);
-        self.wishes.retain(|_, it| Arc::strong_count(it) > 1);
-        self.wishes.insert(key.into(), Arc::clone(&wish));
-        wish
+        let agreed = Arc::new(agreed);
+        self.shared_terms.retain(|_, it| Arc::strong_count(it) > 1);
+        self.shared_terms.insert(key.into(), Arc::clone(&agreed));
+        agreed
     }
 
     pub(super) fn add(
         &mut self,
         id: SubscriptionId,
-        who: &Newcomer,
-        wish: Arc<Wish>,
+        newcomer: &NewSubscriber,
+        agreed: Arc<SubscriptionTerms>,
         from: u64,
     ) -> SubscriberKey {
-        let end = self.enter(who.principal, &wish, from).end();
-        let member = Member {
+        let end = self.enter_audience(newcomer.principal, &agreed, from).end();
+        let member = AudienceMember {
             id: id.clone(),
-            principal: who.principal,
-            may_reply: who.may_reply,
-            presence: Presence::Here,
-            rests: false,
-            limits: Limits::of(wish.terms.max_events_per_second, wish.terms.pace_wpm),
-            wish,
+            principal: newcomer.principal,
+            may_reply: newcomer.may_reply,
+            presence: MemberPresence::Here,
+            awaits_wire: false,
+            limits: DeliveryLimits::of(agreed.terms.max_events_per_second, agreed.terms.pace_wpm),
+            agreed,
             cursor: Cursor::starting_at(end),
             due_us: NEVER,
             slot: None,
             missing: None,
-            began: Began::At(self.next_order),
+            start: SubscriptionStart::AtOrder(self.next_order),
             in_order_after: self.newest.clone(),
-            asked: AskedOf::default(),
+            asked: SubscriberAsks::default(),
             summaries: 0,
             needs_from: 0,
             sent_last: None,
@@ -378,7 +390,7 @@ impl Engine {
             self.members.push(None);
             SubscriberKey::try_from(self.members.len() - 1).unwrap_or(SubscriberKey::MAX)
         });
-        if let Some(audience) = self.audiences.get_mut(&member.wish.audience) {
+        if let Some(audience) = self.audiences.get_mut(&member.agreed.audience) {
             audience.subscribers.members.insert(subscriber);
         }
         self.members[subscriber as usize] = Some(member);
@@ -386,7 +398,7 @@ impl Engine {
         subscriber
     }
 
-    /// A subscription goes on under another id.
+    /// Continues a subscription under another id.
     fn rename(
         &mut self,
         subscriber: SubscriberKey,
@@ -402,57 +414,62 @@ impl Engine {
         out.push(Output::Forget { subscription_id: old });
     }
 
-    /// The subscription as it is to be stored.
+    /// Emits the subscription to be stored.
     pub(super) fn remember(&self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
         out.push(Output::Remember(Box::new(Subscription {
             subscription_id: member.id.clone(),
             principal: member.principal,
             may_reply: member.may_reply,
-            hears: member.wish.hears.clone(),
-            aaep_version: member.wish.terms.version.clone(),
-            asked: member.wish.asked.clone(),
+            hears: member.agreed.hears.clone(),
+            aaep_version: member.agreed.terms.version.clone(),
+            asked: member.agreed.asked.clone(),
             former_id: self.former_id_of.get(&subscriber).cloned(),
             in_order_after: member.in_order_after.clone(),
         })));
     }
 
-    /// The audience of these terms, awake, with a log from this place among all events on as far as the histories
-    /// reach; made, if there is none. Someone of this principal enters it.
-    pub(super) fn enter(&mut self, principal: Principal, wish: &Wish, from: u64) -> &mut Audience {
-        let key = &wish.audience;
+    /// Enters the audience of these terms for a subscriber of this principal, creating or waking the audience
+    /// if needed. Its log goes back to this global order, as far as the histories reach.
+    pub(super) fn enter_audience(
+        &mut self,
+        principal: Principal,
+        agreed: &SubscriptionTerms,
+        from: u64,
+    ) -> &mut Audience {
+        let key = &agreed.audience;
         if !self.audiences.contains_key(key) {
-            let (terms, hears) = (wish.terms.clone(), wish.hears.clone());
+            let (terms, hears) = (agreed.terms.clone(), agreed.hears.clone());
             let since = self.past_from(&hears, from);
             let audience = Audience::new(terms, hears, fingerprint(key)).asleep(since);
             self.audiences.insert(key.clone(), audience);
         }
-        self.enter_room(principal, key);
+        self.claim_log_space(principal, key);
         if let Some(mut audience) = self.audiences.remove(key) {
             let from = from.max(audience.pure_from());
             if let Some(since) = audience.asleep_since() {
-                audience.wake(&self.past(&wish.hears, from.min(since)), self.next_order);
-                audience.distrust_before(self.gone_before(&wish.hears));
+                audience.wake(&self.past(&agreed.hears, from.min(since)), self.next_order);
+                audience.distrust_before(self.gone_before(&agreed.hears));
             } else if audience.from() > from {
-                audience.reach_back(&self.past(&wish.hears, from));
+                audience.reach_back(&self.past(&agreed.hears, from));
             }
             self.audiences.insert(key.clone(), audience);
         }
-        self.fit_rooms();
+        self.trim_logs();
         self.audiences.get_mut(key).expect("it was just made")
     }
 
-    /// From which place among all events on a subscriber needs the log of its audience when it comes back.
+    /// From which global order on a subscriber will need the log of its audience when it reconnects.
     fn needs_from(&self, subscriber: SubscriberKey) -> u64 {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return 0 };
-        let Some(audience) = self.audiences.get(&member.wish.audience) else { return 0 };
-        let at = member.cursor.at.min(member.cursor.urgent_at);
+        let Some(audience) = self.audiences.get(&member.agreed.audience) else { return 0 };
+        let at = member.cursor.at.min(member.cursor.critical_at);
         let order = if at >= audience.end() { self.next_order } else { audience.order_before(at) };
         order.saturating_sub(ON_ITS_WAY)
     }
 
-    /// An audience without anyone is no longer shaped for.
-    fn leave_for_good(&mut self, subscriber: SubscriberKey, key: &terms::AudienceKey) {
+    /// Removes a subscriber from its audience. An audience without members is dropped.
+    fn leave_audience(&mut self, subscriber: SubscriberKey, key: &terms::AudienceKey) {
         if let Some(audience) = self.audiences.get_mut(key) {
             audience.subscribers.members.remove(&subscriber);
             if audience.subscribers.members.is_empty() {
@@ -461,15 +478,15 @@ impl Engine {
         }
     }
 
-    /// Ends a subscription; questions that only it could answer get their default (§5.8.2).
+    /// Ends a subscription. Asks that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         self.leave_lists(subscriber);
         self.forget_due(subscriber);
         if let Some(member) = self.members.get_mut(subscriber as usize).and_then(Option::take) {
-            if !matches!(member.presence, Presence::Away(_)) {
-                self.leave_room(member.principal, &member.wish.audience);
+            if !matches!(member.presence, MemberPresence::Away(_)) {
+                self.release_log_space(member.principal, &member.agreed.audience);
             }
-            self.leave_for_good(subscriber, &member.wish.audience);
+            self.leave_audience(subscriber, &member.agreed.audience);
             self.subscriptions.remove(&member.id);
             if let Some(former_id) = self.former_id_of.remove(&subscriber) {
                 self.former_ids.remove(&former_id);
@@ -478,22 +495,22 @@ impl Engine {
             self.owed_gaps.remove(&subscriber);
             self.free.push(subscriber);
             for token in self.take_asked(subscriber, &member.asked) {
-                self.look_for_someone(now, &token, out);
+                self.check_answerable(now, &token, out);
             }
         }
     }
 }
 
-/// A number for an audience that is the same whenever its terms are.
+/// A number for an audience that depends only on its terms.
 fn fingerprint(key: &terms::AudienceKey) -> u64 {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(key.as_str());
     hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Who may not answer is not asked (ruling 1), whatever its program could do.
+/// Principals that may not answer are not asked (ruling 1), whatever their program can do.
 fn refuse_answers(capabilities: &mut aaep::Capabilities) {
-    let able = capabilities;
-    able.supports_confirmation_reply = able.supports_confirmation_reply.map(|_| false);
-    able.supports_clarification_reply = able.supports_clarification_reply.map(|_| false);
+    let offered = capabilities;
+    offered.supports_confirmation_reply = offered.supports_confirmation_reply.map(|_| false);
+    offered.supports_clarification_reply = offered.supports_clarification_reply.map(|_| false);
 }

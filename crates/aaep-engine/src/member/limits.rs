@@ -6,21 +6,21 @@ use crate::boundary::count_words;
 use crate::budget::Budget;
 use crate::clock::SECOND_US;
 
-/// How far announcing may be behind before more text is held and merged (§5.3.1.11). Only text waits for
-/// it; everything else comes when it happens (ruling 30).
+/// How far announcing may lag before more text is held and merged (§5.3.1.11). Only text waits for it;
+/// everything else is delivered when it happens (ruling 30).
 pub const MAX_ANNOUNCING_US: u64 = 2 * SECOND_US;
 
-/// What a subscriber keeps a rate and a pace with.
+/// The rate and the pace that were negotiated for one subscriber.
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub(crate) struct DeliveryLimits {
     budget: Option<Budget>,
     pace_wpm: Option<u64>,
-    /// When the subscriber has announced what it got, as far as can be guessed.
+    /// An estimate of when the subscriber has announced everything it received.
     announcing_until_us: u64,
 }
 
-impl Limits {
-    /// None for a subscriber that takes everything as it comes.
+impl DeliveryLimits {
+    /// None for a subscriber without rate and pace.
     pub(crate) fn of(
         max_events_per_second: Option<u64>,
         pace_wpm: Option<u64>,
@@ -29,10 +29,10 @@ impl Limits {
             return None;
         }
         let budget = max_events_per_second.map(Budget::new);
-        Some(Box::new(Limits { budget, pace_wpm, announcing_until_us: 0 }))
+        Some(Box::new(DeliveryLimits { budget, pace_wpm, announcing_until_us: 0 }))
     }
 
-    /// Other limits from now on; what was spent stays spent.
+    /// Changes the limits. What was spent stays spent.
     pub(crate) fn change(&mut self, max_events_per_second: Option<u64>, pace_wpm: Option<u64>) {
         self.pace_wpm = pace_wpm;
         match (&mut self.budget, max_events_per_second) {
@@ -41,24 +41,24 @@ impl Limits {
         }
     }
 
-    /// When the rate lets the next event pass that is not critical; now, if it does.
+    /// When the rate lets the next non-critical event pass. This may be now.
     pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
         self.budget.as_mut().map_or(now_us, |budget| budget.next_us(now_us))
     }
 
-    /// When the pace lets the next text pass; now, if it does.
+    /// When the pace lets the next text pass. This may be now.
     pub(super) fn next_text_us(&self, now_us: u64) -> u64 {
         self.announcing_until_us.saturating_sub(MAX_ANNOUNCING_US).max(now_us)
     }
 
-    /// Whether something is held, by the rate or by the pace: then events leave one by one (ruling 6).
+    /// Notes whether the rate or the pace holds something. While it does, events leave one by one (ruling 6).
     pub(super) fn note_held(&mut self, is_held: bool) {
         if let Some(budget) = &mut self.budget {
             budget.note_held(is_held);
         }
     }
 
-    /// The subscriber gets an event that counts.
+    /// Counts an event against the rate and the pace.
     pub(crate) fn spend(&mut self, now_us: u64, payload: &Payload) {
         if let Some(budget) = &mut self.budget {
             budget.spend(now_us);
@@ -66,7 +66,7 @@ impl Limits {
         self.announce(now_us, payload);
     }
 
-    /// The subscriber has something more to announce.
+    /// Counts the words of an event against the pace only.
     pub(super) fn announce(&mut self, now_us: u64, payload: &Payload) {
         if let Some(pace) = self.pace_wpm {
             let takes_us = words_of(payload) as u64 * 60 * SECOND_US / pace.max(1);
@@ -92,6 +92,6 @@ fn words_of(payload: &Payload) -> usize {
         Payload::HandoffRequested(it) => Some(&it.reason),
         Payload::Extension(_) => None,
     };
-    // Something is said even where there are no words: the name of a state or a tool.
+    // Without words, the name of a state or a tool is announced.
     text.map_or(3, |text| count_words(text, None)).max(1)
 }

@@ -1,9 +1,9 @@
 //! The next event for a subscriber that is behind: one unit, or several merged (ruling 10).
 //!
-//! Text is joined, never losing or repeating a character. Of progress the newest is told. States are
-//! folded from the first one left to the last one entered. Tools are summed up only when too many
-//! wait. Nothing irreversible, failed or denied is ever merged away, and within a session the order
-//! of what is told is that of what happened.
+//! Text is joined without losing or repeating a character. Of progress, the newest is delivered.
+//! States are folded, from the first one left to the last one entered. Tools become a digest only
+//! when too many wait. Nothing irreversible, failed or denied is ever merged away, and within a
+//! session events are delivered in the order in which they happened.
 
 use std::sync::Arc;
 
@@ -12,99 +12,100 @@ use aaep::event::reasoning::{Progress, ProgressUpdated, StateChanged, state};
 use aaep::extension::{Delivery, Merged};
 use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload, Timestamp, Urgency};
 
-use super::{Cursor, MAX_WAITING_TOOLS, Telling};
+use super::{Cursor, DeliveryPass, MAX_WAITING_TOOLS};
 use crate::audience::{
-    Audience, Kind, Superseded, Unit, cut, extensions_of_text, is_text_alike, merged_id, text_key,
+    Audience, SupersededBy, Unit, UnitKind, cut, extensions_of_text, is_text_alike, merged_id,
+    text_key,
 };
 use crate::frame::{Frame, encode};
 
-/// The most characters of one joined chunk: the limit of the protocol.
+/// The most characters of a joined chunk: the limit of the protocol.
 const MAX_JOINED_CHARS: usize = 16_384;
 
-/// The most bytes of one joined chunk: the limit of a message, less room for everything else in it.
+/// The most bytes of a joined chunk: the limit of a message, less room for everything else in the message.
 const MAX_JOINED_BYTES: usize = 48 * 1024;
 
-/// What is told next.
+/// An event that is ready to send.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct FramedEvent {
     pub(super) frame: Arc<Frame>,
     pub(super) event: Arc<Event>,
 }
 
-/// Text that was joined for a subscriber, in case the next one is at the same place: those with the same terms mostly
-/// are, and then it is made once.
+/// The text that was joined last. Subscribers with equal terms are mostly at the same position, so the next
+/// one can reuse it.
 #[derive(Debug, Clone)]
-pub(crate) struct Joined {
-    key: JoinedKey,
-    as_one: Told,
+pub(crate) struct JoinedText {
+    key: JoinedTextKey,
+    as_one: FramedEvent,
 }
 
-/// What decides how joined text is told.
+/// What determines a joined text.
 #[derive(Debug, Clone, PartialEq)]
-struct JoinedKey {
+struct JoinedTextKey {
     units: Vec<u64>,
-    /// How many characters of the first were left out.
+    /// How many characters of the first unit are left out, because they were delivered before.
     told: usize,
     time: Timestamp,
     urgency: Option<Urgency>,
 }
 
-/// The next event, starting with the unit at this position and going no further than `until`; `None`
-/// if there is nothing to say of it.
+/// The next event, starting with the unit at this position and ending before `until`. None if there is
+/// nothing to send.
 pub(super) fn next<F>(
     cursor: &mut Cursor,
-    telling: &Telling<'_, F>,
+    pass: &DeliveryPass<'_, F>,
     (at, until): (u64, u64),
-) -> Option<Told> {
-    let (audience, primary) = (telling.audience, telling.primary);
+) -> Option<FramedEvent> {
+    let (audience, primary) = (pass.audience, pass.primary);
     let unit = audience.unit(at)?;
-    // Without limits, nothing is merged past something of another session: then any event tells how
-    // far the subscriber is, who may lose many events at once.
-    let mixes = telling.limits.is_some();
+    // Without limits, nothing is merged across another session. Any event id then says how far the subscriber
+    // is, which may lose many events at once.
+    let mixes = pass.limits.is_some();
     match unit.kind {
-        Kind::Text => join(cursor, telling, (at, until, mixes)),
-        Kind::State => tell_state(cursor, telling, at),
-        Kind::PlainTool => {
+        UnitKind::Text => join(cursor, pass, (at, until, mixes)),
+        UnitKind::State => tell_state(cursor, pass, at),
+        UnitKind::PlainTool => {
             let following = following(cursor, audience, (at, until, mixes), unit);
-            let tools = following.take_while(|(_, next)| next.kind == Kind::PlainTool);
+            let tools = following.take_while(|(_, next)| next.kind == UnitKind::PlainTool);
             let mut waiting = vec![at];
             waiting.extend(tools.map(|(at, _)| at));
-            // Who has no limits and was only away or slow gets every one of them (ruling 20).
+            // A subscriber without limits that was only away or slow receives each of them (ruling 20).
             let too_many = mixes && waiting.len() > MAX_WAITING_TOOLS;
             match digest_type(audience).filter(|_| too_many) {
-                Some(digest) => sum_up(cursor, telling, &waiting, digest, None),
+                Some(digest) => sum_up(cursor, pass, &waiting, digest, None),
                 None => Some(tell(cursor, audience, (at, unit), primary)),
             }
         }
-        Kind::Deleted => {
+        UnitKind::Deleted => {
             cursor.owe_gap();
             cursor.take(at);
             None
         }
-        Kind::Progress | Kind::Other => Some(tell(cursor, audience, (at, unit), primary)),
+        UnitKind::Progress | UnitKind::Other => Some(tell(cursor, audience, (at, unit), primary)),
     }
 }
 
-/// One unit as it is.
+/// One unit, unchanged.
 fn tell(
     cursor: &mut Cursor,
     audience: &Audience,
     (at, unit): (u64, &Unit),
     primary: &LanguageTag,
-) -> Told {
+) -> FramedEvent {
     cursor.take(at);
-    Told { frame: audience.frame(unit, primary), event: Arc::clone(&unit.event) }
+    FramedEvent { frame: audience.frame(unit, primary), event: Arc::clone(&unit.event) }
 }
 
-/// A state, from the first one left of those folded into it; nothing if that is where it ends.
-fn tell_state<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, at: u64) -> Option<Told> {
-    let (audience, primary) = (telling.audience, telling.primary);
+/// A state change from the first of the folded states. None if it would end where it began.
+fn tell_state<F>(cursor: &mut Cursor, pass: &DeliveryPass<'_, F>, at: u64) -> Option<FramedEvent> {
+    let (audience, primary) = (pass.audience, pass.primary);
     let unit = audience.unit(at)?;
     let folded = cursor.take_folded(unit);
     let (Some((from, count)), Payload::StateChanged(change)) = (folded, &unit.event.payload) else {
         return Some(tell(cursor, audience, (at, unit), primary));
     };
-    let time = time_of_merged(cursor, telling, (at, unit));
+    let time = time_of_merged(cursor, pass, (at, unit));
     cursor.take(at);
     if *from == *change.to_state {
         return None;
@@ -113,31 +114,36 @@ fn tell_state<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, at: u64) -> Opti
     Some(tell_merged(audience, unit, change.into(), (count, time, None), primary))
 }
 
-/// The text of the unit at the cursor and of what follows of the same output, as long as nothing
-/// else of the session comes between.
-fn join<F>(cursor: &mut Cursor, telling: &Telling<'_, F>, span: (u64, u64, bool)) -> Option<Told> {
-    let unit = telling.audience.unit(span.0)?;
-    let joinable = joinable(cursor, telling.audience, span, unit);
+/// The text of this unit and of the units of the same output that follow it, as long as nothing else of the
+/// session comes between.
+fn join<F>(
+    cursor: &mut Cursor,
+    pass: &DeliveryPass<'_, F>,
+    span: (u64, u64, bool),
+) -> Option<FramedEvent> {
+    let unit = pass.audience.unit(span.0)?;
+    let joinable = joinable(cursor, pass.audience, span, unit);
     if joinable.len() == 1 && told_chars(cursor, unit) == 0 {
-        cursor.note_text_told(telling, unit);
-        return Some(tell(cursor, telling.audience, (span.0, unit), telling.primary));
+        cursor.note_text_told(pass, unit);
+        return Some(tell(cursor, pass.audience, (span.0, unit), pass.primary));
     }
-    tell_joined(cursor, telling, joinable, None)
+    tell_joined(cursor, pass, joinable, None)
 }
 
-/// The text of these units as one event, without what was told of the first.
+/// The text of these units as one event, without the part of the first that was delivered before. Reuses the
+/// last joined text if it is the same.
 pub(super) fn tell_joined<F>(
     cursor: &mut Cursor,
-    telling: &Telling<'_, F>,
+    pass: &DeliveryPass<'_, F>,
     units: Vec<u64>,
     urgency: Option<Urgency>,
-) -> Option<Told> {
-    let (audience, primary) = (telling.audience, telling.primary);
+) -> Option<FramedEvent> {
+    let (audience, primary) = (pass.audience, pass.primary);
     let (first, last_at) = (audience.unit(*units.first()?)?, *units.last()?);
     let last = audience.unit(last_at)?;
     let told = told_chars(cursor, first);
-    let time = time_of_merged(cursor, telling, (last_at, last));
-    let key = JoinedKey { units, told, time, urgency };
+    let time = time_of_merged(cursor, pass, (last_at, last));
+    let key = JoinedTextKey { units, told, time, urgency };
     let known = audience.joined.borrow().as_ref().filter(|it| it.key == key).cloned();
     let as_one = match known {
         Some(it) => it.as_one,
@@ -146,18 +152,18 @@ pub(super) fn tell_joined<F>(
     for at in &key.units {
         cursor.take(*at);
     }
-    cursor.note_text_told(telling, last);
-    audience.joined.replace(Some(Joined { key, as_one: as_one.clone() }));
+    cursor.note_text_told(pass, last);
+    audience.joined.replace(Some(JoinedText { key, as_one: as_one.clone() }));
     Some(as_one)
 }
 
-/// The text of several units in one event, without what was told of the first.
+/// Joins the text that `key` describes into one event.
 fn joined(
     audience: &Audience,
     (from, last): (&OutputStreaming, &Unit),
-    key: &JoinedKey,
+    key: &JoinedTextKey,
     primary: &LanguageTag,
-) -> Option<Told> {
+) -> Option<FramedEvent> {
     let told = key.told;
     let mut text = String::new();
     let mut stands_for = 0;
@@ -183,32 +189,32 @@ fn joined(
     ))
 }
 
-/// When a merged event was emitted: now (§3.2.5). Where more of its session is held, the time of the last event that it
-/// stands for, so that timestamps do not go back with the next one (ruling 7).
+/// When a merged event was emitted: now (§3.2.5). If more of its session is held, the time of the last event
+/// that it stands for, so that the next timestamp is not earlier (ruling 7).
 fn time_of_merged<F>(
     cursor: &Cursor,
-    telling: &Telling<'_, F>,
+    pass: &DeliveryPass<'_, F>,
     (at, last): (u64, &Unit),
 ) -> Timestamp {
     let own = last.event.envelope.timestamp.clone();
-    let audience = telling.audience;
+    let audience = pass.audience;
     let mut later = (at + 1..audience.end()).filter_map(|at| audience.unit(at).map(|it| (at, it)));
     let is_held = |(at, unit): (u64, &Unit)| {
-        unit.session == last.session && !unit.is_urgent && !cursor.is_ahead(at)
+        unit.session == last.session && !unit.is_critical && !cursor.is_ahead(at)
     };
     if later.any(is_held) {
         return own;
     }
     let is_later = |now: &Timestamp| now.unix_us() > own.unix_us();
-    Timestamp::from_unix_us(telling.now.unix_us).filter(is_later).unwrap_or(own)
+    Timestamp::from_unix_us(pass.now.unix_us).filter(is_later).unwrap_or(own)
 }
 
-/// Whether the beginning of a chunk was told already, under other terms.
+/// Whether the beginning of a chunk was delivered under other terms.
 pub(super) fn is_partly_told(cursor: &Cursor, unit: &Unit) -> bool {
     told_chars(cursor, unit) > 0
 }
 
-/// How many characters of a chunk were told already, under other terms.
+/// How many characters of a chunk were delivered under other terms.
 fn told_chars(cursor: &Cursor, unit: &Unit) -> usize {
     let Some(chunk) = unit.text() else { return 0 };
     let told = cursor.told_up_to(&text_key(unit.session, chunk)).unwrap_or(0);
@@ -216,7 +222,7 @@ fn told_chars(cursor: &Cursor, unit: &Unit) -> usize {
     told.min(chunk.chunk.chars().count())
 }
 
-/// How long a text is in a message, with everything that has to be escaped.
+/// The length of a text in JSON, with escapes.
 fn json_bytes(text: &str) -> usize {
     let byte_length = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -226,8 +232,9 @@ fn json_bytes(text: &str) -> usize {
     text.bytes().map(byte_length).sum()
 }
 
-/// What is held of the session of a unit after it and could be told with it, with its position. What
-/// is urgent, told already or superfluous is passed over; without `mixes`, nothing of another session.
+/// The held units after this one in its session that could be delivered with it, with their positions. Skips
+/// units that are critical, delivered or superfluous. Without `mixes`, stops at the first unit of another
+/// session.
 fn following<'a>(
     cursor: &'a Cursor,
     audience: &'a Audience,
@@ -236,9 +243,9 @@ fn following<'a>(
 ) -> impl Iterator<Item = (u64, &'a Unit)> {
     let is_held = |(at, next): &(u64, &Unit)| {
         next.session == unit.session
-            && !next.is_urgent
+            && !next.is_critical
             && !cursor.is_ahead(*at)
-            && audience.superseded(*at, next) == Superseded::No
+            && audience.superseded(*at, next) == SupersededBy::Nothing
     };
     (at + 1..until)
         .map_while(|at| audience.unit(at).map(|next| (at, next)))
@@ -246,9 +253,9 @@ fn following<'a>(
         .filter(is_held)
 }
 
-/// The positions of the units that can be told as one chunk.
+/// The positions of the units that can be delivered as one chunk.
 fn joinable(cursor: &Cursor, audience: &Audience, span: (u64, u64, bool), unit: &Unit) -> Vec<u64> {
-    let mut joining = Joining::with(span.0, unit);
+    let mut joining = TextJoiner::with(span.0, unit);
     for (at, next) in following(cursor, audience, span, unit) {
         if !joining.add(at, next) {
             break;
@@ -257,22 +264,23 @@ fn joinable(cursor: &Cursor, audience: &Audience, span: (u64, u64, bool), unit: 
     joining.units
 }
 
-/// Units of one output that can be told as one event.
-pub(super) struct Joining<'a> {
+/// Collects units of one output that fit into one event.
+pub(super) struct TextJoiner<'a> {
     first: &'a Unit,
     pub(super) units: Vec<u64>,
     chars: usize,
     bytes: usize,
 }
 
-impl<'a> Joining<'a> {
+impl<'a> TextJoiner<'a> {
     pub(super) fn with(at: u64, first: &'a Unit) -> Self {
         let text = first.text().map_or("", |chunk| &chunk.chunk);
         let (chars, bytes) = (text.chars().count(), json_bytes(text));
-        Joining { first, units: vec![at], chars, bytes }
+        TextJoiner { first, units: vec![at], chars, bytes }
     }
 
-    /// Whether the unit is of the same output, in the same language, and there is room for it.
+    /// Adds a unit if it is of the same output and language and there is room for it. Returns whether it was
+    /// added.
     pub(super) fn add(&mut self, at: u64, next: &Unit) -> bool {
         let (Some(first), Some(text)) = (self.first.text(), next.text()) else { return false };
         self.chars += text.chunk.chars().count();
@@ -288,22 +296,22 @@ impl<'a> Joining<'a> {
     }
 }
 
-/// As what many tools are summed up: a type that the audience did not shut out; none if it shut
-/// out both, and then hears each tool.
+/// The event type of a digest: the first of two that the audience did not filter out. If it filtered out
+/// both, it receives each tool event.
 pub(super) fn digest_type(audience: &Audience) -> Option<CoreType> {
     let wanted = |core: &CoreType| audience.terms.wants(&EventType::Core(*core));
     [CoreType::ProgressUpdated, CoreType::StateChanged].into_iter().find(wanted)
 }
 
-/// Many events in one: how many tools ran, and which, and how many other things there were.
+/// Merges many events into a digest: how many tools ran, which ones, and how many other updates there were.
 pub(super) fn sum_up<F>(
     cursor: &mut Cursor,
-    telling: &Telling<'_, F>,
+    pass: &DeliveryPass<'_, F>,
     waiting: &[u64],
     digest: CoreType,
     urgency: Option<Urgency>,
-) -> Option<Told> {
-    let (audience, primary) = (telling.audience, telling.primary);
+) -> Option<FramedEvent> {
+    let (audience, primary) = (pass.audience, pass.primary);
     let units: Vec<&Unit> = waiting.iter().filter_map(|at| audience.unit(*at)).collect();
     let mut started: Vec<&str> = Vec::new();
     let (mut finished, mut updates) = (0, 0);
@@ -347,7 +355,7 @@ pub(super) fn sum_up<F>(
         .into()
     };
     let (last_at, last) = (*waiting.last()?, *units.last()?);
-    let time = time_of_merged(cursor, telling, (last_at, last));
+    let time = time_of_merged(cursor, pass, (last_at, last));
     for at in waiting {
         cursor.take(*at);
     }
@@ -355,7 +363,7 @@ pub(super) fn sum_up<F>(
     Some(tell_merged(audience, last, summary, (stands_for, time, urgency), primary))
 }
 
-/// The words of a digest, normal and terse.
+/// The normal and the terse words of a digest.
 fn digest_words(mut started: Vec<&str>, finished: usize, updates: usize) -> (String, String) {
     let count = started.len();
     started.sort_unstable();
@@ -388,7 +396,7 @@ fn tell_merged(
     payload: Payload,
     (stands_for, timestamp, urgency): (u64, Timestamp, Option<Urgency>),
     primary: &LanguageTag,
-) -> Told {
+) -> FramedEvent {
     let mut envelope = last.event.envelope.clone();
     envelope.event_id = merged_id(&last.event.envelope.event_id, audience.number);
     envelope.timestamp = timestamp;
@@ -407,5 +415,5 @@ fn tell_merged(
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
     let frame = encode(&event, is_critical, None, &audience.terms, primary);
-    Told { frame, event: Arc::new(event) }
+    FramedEvent { frame, event: Arc::new(event) }
 }

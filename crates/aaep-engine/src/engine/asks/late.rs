@@ -1,41 +1,42 @@
-//! Which questions concern which subscriber, and asking those late that came before it (ruling 19).
+//! Which asks concern which subscriber, and late delivery of asks that are older than the
+//! subscriber (ruling 19).
 //!
-//! Coming and going costs in proportion to the questions that a subscriber was asked, not to all that are open. A
-//! subscriber that comes late is sent a part of them at a time, as of everything else; until a question is sent, a
-//! reply to it does not count. Nothing here settles a question.
+//! The cost of connecting and disconnecting grows with the asks that a subscriber received, not
+//! with all open asks. A late subscriber is sent its asks in batches, like everything else. Until
+//! an ask is sent, a reply to it does not count. Nothing here settles an ask.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::ReplyToken;
 
-use super::super::{Engine, Presence};
+use super::super::{Engine, MemberPresence};
 use crate::ask::Ask;
 use crate::audience::SubscriberKey;
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::io::{Hears, Output};
 
-/// The questions that one subscriber was asked, by their places among all events. Most have none.
+/// The asks that one subscriber received, by global order. Most have none.
 #[derive(Debug, Default)]
-pub(crate) struct AskedOf {
-    /// Those asked; some may be settled by now.
+pub(crate) struct SubscriberAsks {
+    /// The asks that it received. Some may be settled by now.
     pub(in crate::engine) orders: Vec<u64>,
-    /// Those of them that are still to be sent, and whether they never were.
+    /// Those that have yet to be sent, and whether they were never sent before.
     late: BTreeMap<u64, bool>,
 }
 
-/// From how many on it is looked which of the questions are settled by now.
+/// From this number on, settled asks are removed from the list.
 const MANY_ASKED: usize = 64;
 
-impl AskedOf {
-    /// Whether a question was never sent yet.
+impl SubscriberAsks {
+    /// Whether an ask has never been sent.
     pub(super) fn waits(&self, order: u64) -> bool {
         self.late.get(&order) == Some(&true)
     }
 }
 
 impl Engine {
-    /// Takes a question in as open. Everyone in `told` counts as asked.
+    /// Registers an ask as open. All subscribers in `told` count as asked.
     pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: Ask) {
         let (order, session) = (ask.order, ask.session);
         self.count_ask(ask.principal, &ask.event, true);
@@ -66,7 +67,7 @@ impl Engine {
         self.file(token);
     }
 
-    /// A question is not open any more.
+    /// Removes an ask from the index by tag.
     pub(super) fn forget_tags(&mut self, ask: &Ask) {
         for tag in ask.tags.iter() {
             if let Some(orders) = self.asks_by_tag.get_mut(tag) {
@@ -78,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// The places of the open questions that can be heard, without looking at any other.
+    /// The global orders of the open asks that are heard, found without looking at any others.
     fn heard_asks(&self, hears: &Hears) -> Vec<u64> {
         match hears {
             Hears::All => self.ask_tokens.keys().copied().collect(),
@@ -89,31 +90,31 @@ impl Engine {
         }
     }
 
-    /// The open questions that a subscriber was asked.
-    fn asked_of(&self, asked: &AskedOf) -> Vec<ReplyToken> {
+    /// The open asks among those that a subscriber received.
+    fn open_asks_of(&self, asked: &SubscriberAsks) -> Vec<ReplyToken> {
         asked.orders.iter().filter_map(|order| self.ask_tokens.get(order).cloned()).collect()
     }
 
-    /// Someone came, went or changed terms: looks at the questions that it was asked.
-    pub(in crate::engine) fn look_at_asks_of(
+    /// Checks the asks that a subscriber received, after it connected, disconnected or changed terms.
+    pub(in crate::engine) fn recheck_asks_of(
         &mut self,
         now: Now,
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
-        for token in self.asked_of(&member.asked) {
-            self.look_for_someone(now, &token, out);
+        for token in self.open_asks_of(&member.asked) {
+            self.check_answerable(now, &token, out);
         }
     }
 
-    /// A subscriber that is gone was asked nothing any more; which questions it was asked.
+    /// Removes a subscriber from the asks that it received. Returns their tokens.
     pub(in crate::engine) fn take_asked(
         &mut self,
         subscriber: SubscriberKey,
-        asked: &AskedOf,
+        asked: &SubscriberAsks,
     ) -> Vec<ReplyToken> {
-        let tokens = self.asked_of(asked);
+        let tokens = self.open_asks_of(asked);
         for token in &tokens {
             if let Some(ask) = self.asks.get_mut(token) {
                 ask.told.remove(&subscriber);
@@ -122,7 +123,8 @@ impl Engine {
         tokens
     }
 
-    /// Whether a subscriber got what it was asked is not known any more: it is asked again where `is_meant` says so.
+    /// Queues asks to be sent again where `is_meant` is true, because it is no longer known whether they
+    /// arrived.
     pub(in crate::engine) fn ask_again_if(
         &mut self,
         subscriber: SubscriberKey,
@@ -130,7 +132,7 @@ impl Engine {
     ) {
         let Engine { members, asks, ask_tokens, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
-        let AskedOf { orders, late } = &mut member.asked;
+        let SubscriberAsks { orders, late } = &mut member.asked;
         for order in orders {
             let ask = ask_tokens.get(order).and_then(|token| asks.get(token));
             if ask.is_some_and(&is_meant) {
@@ -139,16 +141,17 @@ impl Engine {
         }
     }
 
-    /// A subscriber that gave up answering does not count as asked any more. Gives what it had been asked, for
-    /// [`Engine::look_for_others`] as soon as the subscriber is there again: it hears of what is settled for want of it.
-    pub(in crate::engine) fn forget_unable(
+    /// Removes a subscriber from the asks that it can no longer answer, and returns them. Pass them to
+    /// [`Engine::check_all_answerable`] once the subscriber is connected again, so that it hears which asks
+    /// are settled without it.
+    pub(in crate::engine) fn forget_unanswerable(
         &mut self,
         subscriber: SubscriberKey,
     ) -> Vec<ReplyToken> {
         let Some(Some(member)) = self.members.get(subscriber as usize) else { return Vec::new() };
         let is_unable =
             |token: &ReplyToken| self.asks.get(token).is_some_and(|ask| !member.can_answer(ask));
-        let mut unable = self.asked_of(&member.asked);
+        let mut unable = self.open_asks_of(&member.asked);
         unable.retain(is_unable);
         for token in &unable {
             if let Some(ask) = self.asks.get_mut(token)
@@ -163,19 +166,19 @@ impl Engine {
         unable
     }
 
-    /// Whether someone else can answer these questions; otherwise they are settled.
-    pub(in crate::engine) fn look_for_others(
+    /// Settles those of these asks that nobody can answer any more.
+    pub(in crate::engine) fn check_all_answerable(
         &mut self,
         now: Now,
         tokens: &[ReplyToken],
         out: &mut Vec<Output>,
     ) {
         for token in tokens {
-            self.look_for_someone(now, token, out);
+            self.check_answerable(now, token, out);
         }
     }
 
-    /// Sends every open question that the subscriber may answer and was not asked, with its own event (ruling 19).
+    /// Sends every open ask that the subscriber may answer and did not receive, as its own event (ruling 19).
     pub(in crate::engine) fn ask_late(
         &mut self,
         now: Now,
@@ -184,20 +187,20 @@ impl Engine {
     ) {
         self.note_late(subscriber);
         self.send_late(subscriber, out);
-        self.look_at_asks_of(now, subscriber, out);
+        self.recheck_asks_of(now, subscriber, out);
     }
 
-    /// Notes every open question that the subscriber may answer and was not asked. What it will be told anyway, with
-    /// the log, is not sent late as well.
+    /// Queues every open ask that the subscriber may answer and did not receive. An ask that will arrive with
+    /// the log is not sent late as well.
     pub(in crate::engine) fn note_late(&mut self, subscriber: SubscriberKey) {
         let member = self.members.get(subscriber as usize).and_then(Option::as_ref);
-        let may_reply = member.filter(|it| it.presence == Presence::Here && it.may_reply);
-        let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.wish.hears));
+        let may_reply = member.filter(|it| it.presence == MemberPresence::Here && it.may_reply);
+        let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.agreed.hears));
         self.work.count_asks(heard.len());
         let Engine { audiences, members, asks, ask_tokens, .. } = self;
         if let Some(Some(member)) = members.get_mut(subscriber as usize)
-            && member.presence == Presence::Here
-            && let Some(audience) = audiences.get(&member.wish.audience)
+            && member.presence == MemberPresence::Here
+            && let Some(audience) = audiences.get(&member.agreed.audience)
         {
             for order in heard {
                 let Some(token) = ask_tokens.get(&order) else { continue };
@@ -208,15 +211,15 @@ impl Engine {
                 member.asked.orders.push(ask.order);
                 member.asked.late.insert(ask.order, true);
             }
-            // What is still to come in the log is told with it.
-            let (urgent_at, is_behind) = (member.cursor.urgent_at, member.slot.is_none());
-            let position = |order: u64| audience.position_of_question(order);
-            let is_ahead = |order: u64| position(order).is_some_and(|at| at >= urgent_at);
+            // Asks that are still ahead in the log are delivered with it.
+            let (critical_at, is_behind) = (member.cursor.critical_at, member.slot.is_none());
+            let position = |order: u64| audience.position_of_ask(order);
+            let is_ahead = |order: u64| position(order).is_some_and(|at| at >= critical_at);
             member.asked.late.retain(|order, _| !(is_behind && is_ahead(*order)));
         }
     }
 
-    /// Sends the questions that are still to be sent, as many as go at a time; the rest when the wire has taken them.
+    /// Sends one batch of queued asks. The others follow when the wire has taken it.
     pub(in crate::engine) fn send_late(
         &mut self,
         subscriber: SubscriberKey,
@@ -224,8 +227,8 @@ impl Engine {
     ) {
         let Engine { audiences, members, asks, ask_tokens, primary, config, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
-        let Some(audience) = audiences.get(&member.wish.audience) else { return };
-        if member.presence != Presence::Here || member.rests {
+        let Some(audience) = audiences.get(&member.agreed.audience) else { return };
+        if member.presence != MemberPresence::Here || member.awaits_wire {
             return;
         }
         for _ in 0..config.at_a_time.max(1) {
@@ -233,13 +236,13 @@ impl Engine {
             let Some(ask) = ask_tokens.get(&order).and_then(|token| asks.get(token)) else {
                 continue;
             };
-            // Out of its place it has no number, which would not fit its neighbours.
-            let frame = encode(&ask.event, true, None, &member.wish.terms, primary);
-            member.cursor.remember_question(&frame.event_id, audience);
+            // Sent out of order, it has no sequence number: the number would not fit its neighbours.
+            let frame = encode(&ask.event, true, None, &member.agreed.terms, primary);
+            member.cursor.remember_late_ask(&frame.event_id, audience);
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
         if !member.asked.late.is_empty() {
-            member.rests = true;
+            member.awaits_wire = true;
             out.push(Output::More { subscriber });
         }
     }

@@ -1,7 +1,7 @@
-//! The time of questions at work: who may change it, and how everyone hears of it (§6.4.2, §6.4.3).
+//! Changing the time of asks: which subscribers may, and how everyone is told (§6.4.2, §6.4.3).
 //!
-//! Whoever wants something here has to be someone who could reply, with the capability for it. Like
-//! a reply, it is answered with yes or no and nothing else (ruling 12).
+//! A request needs a subscriber that could reply and was granted the capability. Like a reply, it
+//! is answered with yes or no and nothing else (ruling 12).
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use aaep::event::reasoning::{Progress, ProgressUpdated};
 use aaep::extension::{self, Delivery};
 use aaep::{Event, Object, ReplyToken, SubscriptionId, Timestamp};
 
-use super::super::{Engine, Member, Presence};
+use super::super::{AudienceMember, Engine, MemberPresence};
 use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
 use crate::io::{Audit, Author, Output, Principal, ReplyRefusal};
 use crate::terms::Terms;
 
-/// What a subscriber wants of the time of a question.
+/// What a subscriber requests for the time of an ask.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) enum TimeWish {
+pub(in crate::engine) enum AskTimeRequest {
     Presented,
     Extend { by_seconds: u64 },
     Pause,
     Resume,
 }
 
-impl TimeWish {
+impl AskTimeRequest {
     fn is_granted(self, terms: &Terms) -> bool {
         match self {
-            TimeWish::Presented => terms.counts_from_presented(),
+            AskTimeRequest::Presented => terms.counts_from_presented(),
             _ => terms.may_extend(),
         }
     }
 
     fn apply(self, time: &mut AskTime, now_us: u64) -> Result<(), ReplyRefusal> {
         match self {
-            TimeWish::Presented => time.present(now_us),
-            TimeWish::Extend { by_seconds } => time.extend(now_us, by_seconds),
-            TimeWish::Pause => time.pause(now_us),
-            TimeWish::Resume => time.resume(now_us),
+            AskTimeRequest::Presented => time.present(now_us),
+            AskTimeRequest::Extend { by_seconds } => time.extend(now_us, by_seconds),
+            AskTimeRequest::Pause => time.pause(now_us),
+            AskTimeRequest::Resume => time.resume(now_us),
         }
     }
 
@@ -49,34 +49,36 @@ impl TimeWish {
     ) -> Audit {
         let (left_us, refused) = (checked.unwrap_or(0), checked.err());
         match self {
-            TimeWish::Presented => Audit::Presented { reply_token, principal, left_us, refused },
-            TimeWish::Extend { by_seconds } => {
+            AskTimeRequest::Presented => {
+                Audit::Presented { reply_token, principal, left_us, refused }
+            }
+            AskTimeRequest::Extend { by_seconds } => {
                 Audit::Extended { reply_token, principal, by_seconds, left_us, refused }
             }
-            TimeWish::Pause => Audit::Paused { reply_token, principal, left_us, refused },
-            TimeWish::Resume => Audit::Resumed { reply_token, principal, left_us, refused },
+            AskTimeRequest::Pause => Audit::Paused { reply_token, principal, left_us, refused },
+            AskTimeRequest::Resume => Audit::Resumed { reply_token, principal, left_us, refused },
         }
     }
 }
 
 impl Engine {
-    /// A subscriber says something about the time of a question.
+    /// Handles a subscriber's request about the time of an ask.
     pub(in crate::engine) fn change_time(
         &mut self,
         now: Now,
         principal: Principal,
         (subscription, token): (&SubscriptionId, &ReplyToken),
-        wish: TimeWish,
+        request: AskTimeRequest,
         out: &mut Vec<Output>,
     ) {
-        let checked = self.check_wish(now, principal, (subscription, token), wish);
+        let checked = self.check_time_request(now, principal, (subscription, token), request);
         let checked = checked.and_then(|()| {
             let ask = self.asks.get_mut(token).ok_or(ReplyRefusal::UnknownToken)?;
-            wish.apply(&mut ask.time, now.monotonic_us)?;
+            request.apply(&mut ask.time, now.monotonic_us)?;
             Ok(ask.time.deadline_us().saturating_sub(now.monotonic_us))
         });
         out.push(Output::TimeReplied { is_accepted: checked.is_ok() });
-        out.push(Output::Audit(wish.audit(token.clone(), principal, checked)));
+        out.push(Output::Audit(request.audit(token.clone(), principal, checked)));
         if checked.is_ok() {
             self.file(token);
             self.store_time(now, token, out);
@@ -84,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// The time of a question is to be stored.
+    /// Emits the time of an ask to be stored.
     pub(in crate::engine) fn store_time(
         &self,
         now: Now,
@@ -96,37 +98,37 @@ impl Engine {
         }
     }
 
-    fn check_wish(
+    fn check_time_request(
         &self,
         now: Now,
         principal: Principal,
         (subscription, token): (&SubscriptionId, &ReplyToken),
-        wish: TimeWish,
+        request: AskTimeRequest,
     ) -> Result<(), ReplyRefusal> {
         self.check_reply(now, principal, subscription, token)?;
         let subscriber = self.subscriptions.get(subscription).copied();
         let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
-        let is_granted = member.is_some_and(|member| wish.is_granted(&member.wish.terms));
+        let is_granted = member.is_some_and(|member| request.is_granted(&member.agreed.terms));
         if is_granted { Ok(()) } else { Err(ReplyRefusal::NotGranted) }
     }
 
-    /// Whether a question that was just asked, or waits, may wait for presentation: someone is here
-    /// who was asked, and everyone such wants that clock.
+    /// Whether the time of an ask may wait until the ask is presented: at least one of these subscribers is
+    /// connected, and all that are connected negotiated it.
     pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a u32>) -> bool {
         let here = told
             .filter_map(|subscriber| self.members.get(*subscriber as usize)?.as_ref())
-            .filter(|member| !matches!(member.presence, Presence::Away(_)));
+            .filter(|member| !matches!(member.presence, MemberPresence::Away(_)));
         let mut is_anyone = false;
         let mut here = here.inspect(|_| is_anyone = true);
-        here.all(|member: &Member| member.wish.terms.counts_from_presented()) && is_anyone
+        here.all(|member: &AudienceMember| member.agreed.terms.counts_from_presented()) && is_anyone
     }
 
-    /// Starts the clock of a question for which someone is here who did not ask for it to wait.
+    /// Starts the clock of a waiting ask if a connected subscriber did not negotiate the wait.
     pub(super) fn stop_waiting(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token).filter(|ask| ask.time.is_waiting()) else { return };
         let is_anyone = ask.told.iter().any(|subscriber| {
             let member = self.members.get(*subscriber as usize).and_then(Option::as_ref);
-            member.is_some_and(|member| !matches!(member.presence, Presence::Away(_)))
+            member.is_some_and(|member| !matches!(member.presence, MemberPresence::Away(_)))
         });
         if !is_anyone || self.may_wait(ask.told.iter()) {
             return;
@@ -163,7 +165,7 @@ impl Engine {
         );
     }
 
-    /// Tells until when a question can be answered, after that has changed.
+    /// Tells the new deadline of an ask after it changed.
     fn tell_deadline(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token) else { return };
         let (session, like) = (ask.session, ask.event.envelope.clone());
@@ -181,7 +183,6 @@ impl Engine {
     }
 }
 
-/// How much time is left, in words.
 fn time_left(left_us: u64, is_paused: bool) -> ProgressUpdated {
     let seconds = left_us / SECOND_US;
     let (terse, text) = if is_paused {

@@ -1,4 +1,4 @@
-//! The questions that wait now, for whoever looks and does not listen.
+//! The asks that wait now, for callers that look without subscribing.
 
 use std::sync::Arc;
 
@@ -8,25 +8,26 @@ use super::super::Engine;
 use crate::clock::Now;
 use crate::io::AgentTags;
 
-/// A question that waits for its answer.
+/// An ask that waits for its answer.
 #[derive(Debug, Clone)]
 pub struct WaitingAsk {
     /// Its token.
     pub reply_token: ReplyToken,
-    /// The place of its event among all.
+    /// The global order of its event.
     pub order: u64,
-    /// What decides who hears of it.
+    /// Determines which subscribers hear the ask.
     pub tags: AgentTags,
     /// The event that asks, in all its languages.
     pub event: Arc<Event>,
     /// How long it can still be answered.
     pub left_us: u64,
-    /// Whether its time stands still; then `left_us` is when it goes on at the latest, and ends.
+    /// Whether its time is paused. Then `left_us` is the time until the pause ends at the latest, and the ask
+    /// with it.
     pub is_paused: bool,
 }
 
 impl Engine {
-    /// The questions that wait, the oldest first.
+    /// The asks that wait, oldest first.
     pub fn waiting_asks(&self, now: Now) -> Vec<WaitingAsk> {
         let mut waiting: Vec<_> = self.asks.iter().collect();
         waiting.sort_unstable_by_key(|(_, ask)| ask.order);

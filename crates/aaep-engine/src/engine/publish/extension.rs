@@ -1,7 +1,7 @@
 //! What an agent may say in our own extension, and where (`docs/extension.md`).
 //!
-//! It states how long a question may stay open and for which action it asks. Everything else in the
-//! extension is the hub's to say. In doubt the event is refused; nothing is repaired.
+//! An agent may state how long an ask may stay open and for which action it asks. Everything else
+//! in the extension is reserved for the hub. In doubt the event is refused; nothing is repaired.
 
 use aaep::extension::Delivery;
 use aaep::{Event, Payload};
@@ -9,7 +9,7 @@ use aaep::{Event, Payload};
 use crate::ask::question;
 use crate::io::Refusal;
 
-/// Whether an agent may say all that the event has of our extension.
+/// Whether an agent may say everything that the event has in our extension.
 pub(super) fn check(event: &Event) -> Result<(), Refusal> {
     if event.extensions.is_none() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What an agent leaves out of its event, filled in before the event is read.
+//! Fills in what an agent left out of its event, before the event is parsed.
 //!
-//! Ids of tool calls and outputs that are made here have a form of their own, so that they are known again after a
-//! restart: the events that were recorded say which call runs and how far each output is.
+//! Ids of tool calls and outputs that are made here have a form of their own, so that they are
+//! recognized after a restart: the recorded events say which calls run and how far each output is.
 
 use aaep::event::reasoning::state;
 use aaep::{CoreType, Object, SessionId};
@@ -12,7 +12,7 @@ use super::stamp;
 use crate::clock::Now;
 use crate::order::{NamelessOutput, SessionOrder};
 
-/// The fields that [`Engine::fill`] can give an event.
+/// The fields that [`Engine::fill`] can add to an event.
 pub const FILLED_FIELDS: [&str; 10] = [
     "@context",
     "event_id",
@@ -26,7 +26,7 @@ pub const FILLED_FIELDS: [&str; 10] = [
     "position",
 ];
 
-/// The fields that [`Engine::fill`] gives an event of this type, as far as it can know them.
+/// The fields that [`Engine::fill`] adds to an event of this type, as far as it can know them.
 fn fields_of(core: Option<CoreType>) -> impl Iterator<Item = &'static str> {
     let own: &[&str] = match core {
         Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification) => &["reply_token"],
@@ -40,7 +40,7 @@ fn fields_of(core: Option<CoreType>) -> impl Iterator<Item = &'static str> {
     ["@context", "event_id", "session_id", "timestamp"].iter().chain(own).chain(critical).copied()
 }
 
-/// Whether an agent left nothing out of its event that [`Engine::fill`] would give it.
+/// Whether an event has every field that [`Engine::fill`] would add.
 pub fn is_filled(event: &Object) -> bool {
     fields_of(core_type(event)).all(|name| event.contains_key(name))
 }
@@ -50,10 +50,10 @@ fn core_type(event: &Object) -> Option<CoreType> {
 }
 
 impl Engine {
-    /// Gives an event what its agent left out: ids, the moment, for a question its token, for a change of
-    /// state the state that is left, for a tool its call, and for a piece of text its output and its
-    /// position. Works on the JSON object before it is read, so that what is read is complete. Where
-    /// [`is_filled`] holds, it changes nothing.
+    /// Adds what an agent left out of its event: ids, the timestamp, the token of an ask, the state that a
+    /// state change leaves, the call of a tool, and the output and position of a chunk. Works on the JSON
+    /// object before it is parsed, so that the parsed event is complete. Where [`is_filled`] holds, it
+    /// changes nothing.
     pub fn fill(&mut self, now: Now, event: &mut Object) {
         let core = core_type(event);
         let missing: Vec<&'static str> =
@@ -80,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// The moment, never before the last one of the session.
+    /// The moment, never before the last timestamp of the session.
     fn stamp_of(&self, now: Now, event: &Object) -> Value {
         let session = session_of(event).and_then(|id| self.session(&id));
         let last_us = session.map_or(i64::MIN, |session| session.last_us);
@@ -93,16 +93,16 @@ impl Engine {
         self.session(&id)?.announced.get(agent_of(event)?).map(String::as_str)
     }
 
-    /// The call that ends here, where only one can be meant. None leaves the completion without an id: it
-    /// then ends the oldest call of that tool without one, if there is any.
+    /// The call that this completion ends, if only one is possible. With none, the completion stays without
+    /// an id and ends the oldest call of that tool without one, if there is any.
     fn completed_call(&self, event: &Object) -> Option<Value> {
         let tool = event.get("tool")?.as_str()?;
         let call = self.session_order(event)?.call_to_complete(tool, agent_of(event)?)?;
         Some(call.as_str().into())
     }
 
-    /// The output of a piece without `output_id`: the one that its agent has begun, or else a new one. An agent
-    /// that counts positions itself may have one output without an id in each session (ruling 11).
+    /// The output of a chunk without `output_id`: the one that its agent has begun, or else a new one. An
+    /// agent that counts positions itself may have one output without an id in each session (ruling 11).
     fn output_of(&mut self, event: &Object) -> Option<Value> {
         let is_counted = event.contains_key("position");
         let order = self.session_order(event);
@@ -116,7 +116,7 @@ impl Engine {
         Some(begun.unwrap_or_else(|| self.ids.output()).as_str().into())
     }
 
-    /// Where the next piece of an output begins.
+    /// Where the next chunk of an output begins.
     fn next_position(&self, event: &Object) -> u64 {
         let output = event.get("output_id").and_then(Value::as_str).unwrap_or_default();
         self.session_order(event).map_or(0, |order| order.next_position(output))

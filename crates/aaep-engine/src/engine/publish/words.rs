@@ -1,24 +1,26 @@
-//! What the specification wants on every event and agents may leave out (ruling 34): the version, a summary on asks,
-//! and text in Normalization Form C.
+//! Adds what the specification requires on every event and agents may leave out (ruling 34): the
+//! version, a summary on asks, and text in Normalization Form C.
 
 use aaep::extension::Delivery;
 use aaep::{Event, MAX_MESSAGE_BYTES, Payload, Severity, Variant, Version};
 
 use crate::nfc;
 
-/// The version of AAEP that events follow which do not say so.
+/// The version of AAEP of events that do not state one.
 const VERSION: &str = "1.0.0";
 
-/// How many characters of a long action or question become its summary, if all of it would be too much for a message.
+/// How many characters of a long action or question become its summary, if the whole would not fit into a
+/// message.
 const SHORT_SUMMARY: usize = 400;
 
-/// How many bytes of a message are left to what is said beside the agent's own words.
+/// How many bytes of a message are reserved for everything besides the agent's own words.
 const ROOM_FOR_THE_REST: usize = 1024;
 
-/// Completes an event of an agent. Completing it again changes nothing. The chunk of an output is left as it is,
-/// because its characters are counted: see `send_normal`.
+/// Completes an event of an agent. Completing it again changes nothing. The chunk of an output is left
+/// unchanged, because its characters are counted: see `send_normal`.
 ///
 /// # Panics
+///
 /// Never: the version is a constant of the right form.
 pub fn complete(event: &mut Event) {
     normalize(event);
@@ -27,8 +29,8 @@ pub fn complete(event: &mut Event) {
     fill_summary(event);
 }
 
-/// Puts the words of an event into Normalization Form C. A few texts grow; where the event would then be too long for
-/// the protocol, it stays as it is.
+/// Converts the words of an event to Normalization Form C. A few texts grow; if the event would then be too
+/// long for the protocol, it stays unchanged.
 fn normalize(event: &mut Event) {
     let mut is_normal = true;
     event.each_words(&mut |text| is_normal &= nfc::is_normal_text(text));
@@ -48,7 +50,7 @@ fn normalize(event: &mut Event) {
     }
 }
 
-/// An ask without `summary_normal` gets its action or question as one, in each of its languages.
+/// Gives an ask without `summary_normal` its action or question as the summary, in each of its languages.
 fn fill_summary(event: &mut Event) {
     let (field, text, is_given) = match &event.payload {
         Payload::AwaitingConfirmation(it) => ("action", &it.action, it.summary_normal.is_some()),
@@ -92,7 +94,7 @@ fn fill_summary(event: &mut Event) {
     }
 }
 
-/// Whether an event that grew still fits into a message, and is no less valid than it was.
+/// Whether an event that grew still fits into a message and is no less valid than before.
 fn fits(event: &Event, before: &Event) -> bool {
     let errors = |event: &Event| {
         aaep::check(event).iter().filter(|it| it.severity == Severity::Error).count()
@@ -101,8 +103,8 @@ fn fits(event: &Event, before: &Event) -> bool {
     length <= MAX_MESSAGE_BYTES - ROOM_FOR_THE_REST && errors(event) <= errors(before)
 }
 
-/// Makes a chunk what is sent of it: its text in Normalization Form C, and its position as that text is counted. Where
-/// the agent counts otherwise, the event says how far it has counted, so that it can go on after a restart.
+/// Converts a chunk to the form that is sent: text in Normalization Form C, and the position counted in that
+/// text. If the agent's count differs, the event states it, so that the agent can continue after a restart.
 pub(super) fn send_normal(event: &mut Event, begins_at: u64) {
     let Payload::OutputStreaming(chunk) = &mut event.payload else { return };
     let count = |text: &str| text.chars().count() as u64;

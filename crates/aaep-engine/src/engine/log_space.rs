@@ -1,5 +1,6 @@
-//! How much of the room for the logs of audiences each may take: every principal that listens has the same share,
-//! divided among the audiences that it is in. One principal with many different terms takes nobody else's.
+//! How much of the memory for logs each audience may take. Every principal with a connected
+//! subscriber has the same share, divided among its audiences, so a principal with many different
+//! terms takes nothing from others.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +9,18 @@ use crate::audience::Audience;
 use crate::io::Principal;
 use crate::terms::AudienceKey;
 
-/// The share of one principal, in parts that can be divided.
+/// The share of one principal, in units fine enough to be divided.
 const SHARE: u64 = 1 << 20;
 
-/// Who listens, and in which audiences.
+/// How many connected subscribers each principal has in each audience.
 #[derive(Debug, Default)]
-pub(crate) struct Rooms {
+pub(crate) struct LogSpace {
     listening: BTreeMap<Principal, BTreeMap<AudienceKey, usize>>,
 }
 
-impl Rooms {
-    /// How many bytes an audience of this weight may take of so many.
-    pub(super) fn room(&self, weight: u64, bytes: usize) -> usize {
+impl LogSpace {
+    /// How many of these bytes an audience of this weight may take.
+    pub(super) fn bytes_for(&self, weight: u64, bytes: usize) -> usize {
         let all = u128::from(SHARE) * self.listening.len().max(1) as u128;
         let room = bytes as u128 * u128::from(weight) / all;
         usize::try_from(room).unwrap_or(bytes).min(bytes)
@@ -56,33 +57,34 @@ impl Rooms {
 }
 
 impl Engine {
-    /// A subscriber of a principal is there, in this audience.
-    pub(super) fn enter_room(&mut self, principal: Principal, key: &AudienceKey) {
+    /// Counts a subscriber that connected to this audience.
+    pub(super) fn claim_log_space(&mut self, principal: Principal, key: &AudienceKey) {
         let log_bytes = self.log_bytes();
-        let Engine { rooms, audiences, .. } = self;
-        rooms.change(audiences, principal, |own| *own.entry(key.clone()).or_default() += 1);
+        let Engine { log_space, audiences, .. } = self;
+        log_space.change(audiences, principal, |own| *own.entry(key.clone()).or_default() += 1);
         if let Some(audience) = audiences.get_mut(key) {
             audience.subscribers.present += 1;
-            audience.room_bytes = rooms.room(audience.weight, log_bytes);
+            audience.room_bytes = log_space.bytes_for(audience.weight, log_bytes);
         }
     }
 
-    /// The logs are within their rooms, also when these have become smaller.
-    pub(super) fn fit_rooms(&mut self) {
+    /// Trims the logs to their space, which may have shrunk.
+    pub(super) fn trim_logs(&mut self) {
         let log_bytes = self.log_bytes();
-        let Engine { rooms, audiences, .. } = self;
+        let Engine { log_space, audiences, .. } = self;
         if audiences.values().map(Audience::bytes).sum::<usize>() > log_bytes {
             for audience in audiences.values_mut() {
-                audience.room_bytes = rooms.room(audience.weight, log_bytes);
+                audience.room_bytes = log_space.bytes_for(audience.weight, log_bytes);
                 audience.trim(0);
             }
         }
     }
 
-    /// A subscriber of a principal is there no more. An audience without anyone costs nothing from now on.
-    pub(super) fn leave_room(&mut self, principal: Principal, key: &AudienceKey) {
-        let Engine { rooms, audiences, next_order, .. } = self;
-        rooms.change(audiences, principal, |own| {
+    /// Counts a subscriber that disconnected from this audience. Without connected subscribers, an audience
+    /// costs nothing.
+    pub(super) fn release_log_space(&mut self, principal: Principal, key: &AudienceKey) {
+        let Engine { log_space, audiences, next_order, .. } = self;
+        log_space.change(audiences, principal, |own| {
             if let Some(count) = own.get_mut(key) {
                 *count -= 1;
                 if *count == 0 {
